@@ -3,9 +3,11 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::remedy::EXPIRES_AT;
 use karmada_api::{Condition, Remedy, RemedySpec};
-use karmada_runtime::events::EventReason;
+use karmada_runtime::commit::{Notices, Obstacle};
+use karmada_runtime::events::{EventReason, EventRecorder};
 use kube::Resource;
 use kube::runtime::events::{Event, EventType};
+use objects::write::Write;
 use traffic::remedy::{ActionChange, ObservedActions, OverBound, Problem};
 
 use crate::reason::Reason;
@@ -125,25 +127,36 @@ pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
     }
 }
 
-/// Returns the Event of a cluster whose actions `manager` undoes.
-pub(crate) fn contested(manager: &str) -> Event {
-    Event {
-        type_: EventType::Warning,
-        reason: Reason::RemedyActionsContested.as_str().to_owned(),
-        note: Some(format!(
-            "{manager} undoes every write to status.remedyActions; this controller writes again after growing pauses, up to 5 minutes"
-        )),
-        action: "Remedy".to_owned(),
-        secondary: None,
-    }
+/// Returns what tells users of obstacles, on the object that is written.
+pub(crate) fn notices(events: EventRecorder) -> Notices {
+    Box::new(move |write, obstacle| {
+        events.record(write.object.reference(), of_obstacle(write, obstacle));
+    })
 }
 
-/// Returns the Event of an object of which the API refuses every write to `field`.
-pub(crate) fn refused(reason: Reason, field: &str, message: &str) -> Event {
+/// Returns the Event of an object whose write meets an obstacle.
+fn of_obstacle(write: &Write, obstacle: Obstacle<'_>) -> Event {
+    let (refused, field) = match write.target {
+        "remedy_actions" => (Reason::RemedyActionsRefused, "status.remedyActions"),
+        "remedy_status" => (Reason::StatusRefused, "status"),
+        _ => (Reason::ConditionRefused, "status.conditions"),
+    };
+    let (reason, note) = match obstacle {
+        Obstacle::Refused(message) => (
+            refused,
+            format!("the API refuses every write to {field}: {message}"),
+        ),
+        Obstacle::Contested(manager) => (
+            Reason::RemedyActionsContested,
+            format!(
+                "{manager} undoes every write to {field}; this controller writes again after growing pauses, up to 5 minutes"
+            ),
+        ),
+    };
     Event {
         type_: EventType::Warning,
         reason: reason.as_str().to_owned(),
-        note: Some(format!("the API refuses every write to {field}: {message}")),
+        note: Some(note),
         action: "Remedy".to_owned(),
         secondary: None,
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::{Cluster, Condition, Remedy};
 use karmada_runtime::cache::{Cache, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use tokio::time::Instant;
@@ -16,16 +17,19 @@ use traffic::remedy::{
 
 use crate::condition_types::ConditionTypes;
 
+/// The topic of what is written to a cluster.
+pub(crate) const CLUSTER: &str = "cluster";
+/// The topic of what is written to a remedy.
+pub(crate) const REMEDY: &str = "remedy";
+
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) clusters: Cache<Cluster>,
     pub(crate) remedies: Cache<Remedy>,
     pub(crate) by_cluster: RemedyIndex,
-    /// Clusters whose last decision was a write that the watch may not have shown yet. If another
-    /// writer undoes that write unseen, a later version looks like this one (karmada#7776), so every
-    /// event wakes such a cluster.
-    pub(crate) unsettled: BTreeSet<Key>,
+    /// The writes that the watches have still to show.
+    pub(crate) expectations: Expectations,
     /// The instant at which a change of conditions arrived, until the actions follow from them.
     pub(crate) arrived: BTreeMap<Key, Instant>,
     /// Conditions of ours whose status changed since the cluster was last reconciled.
@@ -35,8 +39,6 @@ pub(crate) struct Index {
     pub(crate) bound: BlockBound,
     /// Set unless a term has begun and no read has shown yet which blocks the former leader has set.
     pub(crate) is_surveyed: bool,
-    /// Blocked clusters as that read showed them, until the watch shows them too.
-    ahead: BTreeMap<Key, Arc<Cluster>>,
     /// The clusters over the bound whose Event has been recorded.
     pub(crate) noted_over_bound: BTreeSet<Key>,
     /// The remedies that only observe and whose Event on a cluster has been recorded.
@@ -85,16 +87,16 @@ pub(crate) struct View {
 
 impl Index {
     pub(crate) fn new(max_blocked: MaxBlocked, clock: fn() -> Timestamp) -> Self {
+        let expectations = Expectations::default();
         Self {
-            clusters: Cache::default(),
-            remedies: Cache::default(),
+            clusters: Cache::expecting(&expectations, &()),
+            remedies: Cache::expecting(&expectations, &()),
             by_cluster: RemedyIndex::default(),
-            unsettled: BTreeSet::new(),
+            expectations,
             arrived: BTreeMap::new(),
             changed: BTreeMap::new(),
             bound: BlockBound::new(max_blocked),
             is_surveyed: true,
-            ahead: BTreeMap::new(),
             noted_over_bound: BTreeSet::new(),
             noted_observing: BTreeMap::new(),
             reach: ReachIndex::default(),
@@ -112,7 +114,6 @@ impl Index {
         self.changed.clear();
         self.arrived.clear();
         self.is_surveyed = false;
-        self.ahead.clear();
         self.bound.restart();
         let all = self.keys();
         self.claim(&all);
@@ -125,42 +126,14 @@ impl Index {
         !self.is_surveyed && self.bound.binds()
     }
 
-    /// Takes in the clusters that a read showed to be blocked, and returns those that are admitted now.
-    pub(crate) fn surveyed(&mut self, blocked: Vec<Cluster>) -> Vec<Key> {
-        self.is_surveyed = true;
-        let blocked = blocked
-            .into_iter()
-            .map(|cluster| (Key::of(&cluster), Arc::new(cluster)));
-        self.ahead = blocked.collect();
-        let keys: Vec<Key> = self.ahead.keys().cloned().collect();
-        self.claim(&keys)
-    }
-
-    /// Returns `true` if a read showed a block of the cluster `key` that the watch has not shown.
-    pub(crate) fn is_ahead(&self, key: &Key) -> bool {
-        self.ahead.contains_key(key)
-    }
-
-    /// Returns the newest known version of the cluster `key`.
-    fn newest(&mut self, key: &Key) -> Option<Arc<Cluster>> {
-        let seen = self.clusters.get(key).map(Arc::clone);
-        if let Some(ahead) = self.ahead.get(key) {
-            if seen.as_deref().is_some_and(|seen| !is_as_new(seen, ahead)) {
-                return Some(Arc::clone(ahead));
-            }
-            self.ahead.remove(key);
-        }
-        seen
-    }
-
     /// Updates what `clusters` claim of the bound and which remedies concern them, and returns those that
     /// are admitted thereby.
     pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
         let now = self.now();
         let mut touched: Vec<Key> = Vec::new();
         for key in clusters {
-            let claim = self.newest(key).map_or(Claim::None, |cluster| {
-                Claim::of(&cluster, self.covering(key).map(|remedy| &**remedy), now)
+            let claim = self.clusters.get(key).map_or(Claim::None, |cluster| {
+                Claim::of(cluster, self.covering(key).map(|remedy| &**remedy), now)
             });
             self.bound.replace(&key.name, claim);
             touched.push(key.clone());
@@ -286,22 +259,5 @@ impl Index {
             ("Cluster", self.clusters.undecoded()),
             ("Remedy", self.remedies.undecoded()),
         ]
-    }
-}
-
-/// Returns `true` if `seen` is at least as new as `other`. Resource versions of one kind compare as numbers
-/// (Kubernetes API concepts, "Resource versions"); if one is no number, what the watch shows counts.
-fn is_as_new(seen: &Cluster, other: &Cluster) -> bool {
-    let version = |cluster: &Cluster| {
-        cluster
-            .metadata
-            .resource_version
-            .as_ref()?
-            .parse::<u128>()
-            .ok()
-    };
-    match (version(seen), version(other)) {
-        (Some(seen), Some(other)) => seen >= other,
-        _ => true,
     }
 }

@@ -21,17 +21,17 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{Refusals, Writer};
+use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
 use tokio::sync::Mutex;
 
 pub use crate::args::Args;
+use crate::events::notices;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::{FleetMetrics, action_delay};
 pub use crate::reason::Reason;
@@ -53,18 +53,19 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let metrics = WriteMetrics::register(&mut program.registry);
+    let (leadership, writes) = WriteMode::perform(program, leadership);
 
     let queue = Queue::default();
     let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
     let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
     index.watch(program, &client);
     let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
-    let writer = Writer::new(leadership.clone(), metrics);
+    let notices = Some(notices(events.clone()));
+    let committer = Committer::new(client.clone(), NAME, writes, index.expectations(), notices);
     let status = StatusReconciler::new(
         Arc::clone(&index),
         client.clone(),
-        writer.clone(),
+        committer.clone(),
         events.clone(),
     );
     let remedy_queue = index.remedy_queue();
@@ -89,21 +90,16 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         reporters,
         index: Arc::clone(&index),
         client: client.clone(),
-        writer: writer.clone(),
-        events: events.clone(),
-        refusals: Refusals::default(),
+        committer: committer.clone(),
         clock: program.clock,
     };
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client.clone()),
-        listed: Api::all(client),
+        clusters: Api::all(client),
         surveying: Mutex::default(),
-        writer,
+        committer,
         events,
         queue: queue.clone(),
-        contention: Contention::default(),
-        refusals: Refusals::default(),
         following: action_delay(&mut program.registry),
     };
     controller::spawn(program, "cluster", reconciler, queue, leadership.clone());

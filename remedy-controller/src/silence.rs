@@ -11,26 +11,25 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::Cluster;
 use karmada_api::condition::{REACHABLE, REPORTER_LEASE, REPORTER_SILENT_REASON};
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::DURATION;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
-use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind, Writer};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, ResourceExt};
 use objects::Key;
 use objects::condition::upsert_patch;
 use objects::lease::Renewal;
+use objects::write::{Guard, ObjectRef, Write};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use traffic::remedy::{ReporterOf, Reporters, reporter_silent};
 
-use crate::events::refused;
-use crate::reason::Reason;
 use crate::watch::SharedIndex;
 
 /// The number of conflicts in a row after which a write backs off.
@@ -133,10 +132,7 @@ pub(crate) struct SilenceReconciler {
     pub(crate) reporters: Arc<SharedReporters>,
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writer: Writer,
-    pub(crate) events: EventRecorder,
-    /// What refuses our condition, by cluster.
-    pub(crate) refusals: Refusals<String>,
+    pub(crate) committer: Committer,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
 }
@@ -215,21 +211,12 @@ impl SilenceReconciler {
         let Some(silent) = reporter_silent(reporter, conditions, patience, (self.clock)()) else {
             return Ok(());
         };
-        let version = found.meta().resource_version.as_deref();
-        let patch = Patch::Merge(upsert_patch(conditions, silent, version));
-        let parameters = PatchParams::default();
-        let call = clusters.patch_status(cluster, &parameters, &patch);
-        let written = self.writer.write("conditions", call).await;
-        if let Some(message) = self.refusals.note(cluster.to_owned(), &written) {
-            let event = refused(Reason::ConditionRefused, "status.conditions", &message);
-            self.events.record(found.object_ref(&resource), event);
-        }
-        match written {
-            Ok(_) => tracing::warn!(cluster, %reporter, ?patience, "Reporter is silent"),
-            Err(error) if error.kind() == WriteErrorKind::Missing => {
-                self.refusals.forget(&cluster.to_owned());
-            }
-            Err(error) => return Err(error),
+        let object = ObjectRef::of(&found, &resource);
+        let body = upsert_patch(conditions, silent, object.version.as_deref());
+        let write = Write::merge("conditions", object, body);
+        let write = write.of_status().guarded(Guard::Version);
+        if self.committer.write(&write, None).await?.is_stored() {
+            tracing::warn!(cluster, %reporter, ?patience, "Reporter is silent");
         }
         Ok(())
     }

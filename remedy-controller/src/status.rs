@@ -5,24 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::{Remedy, RemedyStatus};
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{Refusals, WriteErrorKind, Writer};
-use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType};
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use objects::Key;
+use objects::write::Write;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::Instant;
-use traffic::remedy::{Mode, Problem, has_expired, status, status_patch};
+use traffic::remedy::{Mode, Problem, has_expired, status, status_write};
 
-use crate::events::{expired, problem, refused};
-use crate::index::View;
-use crate::reason::Reason;
+use crate::events::{expired, problem};
+use crate::index::{REMEDY, View};
 use crate::support::Support;
 use crate::watch::SharedIndex;
 
@@ -34,15 +32,12 @@ const PACE: Duration = Duration::from_secs(1);
 pub(crate) struct StatusReconciler {
     index: Arc<SharedIndex>,
     queue: Queue<Key>,
-    remedies: Api<Remedy>,
-    writer: Writer,
+    committer: Committer,
     events: EventRecorder,
     support: Support,
     /// Held by the one status that is written while clusters wait.
     lane: tokio::sync::Mutex<()>,
     reported: Mutex<BTreeMap<Key, Reported>>,
-    /// What refuses our statuses.
-    refusals: Refusals<Key>,
 }
 
 /// The news of a Remedy that have been recorded.
@@ -62,19 +57,17 @@ impl StatusReconciler {
     pub(crate) fn new(
         index: Arc<SharedIndex>,
         client: Client,
-        writer: Writer,
+        committer: Committer,
         events: EventRecorder,
     ) -> Self {
         Self {
             queue: index.remedy_queue(),
             index,
-            remedies: Api::all(client.clone()),
-            writer,
+            committer,
             events,
             support: Support::new(client),
             lane: tokio::sync::Mutex::default(),
             reported: Mutex::default(),
-            refusals: Refusals::default(),
         }
     }
 
@@ -130,35 +123,19 @@ impl StatusReconciler {
         true
     }
 
-    async fn write(
-        &self,
-        remedy: &Remedy,
-        patch: Value,
-        status: &RemedyStatus,
-    ) -> Result<(), BoxError> {
-        let key = &Key::of(remedy);
-        let parameters = PatchParams::default();
-        let patch = Patch::Merge(patch);
-        let call = self.remedies.patch_status(&key.name, &parameters, &patch);
-        let written = self.writer.write("remedy_status", call).await;
-        if let Some(message) = self.refusals.note(key.clone(), &written) {
-            let event = refused(Reason::StatusRefused, "status", &message);
-            self.events.record(remedy.object_ref(&()), event);
-        }
-        match written {
-            Ok(stored) if stored.status.as_ref() == Some(status) => Ok(()),
-            Ok(_) => {
-                self.lacks(key, "its definition lacks fields of the status");
-                Ok(())
-            }
+    async fn write(&self, key: &Key, write: &Write) -> Result<(), BoxError> {
+        let subject = Subject::new(REMEDY, key);
+        match self.committer.write(write, Some(&subject)).await? {
+            // It differs from what is there.
+            Outcome::Unchanged => self.lacks(key, "its definition lacks fields of the status"),
             // The Remedy was deleted meanwhile, or its definition was replaced.
-            Err(error) if error.kind() == WriteErrorKind::Missing => {
+            Outcome::Gone(_) => {
                 self.support.forget();
                 self.queue.add(key.clone());
-                Ok(())
             }
-            Err(error) => Err(error.into()),
+            _ => {}
         }
+        Ok(())
     }
 
     /// Takes in the reason why the Remedy `key` has no status, and looks at it again later: no event may tell
@@ -177,10 +154,14 @@ impl Controller for StatusReconciler {
         self.index.remedies()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.committer.held_until([Subject::new(REMEDY, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(view) = self.index.view(key) else {
             self.reported.lock().remove(key);
-            self.refusals.forget(key);
+            self.committer.forget("remedy_status", key);
             return Ok(());
         };
         if view.remedy.metadata.deletion_timestamp.is_some() {
@@ -218,16 +199,16 @@ impl Controller for StatusReconciler {
             return Ok(());
         };
         match change(&view) {
-            Some((patch, status)) => self.write(&view.remedy, patch, &status).await,
+            Some(write) => self.write(key, &write).await,
             None => Ok(()),
         }
     }
 }
 
-/// Returns the patch of the status of a Remedy, and what it leads to; `None` if the status is up to date.
-fn change(view: &View) -> Option<(Value, RemedyStatus)> {
+/// Returns the write of the status of a Remedy; `None` if that is up to date.
+fn change(view: &View) -> Option<Write> {
     let status = status(&view.remedy, &view.problems, &view.reach, view.now);
-    Some((status_patch(&view.remedy, &status)?, status))
+    status_write(&view.remedy, &status)
 }
 
 #[cfg(test)]

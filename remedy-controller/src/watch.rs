@@ -8,6 +8,7 @@ use karmada_api::condition::owned;
 use karmada_api::{Cluster, Remedy};
 use karmada_runtime::alarm;
 use karmada_runtime::cache::Transition;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -19,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use traffic::remedy::{Decision, MaxBlocked, Mode, Scope, required_conditions};
 
-use crate::index::{Index, Snapshot, View};
+use crate::index::{CLUSTER, Index, REMEDY, Snapshot, View};
 
 /// The index behind a lock, and the queue of the clusters that its changes wake.
 #[derive(Debug)]
@@ -38,10 +39,13 @@ impl SharedIndex {
         max_blocked: MaxBlocked,
         clock: fn() -> Timestamp,
     ) -> Self {
+        let (index, remedy_queue) = (Index::new(max_blocked, clock), Queue::default());
+        index.expectations.add_queue(CLUSTER, &queue);
+        index.expectations.add_queue(REMEDY, &remedy_queue);
         Self {
-            index: Mutex::new(Index::new(max_blocked, clock)),
+            index: Mutex::new(index),
             queue,
-            remedy_queue: Queue::default(),
+            remedy_queue,
             expiries: Arc::default(),
         }
     }
@@ -49,6 +53,11 @@ impl SharedIndex {
     /// Returns the queue of the remedies whose status may differ.
     pub(crate) fn remedy_queue(&self) -> Queue<Key> {
         self.remedy_queue.clone()
+    }
+
+    /// Returns the writes that the watches have still to show.
+    pub(crate) fn expectations(&self) -> Expectations {
+        self.index.lock().expectations.clone()
     }
 
     /// Returns `true` if clusters wait for their turn.
@@ -171,18 +180,7 @@ impl SharedIndex {
         found.map(|(_, cluster)| Arc::clone(cluster)).collect()
     }
 
-    /// Remembers whether the decision about the cluster `key` is a write.
-    pub(crate) fn set_unsettled(&self, key: &Key, writes: bool) {
-        let mut index = self.index.lock();
-        if writes {
-            index.unsettled.insert(key.clone());
-        } else {
-            index.unsettled.remove(key);
-            index.arrived.remove(key);
-        }
-    }
-
-    /// Takes in that a change of conditions of the cluster `key` has led to its actions.
+    /// Takes in that a change of conditions of the cluster `key` has led to its actions, or to nothing.
     pub(crate) fn followed(&self, key: &Key) {
         self.index.lock().arrived.remove(key);
     }
@@ -192,24 +190,36 @@ impl Index {
     /// Applies an event of a cluster and wakes it if the decision about it may change. The echo of our
     /// own write is such a change too, so that a decision on an older version is made again.
     pub(crate) fn observe_cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
+        let changes = self.clusters.observe(event);
+        self.change_clusters(changes)
+    }
+
+    /// Takes in the clusters that a read showed to be blocked, which may be newer than what the watch has shown, and wakes
+    /// those that are admitted now.
+    pub(crate) fn surveyed(&mut self, blocked: Vec<Cluster>) -> Vec<Key> {
+        self.is_surveyed = true;
+        let read = blocked.into_iter();
+        let changes = read.filter_map(|cluster| self.clusters.read_ahead(cluster));
+        let changes = changes.collect();
+        self.change_clusters(changes)
+    }
+
+    /// Takes in changes of clusters, and wakes those of them about which something else may be decided, with those that
+    /// are admitted thereby.
+    pub(crate) fn change_clusters(&mut self, changes: Vec<Transition<Cluster>>) -> Vec<Key> {
         let mut woken = Vec::new();
         let mut claiming = Vec::new();
-        for transition in self.clusters.observe(event) {
+        for transition in changes {
             self.note_conditions(&transition);
             self.concern(&transition);
             let Transition { key, old, new } = transition;
             claiming.push(key.clone());
             match (old, new) {
-                (Some(old), Some(new))
-                    if same_for_us(&old, &new)
-                        && !self.unsettled.contains(&key)
-                        && !self.is_ahead(&key) =>
-                {
+                (Some(old), Some(new)) if same_for_us(&old, &new) => {
                     claiming.pop();
                 }
                 (_, Some(_)) => woken.push(key),
                 (_, None) => {
-                    self.unsettled.remove(&key);
                     self.arrived.remove(&key);
                     self.noted_over_bound.remove(&key);
                     self.noted_observing.remove(&key);

@@ -1,4 +1,4 @@
-//! Applies the manifests of units, and observes their objects.
+//! Applies the manifests of sets, and observes their objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,17 +18,16 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::error::MemberError;
-use crate::findings::{Findings, REJECTION, Verdict};
-use crate::outcome::{Need, Outcome};
+use crate::manifest_set::{LastWrite, ManifestRef, ManifestSet, Object};
+use crate::not_written::{NotWritten, NotWrittenCache, REJECTION};
 use crate::ownership::Ownership;
 use crate::records::Records;
 use crate::requests::Requests;
-use crate::result::{Again, SyncResult, Synced};
+use crate::result::{Again, Need, SyncResult, Synced};
 use crate::schemas::Schemas;
-use crate::unit::{LastWrite, ManifestRef, Object, Unit};
-use crate::wake::{Wake, unit_named, woken};
+use crate::wake::{Wake, set_named, woken};
 
-/// The time after a start for which a unit waits for the list of its kinds: until then nearly every object
+/// The time after a start for which a set waits for the list of its kinds: until then nearly every object
 /// is known to be as its manifest has it, without a request for each.
 const START: Duration = Duration::from_secs(5);
 
@@ -48,8 +47,8 @@ pub struct Applier<O> {
     /// True once a sync has not reached the cluster: nobody knows when its lists will come.
     unreached: AtomicBool,
     pub(crate) records: Arc<Mutex<Records>>,
-    pub(crate) findings: Arc<Mutex<Findings>>,
-    /// From an object of a kind that is pruned to the unit that it names.
+    pub(crate) not_written: Arc<Mutex<NotWrittenCache>>,
+    /// From an object of a kind that is pruned to the set that it names.
     pub(crate) prunable: Arc<Mutex<ReverseIndex<Object, Key>>>,
     /// Who changes objects back that we write.
     pub(crate) contention: Contention<Object>,
@@ -58,32 +57,33 @@ pub struct Applier<O> {
 }
 
 impl<O: Ownership> Applier<O> {
-    /// Creates the applier for the cluster that `client` is connected to, and the future that runs its watches.
-    /// Changes of the owner's objects are passed to `wake`.
+    /// Creates the applier for the cluster that `client` is connected to, and the future that runs its watches of the objects
+    /// that are `selected`: all that may belong to a set. Changes of the owner's objects are passed to `wake`.
     pub fn new(
         client: Client,
         ownership: O,
+        selected: Selected,
         wake: impl Fn(Wake) + Send + Sync + 'static,
     ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let ownership = Arc::new(ownership);
         let records = Arc::new(Mutex::new(Records::default()));
-        let findings = Arc::new(Mutex::new(Findings::new(ownership.ignored())));
+        let not_written = Arc::new(Mutex::new(NotWrittenCache::new(O::IGNORED)));
         let selected = Selected {
             labels_at_hand: false,
-            ..ownership.watched()
+            ..selected
         };
         let sent = &selected.sent;
         let sees_all = sent.label_selector.is_none() && sent.field_selector.is_none();
         let (owner, waiting) = (Arc::clone(&ownership), Arc::clone(&records));
-        let found = Arc::clone(&findings);
+        let found = Arc::clone(&not_written);
         let prunable = Arc::new(Mutex::new(ReverseIndex::default()));
         let named = Arc::clone(&prunable);
         let observe = move |kind: &GroupVersionKind, event| match event {
             DynamicEvent::Changed(changes) => {
                 for change in &changes {
-                    if owner.prunes(kind) {
+                    if (O::PRUNED)(kind) {
                         let object = (kind.clone(), change.key.clone());
-                        named.lock().replace(&object, unit_named(&*owner, change));
+                        named.lock().replace(&object, set_named(&*owner, change));
                     }
                     woken(&*owner, change).into_iter().for_each(&wake);
                     let new = change.new.as_deref();
@@ -96,9 +96,9 @@ impl<O: Ownership> Applier<O> {
                 looking.into_iter().map(Wake::Paced).for_each(&wake);
             }
             DynamicEvent::Listed => {
-                let mut units = waiting.lock().take_waiting();
-                units.extend(found.lock().list(kind));
-                units.into_iter().map(Wake::Now).for_each(&wake);
+                let mut sets = waiting.lock().take_waiting();
+                sets.extend(found.lock().list(kind));
+                sets.into_iter().map(Wake::Now).for_each(&wake);
             }
             DynamicEvent::NotServed | DynamicEvent::Forbidden | DynamicEvent::Failing => {}
         };
@@ -106,13 +106,13 @@ impl<O: Ownership> Applier<O> {
             DynamicWatches::new(client.clone(), move |_| selected.clone(), observe);
         let applier = Self {
             schemas: Schemas::new(client.clone()),
-            requests: Requests::new(client, ownership.managers().ours),
+            requests: Requests::new(client, O::MANAGERS.ours),
             ownership,
             watches,
             started: Instant::now(),
             unreached: AtomicBool::new(false),
             records,
-            findings,
+            not_written,
             prunable,
             contention: Contention::default(),
             sees_all,
@@ -134,58 +134,63 @@ impl<O: Ownership> Applier<O> {
             .unwrap_or_default()
     }
 
-    /// Forgets a unit that is gone.
-    pub fn forget(&self, unit: &Key) {
-        self.records.lock().forget(unit);
-        self.findings.lock().forget(unit);
+    /// Forgets a set that is gone.
+    pub fn forget(&self, set: &Key) {
+        self.records.lock().forget(set);
+        self.not_written.lock().forget(set);
     }
 
-    /// Returns the units that were refused an object, and will look at it again: whose it is may be decided otherwise by now.
+    /// Returns the sets that were refused an object, and will look at it again: whose it is may be decided otherwise by now.
     pub fn reopen(&self) -> BTreeSet<Key> {
-        self.findings.lock().reopen()
+        self.not_written.lock().reopen()
     }
 
-    /// Brings the objects of `unit` to its manifests, unless it is suspended, and observes them.
-    pub async fn sync(&self, writes: &WriteMode, unit: &Unit<'_, O::Source>) -> SyncResult {
+    /// Brings the objects of `set` to its manifests, unless it is suspended, and observes them.
+    pub async fn sync(&self, writes: &WriteMode, set: &ManifestSet<'_, O::Source>) -> SyncResult {
         let left = START.saturating_sub(self.started.elapsed());
         let may_wait = !left.is_zero() && !self.unreached.load(Ordering::Relaxed);
-        let mut kinds = unit.refs().map(|one| one.kind());
+        let mut kinds = set.refs().map(|one| one.kind());
         if may_wait && kinds.any(|kind| self.watches.state(&kind) == WatchState::Listing) {
-            self.records.lock().wait(unit.key.clone());
+            self.records.lock().wait(set.key.clone());
             return SyncResult::Later(left);
         }
-        self.records.lock().begin(unit);
-        self.findings.lock().keep(unit);
-        let synced = self.sync_waves(writes, unit).await;
+        self.records.lock().begin(set);
+        self.not_written.lock().keep(set);
+        let synced = self.sync_waves(writes, set).await;
         let mut errors = synced.iter().filter_map(|one| one.error.as_ref());
         if errors.any(MemberError::is_unreachable) {
             self.unreached.store(true, Ordering::Relaxed);
         }
         let mut records = self.records.lock();
         if synced.iter().any(Synced::waits) {
-            records.wait(unit.key.clone());
+            records.wait(set.key.clone());
         }
         SyncResult::Done {
             manifests: synced,
-            untouched: records.is_untouched(unit),
+            untouched: records.is_untouched(set),
         }
     }
 
     /// Syncs the manifests wave by wave, and returns the results in the order of the manifests.
-    async fn sync_waves(&self, writes: &WriteMode, unit: &Unit<'_, O::Source>) -> Vec<Synced> {
-        let mut refs: Vec<_> = unit.refs().collect();
-        let wave = |one: &ManifestRef<'_, O::Source>| self.ownership.wave(one);
-        refs.sort_by_key(wave);
+    async fn sync_waves(
+        &self,
+        writes: &WriteMode,
+        set: &ManifestSet<'_, O::Source>,
+    ) -> Vec<Synced> {
+        let refs = set.refs();
+        let refs = refs.map(|one| (self.ownership.instruction(&one, None).wave, one));
+        let mut refs: Vec<_> = refs.collect();
+        refs.sort_by_key(|(wave, _)| *wave);
         let mut synced = Vec::new();
-        for wave in refs.chunk_by(|one, next| wave(one) == wave(next)) {
+        for wave in refs.chunk_by(|(one, _), (next, _)| one == next) {
             // No closure: a future that holds one is not known to be `Send`.
             let mut syncs = Vec::new();
-            for one in wave {
+            for (_, one) in wave {
                 syncs.push(self.sync_manifest(writes, one));
             }
             let results = futures::stream::iter(syncs).buffered(CONCURRENCY);
             let results: Vec<_> = results.collect().await;
-            synced.extend(wave.iter().map(|one| one.ordinal).zip(results));
+            synced.extend(wave.iter().map(|(_, one)| one.ordinal).zip(results));
         }
         synced.sort_by_key(|(ordinal, _)| *ordinal);
         synced.into_iter().map(|(_, one)| one).collect()
@@ -193,41 +198,26 @@ impl<O: Ownership> Applier<O> {
 
     async fn sync_manifest(&self, writes: &WriteMode, one: &ManifestRef<'_, O::Source>) -> Synced {
         let cached = self.cached(one);
-        if one.unit.suspended {
+        if one.set.suspended {
             return self.observe(one, cached).await;
         }
-        if one.unit.withheld.contains(&one.ordinal) {
+        if one.set.withheld.contains(&one.ordinal) {
             return self.withhold(writes, one, cached).await;
         }
-        let standing = self.findings.lock().standing(one);
-        if let Some(verdict) = standing.filter(|_| self.awaits(one)) {
-            return self.left(one, verdict);
+        let standing = self.not_written.lock().standing(one);
+        if let Some(cause) = standing.filter(|_| self.awaits(one)) {
+            return self.left(one, cause);
         }
+        let told = self.ownership.instruction(one, cached.seen());
         if let ObservedObject::Present(object) = &cached {
-            match self.need(one, object).await {
-                Ok(Need::Nothing { note }) => {
-                    return Synced {
-                        note,
-                        ..Synced::observed(cached)
-                    };
-                }
+            match self.need(one, object, &told).await {
+                Ok(Need::Nothing { note }) => return Synced::noted(cached, note),
                 Ok(Need::Write) => {}
                 Err(error) => return Synced::failed(error, cached),
             }
         }
-        match self.write_manifest(writes, one, &cached).await {
-            Ok(Outcome::Written(written)) => Synced {
-                written: written.is_new,
-                note: written.note,
-                compared: written.compared,
-                ..Synced::observed(self.owned(one, written.object.map(without_managers)))
-            },
-            Ok(Outcome::Left(verdict)) => self.left(one, verdict),
-            Ok(Outcome::Paused(contested)) => Synced {
-                left: Some(Again::After(contested.left(Instant::now()))),
-                contested: Some(contested),
-                ..Synced::observed(cached)
-            },
+        match self.write_manifest(writes, one, &cached, told).await {
+            Ok(synced) => synced,
             Err(error @ MemberError::NotServed { .. }) => {
                 Synced::failed(error, ObservedObject::Absent)
             }
@@ -236,19 +226,19 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns the result of a manifest whose object was left as it is.
-    fn left(&self, one: &ManifestRef<'_, O::Source>, verdict: Verdict) -> Synced {
-        let again = match &verdict {
+    pub(crate) fn left(&self, one: &ManifestRef<'_, O::Source>, cause: NotWritten) -> Synced {
+        let again = match &cause {
             _ if !self.awaits(one) => Again::After(UNSEEN),
-            Verdict::Rejected { .. } => Again::After(REJECTION),
+            NotWritten::Rejected { .. } => Again::After(REJECTION),
             _ => Again::AtChange,
         };
         Synced {
             left: Some(again),
-            ..verdict.into_synced(one)
+            ..cause.into_synced(one)
         }
     }
 
-    /// Returns `true` if a change of the manifest's object wakes its unit, whosever it is.
+    /// Returns `true` if a change of the manifest's object wakes its set, whosever it is.
     fn awaits(&self, one: &ManifestRef<'_, O::Source>) -> bool {
         self.sees_all && self.watches.state(&one.kind()) == WatchState::Complete
     }
@@ -263,23 +253,27 @@ impl<O: Ownership> Applier<O> {
         self.owned(one, object.map(|object| object.value()))
     }
 
-    /// Returns what is observed of the manifest if `object` is there: nothing, unless it is the unit's.
-    fn owned(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
+    /// Returns what is observed of the manifest if `object` is there: nothing, unless it is the set's.
+    pub(crate) fn owned(
+        &self,
+        one: &ManifestRef<'_, O::Source>,
+        object: Option<Value>,
+    ) -> ObservedObject {
         match object {
-            Some(object) if self.is_of_unit(one, &object) => ObservedObject::Present(object),
+            Some(object) if self.is_of_set(one, &object) => ObservedObject::Present(object),
             _ => ObservedObject::Absent,
         }
     }
 
-    /// Returns `true` if an object is that of the manifest's unit.
-    pub(crate) fn is_of_unit(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
-        self.ownership.unit_of(object).as_ref() == Some(&one.unit.key)
+    /// Returns `true` if an object is that of the manifest's set.
+    pub(crate) fn is_of_set(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
+        self.ownership.set_of(object).as_ref() == Some(&one.set.key)
     }
 
-    /// Observes the object of a suspended unit. If its application was not reported, what the object has shows it.
+    /// Observes the object of a suspended set. If its application was not reported, what the object has shows it.
     async fn observe(&self, one: &ManifestRef<'_, O::Source>, object: ObservedObject) -> Synced {
         let settled = match &object {
-            ObservedObject::Present(cached) if one.unit.last_write == LastWrite::Unknown => {
+            ObservedObject::Present(cached) if one.set.last_write == LastWrite::Unknown => {
                 self.find_settled(one, cached).await
             }
             _ => Ok(None),
@@ -289,12 +283,4 @@ impl<O: Ownership> Applier<O> {
             Err(error) => Synced::failed(error, object),
         }
     }
-}
-
-/// Returns an object as the watch has it: its managed fields are the larger part of many.
-fn without_managers(mut object: Value) -> Value {
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
-    object
 }

@@ -3,69 +3,62 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use objects::comparison::{Compared, Comparison, ComparisonOption, Versions, compared};
 use objects::difference::overlaid;
 use objects::managed_fields::all_fields;
 use objects::metadata::{self, Written};
-use objects::ownership::{Compared, Comparison, Extent, Versions};
+use objects::ownership::Retain;
 use objects::replacement::replacement;
 use objects::retain::{pinned, retain};
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::findings::Verdict;
+use crate::manifest_set::ManifestRef;
+use crate::not_written::NotWritten;
 use crate::notes::written_part;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, replacing};
 use crate::requests::ObjectPath;
-use crate::unit::ManifestRef;
 
 impl<O: Ownership> Applier<O> {
-    /// Returns when a manifest is compared with its object.
-    pub(crate) fn comparison(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: Option<&Value>,
-    ) -> Comparison {
-        self.ownership.comparison(one.unit, one.manifest, object)
-    }
-
     /// Compares an object that is not to be written.
     pub(crate) async fn compare_only(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         object: Option<&Value>,
-        extent: Extent,
-    ) -> Result<Verdict, MemberError> {
+        (retain, option): (&Retain, ComparisonOption),
+    ) -> Result<NotWritten, MemberError> {
         let compared = if let Some(object) = object {
-            let applied = self.applied(one, path, object).await?;
-            self.compare(one, path, object, (&applied, extent)).await?
+            let applied = self.applied(one, path, object, retain).await?;
+            self.compare(one, path, object, (&applied, option)).await?
         } else {
-            let differences = self.ownership.differences(one.manifest, None, extent);
+            let differences = compared(one.manifest, None, option, O::IGNORED);
             Compared::of(None, differences)
         };
-        Ok(Verdict::Compared(Arc::new(compared)))
+        Ok(NotWritten::Compared(Arc::new(compared)))
     }
 
-    /// Compares an object before the write that is planned of it. Returns a verdict if there must be none.
+    /// Compares an object before the write that is planned of it. Returns a cause if there must be none.
     pub(crate) async fn compare_first(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         object: &Value,
-        (extent, plan): (Extent, &ApplyPlan),
-    ) -> Result<Option<Verdict>, MemberError> {
+        (retain, option): (&Retain, ComparisonOption),
+        plan: &ApplyPlan,
+    ) -> Result<Option<NotWritten>, MemberError> {
         let applied = if *plan == ApplyPlan::Unchanged {
             Cow::Borrowed(object)
         } else {
             let manifest = &*written_part(one, object);
             let written = ManifestRef { manifest, ..*one };
-            Cow::Owned(self.applied(&written, path, object).await?)
+            Cow::Owned(self.applied(&written, path, object, retain).await?)
         };
-        let compared = self.compare(one, path, object, (&applied, extent)).await?;
+        let compared = self.compare(one, path, object, (&applied, option)).await?;
         let differs = !compared.differences.is_empty();
-        Ok(differs.then(|| Verdict::Differs(Arc::new(compared))))
+        Ok(differs.then(|| NotWritten::Differs(Arc::new(compared))))
     }
 
     /// Compares an object that has everything of its manifest by now.
@@ -78,7 +71,7 @@ impl<O: Ownership> Applier<O> {
     ) -> Result<Option<Arc<Compared>>, MemberError> {
         let compared = match comparison {
             Comparison::Afterwards => {
-                let versions = (object, Extent::Whole);
+                let versions = (object, ComparisonOption::Full);
                 match self.compare(one, path, object, versions).await {
                     // It has changed since it was written, which will be seen.
                     Err(error) if error.is_conflict() => return Ok(None),
@@ -98,7 +91,7 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         found: &Value,
-        (applied, extent): (&Value, Extent),
+        (applied, option): (&Value, ComparisonOption),
     ) -> Result<Compared, MemberError> {
         let of = |alone: Option<&Value>| {
             let versions = Versions {
@@ -106,17 +99,16 @@ impl<O: Ownership> Applier<O> {
                 applied,
                 alone,
             };
-            let owner = &self.ownership;
-            owner.differences(one.manifest, Some(versions), extent)
+            compared(one.manifest, Some(versions), option, O::IGNORED)
         };
         let mut differences = of(None);
         // What the cluster has filled in may look as if somebody had added it.
-        if extent == Extent::Whole && differences.iter().any(|one| one.wanted.is_none()) {
+        if option == ComparisonOption::Full && differences.iter().any(|one| one.wanted.is_none()) {
             let alone = self.alone(one, path, found).await?;
             differences = of(alone.as_ref());
         }
         Ok(Compared {
-            is_owned: self.is_of_unit(one, found),
+            is_owned: self.is_of_set(one, found),
             ..Compared::of(Some(found), differences)
         })
     }
@@ -152,16 +144,17 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         object: &Value,
+        kept: &Retain,
     ) -> Result<Value, MemberError> {
         let body = |manifest: &Value| pinned(retain(manifest, Some(object)), object);
         let tried = self.requests.try_apply(path, &body(one.manifest)).await;
         let tried = match tried {
             Err(error) if error.is_about_unknown_fields() => {
-                let known = self.known_part(one, path, Some(object)).await?;
+                let known = self.known_part(one, path, Some(object), kept).await?;
                 self.requests.try_apply(path, &body(&known)).await
             }
             Err(error) if error.is_about_duplicates() => {
-                let body = replacing(&*self.ownership, one, object);
+                let body = replacing::<O>(kept, one.manifest, object);
                 self.requests.try_out(path, &body, true).await
             }
             tried => tried,

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use objects::GroupVersionKind;
 
-/// The number of units that have manifests of each kind.
+/// The number of sets that have manifests of each kind.
 #[derive(Clone, Debug, Default)]
 pub struct KindCounts(BTreeMap<GroupVersionKind, usize>);
 
 impl KindCounts {
-    /// Counts the kinds of a unit that had others before. Returns `true` if the set of kinds is another now.
+    /// Counts the kinds of a set that had others before. Returns `true` if there are others now.
     pub fn change(
         &mut self,
         old: &BTreeSet<GroupVersionKind>,

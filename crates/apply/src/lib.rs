@@ -1,31 +1,31 @@
 //! The engine that applies a set of manifests to one cluster, observes their objects, and takes them away again.
-//! It knows no owner: whose the objects are, an implementation of [`Ownership`] answers.
+//! It knows no owner: whose the objects are, and what becomes of each, it is told by an implementation of [`Ownership`].
 //!
-//! A program builds a [`Unit`] from the object that lists the manifests, and calls [`Applier::sync`] for it at each
-//! change of the unit and at each [`Wake`]. Then, for each manifest, wave by wave:
+//! A program builds a [`ManifestSet`] from the object that lists the manifests, and calls [`Applier::sync`] for it at each
+//! change of the set and at each [`Wake`]. Then, for each manifest, wave by wave:
 //!
 //! 1. `applier` takes the object from the watch. If it is `settled` by what `records` has, that was all.
 //! 2. `write` has it read live by `requests`, unless the record shows that nobody but us has written it, or it was never there.
-//! 3. `plan` decides: nothing, a creation, an application, a replacement, or a refusal. Pure. Where the owner asks for
-//!    that, `compare` has the cluster tell first what the write would change, and `findings` keeps what was found of an
-//!    object that is left, until that changes.
+//! 3. By the owner's [`Instruction`](objects::ownership::Instruction), `plan` decides: nothing, a creation, an
+//!    application, a replacement, or a refusal. Pure. Where the owner wants that, `compare` has the cluster tell first
+//!    what the write would change, and `not_written` keeps what was found of an object that is left, until that changes.
 //! 4. `requests` writes it, and `records` keeps how the write left it. `notes` names what the cluster has left
 //!    out of it, and `schemas` tells when it may know that.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
 //! Where another client changes an object back each time, `rivals` puts off the next write of it.
 //!
-//! [`Applier::remove`], in `remove`, deletes or releases the objects of a unit that goes, [`Applier::prune`] those for
-//! which it has no manifest any more. A manifest that is withheld keeps its place, and has no object. `wake` tells which unit
+//! [`Applier::remove`], in `remove`, deletes or releases the objects of a set that goes, [`Applier::prune`] those for
+//! which it has no manifest any more. A manifest that is withheld keeps its place, and has no object. `wake` tells which set
 //! a change in the cluster concerns, and `kinds` what is to be watched there.
 
 mod applier;
 mod compare;
 mod error;
-mod findings;
 mod kinds;
+mod manifest_set;
+mod not_written;
 mod notes;
-mod outcome;
 mod ownership;
 mod plan;
 mod records;
@@ -35,7 +35,6 @@ mod result;
 mod rivals;
 mod schemas;
 mod settled;
-mod unit;
 mod wake;
 mod write;
 
@@ -45,9 +44,9 @@ mod tests;
 pub use applier::Applier;
 pub use error::MemberError;
 pub use kinds::KindCounts;
-pub use ownership::{Ownership, WriteStyle};
-pub use plan::{ApplyPlan, plan, rewrite};
+pub use manifest_set::{LastWrite, ManifestRef, ManifestSet};
+pub use ownership::Ownership;
+pub use plan::{ApplyPlan, plan};
 pub use remove::Remaining;
 pub use result::{Again, Contested, SyncResult, Synced};
-pub use unit::{LastWrite, ManifestRef, Unit};
 pub use wake::Wake;

@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use objects::drift::take_left_out;
+use objects::ownership::Retain;
 use objects::replacement::leave_node_ports;
 use objects::retain::without_generated;
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
+use crate::manifest_set::ManifestRef;
 use crate::ownership::Ownership;
-use crate::unit::ManifestRef;
 
 impl<O: Ownership> Applier<O> {
     /// Returns what there is to note about a manifest whose object has what a write could give it.
@@ -19,9 +20,10 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
+        retain: &Retain,
     ) -> Result<Option<String>, MemberError> {
         let mut manifest = without_generated(one.manifest);
-        let ports = self.leave_node_ports(one, &mut manifest, object);
+        let ports = leave_node_ports(&mut manifest, &retain.node_ports, Some(object));
         let paths = take_left_out(&mut manifest, object);
         let mut notes = Vec::new();
         if !paths.is_empty() {
@@ -38,35 +40,22 @@ impl<O: Ownership> Applier<O> {
         }
         Ok((!notes.is_empty()).then(|| notes.join("; ")))
     }
+}
 
-    /// Leaves those node ports of a manifest open that an object has otherwise, and may. Returns them.
-    pub(crate) fn leave_node_ports(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        manifest: &mut Value,
-        object: &Value,
-    ) -> BTreeSet<u16> {
-        let allocated = self.ownership.allocated_node_ports(one.unit, one.manifest);
-        leave_node_ports(manifest, &allocated, Some(object))
-    }
-
-    /// Returns a manifest without the node ports in these places among its ports, if its object may have others.
-    pub(crate) fn without_node_ports(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        manifest: &Value,
-        refused: &[usize],
-    ) -> Option<Value> {
-        let allocated = self.ownership.allocated_node_ports(one.unit, one.manifest);
-        let refused = refused.iter().filter_map(|place| {
-            let port = manifest.pointer(&format!("/spec/ports/{place}/nodePort"))?;
-            u16::try_from(port.as_u64()?).ok()
-        });
-        let refused = refused.filter(|port| allocated.contains(port)).collect();
-        let mut manifest = manifest.clone();
-        let left = leave_node_ports(&mut manifest, &refused, None);
-        (!left.is_empty()).then_some(manifest)
-    }
+/// Returns a manifest without the node ports in these places among its ports, if its object may have others.
+pub(crate) fn without_node_ports(
+    manifest: &Value,
+    refused: &[usize],
+    allocated: &BTreeSet<u16>,
+) -> Option<Value> {
+    let refused = refused.iter().filter_map(|place| {
+        let port = manifest.pointer(&format!("/spec/ports/{place}/nodePort"))?;
+        u16::try_from(port.as_u64()?).ok()
+    });
+    let refused = refused.filter(|port| allocated.contains(port)).collect();
+    let mut manifest = manifest.clone();
+    let left = leave_node_ports(&mut manifest, &refused, None);
+    (!left.is_empty()).then_some(manifest)
 }
 
 /// Returns the part of a manifest with which its object was written: what the cluster did not know then is no difference,
@@ -74,7 +63,7 @@ impl<O: Ownership> Applier<O> {
 pub(crate) fn written_part<'m, S>(one: &ManifestRef<'m, S>, object: &Value) -> Cow<'m, Value> {
     let mut known = without_generated(one.manifest);
     let paths = take_left_out(&mut known, object);
-    if !paths.is_empty() && one.unit.notes.contains(&lacking(&paths, one)) {
+    if !paths.is_empty() && one.set.notes.contains(&lacking(&paths, one)) {
         Cow::Owned(known)
     } else {
         Cow::Borrowed(one.manifest)

@@ -2,16 +2,16 @@
 
 use objects::Metadata;
 use objects::drift::contains;
-use objects::managed_fields::{TakeOver, all_fields};
+use objects::managed_fields::{Managers, TakeOver, all_fields};
 use objects::metadata;
-use objects::ownership::Adoption;
+use objects::ownership::{Adoption, Instruction, Retain, Retainer, WriteStyle};
 use objects::patch::JsonPatch;
 use objects::replacement::{has_same_metadata, keep_replicas, replacement};
 use objects::retain::{pinned, retain, retain_replicas, without_generated};
 use serde_json::Value;
 
-use crate::ownership::{Ownership, WriteStyle};
-use crate::unit::{LastWrite, ManifestRef};
+use crate::manifest_set::LastWrite;
+use crate::ownership::Ownership;
 
 /// The write of one manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +62,13 @@ impl ApplyPlan {
 /// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
 /// object that is not ours. From a cache, without its managed fields, only [`ApplyPlan::Unchanged`] may be concluded.
 pub fn plan<O: Ownership>(
-    ownership: &O,
-    one: &ManifestRef<'_, O::Source>,
+    instruction: &Instruction,
+    manifest: &Value,
     object: Option<&Value>,
-    style: WriteStyle,
     last: LastWrite,
 ) -> ApplyPlan {
     let Some(object) = object else {
-        let body = without_generated(one.manifest);
+        let body = without_generated(manifest);
         return ApplyPlan::Create { body };
     };
     if object.is_deleting() {
@@ -79,20 +78,28 @@ pub fn plan<O: Ownership>(
             reason: reason.to_owned(),
         };
     }
-    let fields = match ownership.adoption(one.unit, one.manifest, object) {
+    let fields = match &instruction.adopt {
         Adoption::Owned => TakeOver::FromPredecessors,
-        Adoption::Adopt { fields } => fields,
-        Adoption::Refuse { reason } => return ApplyPlan::Refuse { reason },
+        Adoption::Adopt { fields } => *fields,
+        Adoption::Refuse { reason } => {
+            return ApplyPlan::Refuse {
+                reason: reason.clone(),
+            };
+        }
     };
-    match style {
-        WriteStyle::Apply => application(ownership, one, object, fields, last),
-        WriteStyle::ApplyUnforced => application(ownership, one, object, TakeOver::Sharing, last),
+    let retain = &instruction.retain;
+    match instruction.style {
+        WriteStyle::Apply => application(O::MANAGERS, (manifest, retain), object, fields, last),
+        WriteStyle::ApplyUnforced => {
+            let fields = TakeOver::Sharing;
+            application(O::MANAGERS, (manifest, retain), object, fields, last)
+        }
         WriteStyle::Replace => {
-            let body = replacing(ownership, one, object);
-            if is_settled(ownership, object, &body, last) {
+            let body = replacing::<O>(retain, manifest, object);
+            if is_settled(O::MANAGERS, object, &body, last) {
                 return ApplyPlan::Unchanged;
             }
-            let body = gathering(ownership, body, object);
+            let body = gathering(O::MANAGERS, body, object);
             ApplyPlan::Replace { body }
         }
     }
@@ -100,44 +107,39 @@ pub fn plan<O: Ownership>(
 
 /// Plans the write of a new manifest to an object from a cache that has nothing but what we have written, so that
 /// nothing is to be taken over. Returns `None` if only a live look at the object can tell.
-pub fn rewrite<O: Ownership>(
-    ownership: &O,
-    one: &ManifestRef<'_, O::Source>,
+pub(crate) fn rewrite<O: Ownership>(
+    instruction: &Instruction,
+    manifest: &Value,
     object: &Value,
-    style: WriteStyle,
 ) -> Option<ApplyPlan> {
-    let manifest = one.manifest;
-    let is_owned = ownership.adoption(one.unit, manifest, object) == Adoption::Owned;
+    let is_owned = instruction.adopt == Adoption::Owned;
     if !is_owned || object.is_deleting() || object.uid().is_empty() {
         return None;
     }
-    match style {
+    match instruction.style {
         // Which replicas are retained is in the managed fields.
-        WriteStyle::Apply | WriteStyle::ApplyUnforced if ownership.retains_replicas(manifest) => {
-            None
-        }
+        WriteStyle::Apply | WriteStyle::ApplyUnforced if instruction.retain.replicas => None,
         WriteStyle::Apply | WriteStyle::ApplyUnforced => Some(ApplyPlan::Apply {
             body: pinned(retain(manifest, Some(object)), object),
             take_over: None,
         }),
         // And so are the labels that go, unless the object tells.
-        WriteStyle::Replace => ownership.written(object).map(|_| ApplyPlan::Replace {
-            body: replacing(ownership, one, object),
+        WriteStyle::Replace => (O::WRITTEN)(object).map(|_| ApplyPlan::Replace {
+            body: replacing::<O>(&instruction.retain, manifest, object),
         }),
     }
 }
 
 /// Plans a server-side apply.
-fn application<O: Ownership>(
-    ownership: &O,
-    one: &ManifestRef<'_, O::Source>,
+fn application(
+    managers: Managers,
+    (manifest, retained): (&Value, &Retain),
     object: &Value,
     fields: TakeOver,
     last: LastWrite,
 ) -> ApplyPlan {
-    let managers = ownership.managers();
-    let mut body = retain(one.manifest, Some(object));
-    if ownership.retains_replicas(one.manifest) {
+    let mut body = retain(manifest, Some(object));
+    if retained.replicas {
         retain_replicas(&mut body, object, managers);
     }
     // What others have replaced they keep, unless it is taken from them.
@@ -168,17 +170,13 @@ fn has_all(object: &Value, body: &Value) -> bool {
 }
 
 /// Returns the body that replaces `object`.
-pub(crate) fn replacing<O: Ownership>(
-    ownership: &O,
-    one: &ManifestRef<'_, O::Source>,
-    object: &Value,
-) -> Value {
-    let managers = ownership.managers();
-    let written = ownership.written(object);
-    let written = written.unwrap_or_else(|| managers.written(object));
-    let mut body = replacement(one.manifest, object, &written);
-    ownership.retain(&mut body, object);
-    if ownership.retains_replicas(one.manifest) {
+pub(crate) fn replacing<O: Ownership>(retain: &Retain, manifest: &Value, object: &Value) -> Value {
+    let written = (O::WRITTEN)(object).unwrap_or_else(|| O::MANAGERS.written(object));
+    let mut body = replacement(manifest, object, &written);
+    if let Retainer::Rule(edit) = retain.by {
+        edit(&mut body, object);
+    }
+    if retain.replicas {
         keep_replicas(&mut body, object);
     }
     body
@@ -186,8 +184,8 @@ pub(crate) fn replacing<O: Ownership>(
 
 /// Returns `body` with the managed fields by which what others wrote becomes ours. A replacement takes their fields
 /// away, but for those that have the manifest's value, or that of a default: they would go on looking like changes.
-fn gathering(ownership: &impl Ownership, mut body: Value, object: &Value) -> Value {
-    if let Some(entries) = ownership.managers().gathered(object) {
+fn gathering(managers: Managers, mut body: Value, object: &Value) -> Value {
+    if let Some(entries) = managers.gathered(object) {
         metadata::set(&mut body, "managedFields", entries);
     }
     body
@@ -196,8 +194,7 @@ fn gathering(ownership: &impl Ownership, mut body: Value, object: &Value) -> Val
 /// Returns `true` if a replacement by `body` would change nothing: the object has all of it, and nothing else but
 /// the cluster's defaults. These are fields of our updates, too, so that what has left the manifest is told from them
 /// only if the manifest that was written last is known.
-fn is_settled(ownership: &impl Ownership, object: &Value, body: &Value, last: LastWrite) -> bool {
-    let managers = ownership.managers();
+fn is_settled(managers: Managers, object: &Value, body: &Value, last: LastWrite) -> bool {
     let has_defaults = match last {
         LastWrite::OfManifest => true,
         // Most kinds without generation have none.

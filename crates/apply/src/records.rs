@@ -1,28 +1,29 @@
-//! What is known of the units since the start: the state in which their objects were left.
+//! What is known of the sets since the start: the state in which their objects were left.
 
 use std::collections::{BTreeSet, HashMap};
 
 use objects::Key;
+use objects::comparison::Comparison;
 use objects::drift::Settled;
-use objects::ownership::Comparison;
+use objects::ownership::Instruction;
 use serde_json::Value;
 
-use crate::unit::{ManifestRef, Unit, hash};
+use crate::manifest_set::{ManifestRef, ManifestSet, hash};
 
 #[derive(Default)]
 pub(crate) struct Records {
-    units: HashMap<Key, UnitRecord>,
-    /// The units that wait for a list, or for a kind that is not served yet.
+    sets: HashMap<Key, SetRecord>,
+    /// The sets that wait for a list, or for a kind that is not served yet.
     waiting: BTreeSet<Key>,
 }
 
 #[derive(Default)]
-struct UnitRecord {
+struct SetRecord {
     /// The generation that was seen first, unless something was written since.
     untouched: Option<i64>,
     /// By the place of the manifest.
     settled: Vec<Option<Record>>,
-    /// True if an object that is not the unit's was in the way of one.
+    /// True if an object that is not the set's was in the way of one.
     is_obstructed: bool,
 }
 
@@ -35,54 +36,54 @@ pub(crate) struct Record {
     is_ours: bool,
     /// The comparison that was made.
     comparison: Comparison,
-    /// The script that had a say in it.
-    customization: Option<u64>,
+    /// The fingerprint of the script that had a say in it.
+    interpreter: Option<u64>,
     /// The hash of the note on it, if one was looked for.
     note: Option<u64>,
 }
 
 impl Records {
-    /// Begins the record of a unit that is seen for the first time.
-    pub(crate) fn begin<S>(&mut self, unit: &Unit<'_, S>) {
-        let known = self.units.entry(unit.key.clone());
-        known.or_insert_with(|| UnitRecord {
-            untouched: unit.generation,
-            ..UnitRecord::default()
+    /// Begins the record of a set that is seen for the first time.
+    pub(crate) fn begin<S>(&mut self, set: &ManifestSet<'_, S>) {
+        let known = self.sets.entry(set.key.clone());
+        known.or_insert_with(|| SetRecord {
+            untouched: set.generation,
+            ..SetRecord::default()
         });
     }
 
-    /// Forgets a unit that is gone.
-    pub(crate) fn forget(&mut self, unit: &Key) {
-        self.units.remove(unit);
-        self.waiting.remove(unit);
+    /// Forgets a set that is gone.
+    pub(crate) fn forget(&mut self, set: &Key) {
+        self.sets.remove(set);
+        self.waiting.remove(set);
     }
 
-    /// Returns `true` if neither the unit nor its objects have changed since the start.
-    pub(crate) fn is_untouched<S>(&self, unit: &Unit<'_, S>) -> bool {
-        let first = self.units.get(&unit.key).and_then(|known| known.untouched);
-        first.is_some() && first == unit.generation
+    /// Returns `true` if neither the set nor its objects have changed since the start.
+    pub(crate) fn is_untouched<S>(&self, set: &ManifestSet<'_, S>) -> bool {
+        let first = self.sets.get(&set.key).and_then(|known| known.untouched);
+        first.is_some() && first == set.generation
     }
 
-    /// Records that an object of the unit was written.
-    pub(crate) fn touch(&mut self, unit: &Key) {
-        if let Some(known) = self.units.get_mut(unit) {
+    /// Records that an object of the set was written.
+    pub(crate) fn touch(&mut self, set: &Key) {
+        if let Some(known) = self.sets.get_mut(set) {
             known.untouched = None;
         }
     }
 
-    /// Lets a unit wait for news of the kinds.
-    pub(crate) fn wait(&mut self, unit: Key) {
-        self.waiting.insert(unit);
+    /// Lets a set wait for news of the kinds.
+    pub(crate) fn wait(&mut self, set: Key) {
+        self.waiting.insert(set);
     }
 
-    /// Returns the units that wait, which do so no longer.
+    /// Returns the sets that wait, which do so no longer.
     pub(crate) fn take_waiting(&mut self) -> BTreeSet<Key> {
         std::mem::take(&mut self.waiting)
     }
 
     /// Returns the record of a manifest.
     pub(crate) fn of<S>(&self, one: &ManifestRef<'_, S>) -> Option<Record> {
-        *self.units.get(&one.unit.key)?.settled.get(one.ordinal)?
+        *self.sets.get(&one.set.key)?.settled.get(one.ordinal)?
     }
 
     /// Records that nothing is left to do about a manifest and its object, which [`Record::is_ours`] or is not;
@@ -92,21 +93,21 @@ impl Records {
         one: &ManifestRef<'_, S>,
         object: &Value,
         is_ours: Option<bool>,
-        (comparison, customization): (Comparison, Option<u64>),
+        told: &Instruction,
     ) {
         let before = self.of(one);
-        let unit = self.units.entry(one.unit.key.clone()).or_default();
-        unit.is_obstructed = false;
-        if unit.settled.len() <= one.ordinal {
-            unit.settled.resize(one.ordinal + 1, None);
+        let set = self.sets.entry(one.set.key.clone()).or_default();
+        set.is_obstructed = false;
+        if set.settled.len() <= one.ordinal {
+            set.settled.resize(one.ordinal + 1, None);
         }
-        if let Some(record) = unit.settled.get_mut(one.ordinal) {
+        if let Some(record) = set.settled.get_mut(one.ordinal) {
             *record = Some(Record {
                 manifest: one.hash(),
                 object: Settled::of(object),
                 is_ours: is_ours.unwrap_or_else(|| before.is_some_and(|record| record.is_ours)),
-                comparison,
-                customization,
+                comparison: told.compare,
+                interpreter: told.retain.by.fingerprint(),
                 note: before.and_then(|record| record.note),
             });
         }
@@ -114,32 +115,32 @@ impl Records {
 
     /// Forgets the state in which the object of a manifest was left: somebody has changed it, and it stays so.
     pub(crate) fn unsettle<S>(&mut self, one: &ManifestRef<'_, S>) {
-        let unit = self.units.get_mut(&one.unit.key);
-        if let Some(record) = unit.and_then(|unit| unit.settled.get_mut(one.ordinal)) {
+        let set = self.sets.get_mut(&one.set.key);
+        if let Some(record) = set.and_then(|set| set.settled.get_mut(one.ordinal)) {
             *record = None;
         }
     }
 
     /// Records the note on a manifest.
     pub(crate) fn note<S>(&mut self, one: &ManifestRef<'_, S>, note: Option<&str>) {
-        let unit = self.units.get_mut(&one.unit.key);
-        let record = unit.and_then(|unit| unit.settled.get_mut(one.ordinal));
+        let set = self.sets.get_mut(&one.set.key);
+        let record = set.and_then(|set| set.settled.get_mut(one.ordinal));
         if let Some(Some(record)) = record {
             record.note = Some(hash(&note));
         }
     }
 
-    /// Records that an object that is not the unit's is in the way of one.
-    pub(crate) fn obstruct(&mut self, unit: &Key) {
-        if let Some(known) = self.units.get_mut(unit) {
+    /// Records that an object that is not the set's is in the way of one.
+    pub(crate) fn obstruct(&mut self, set: &Key) {
+        if let Some(known) = self.sets.get_mut(set) {
             known.is_obstructed = true;
         }
     }
 
     /// Returns `true` if nothing is known of the object of a manifest: it was neither seen, nor another in its way.
     pub(crate) fn has_nothing_of<S>(&self, one: &ManifestRef<'_, S>) -> bool {
-        let is_obstructed = |unit: &UnitRecord| unit.is_obstructed;
-        self.of(one).is_none() && !self.units.get(&one.unit.key).is_some_and(is_obstructed)
+        let is_obstructed = |set: &SetRecord| set.is_obstructed;
+        self.of(one).is_none() && !self.sets.get(&one.set.key).is_some_and(is_obstructed)
     }
 }
 
@@ -150,8 +151,8 @@ impl Record {
     }
 
     /// Returns `true` if the same script had a say in it, or none has and had.
-    pub(crate) fn is_by(self, customization: Option<u64>) -> bool {
-        self.customization == customization
+    pub(crate) fn is_by(self, interpreter: Option<u64>) -> bool {
+        self.interpreter == interpreter
     }
 
     /// Returns `true` if the object is as it was left.

@@ -1,4 +1,4 @@
-//! Takes away the objects of a unit that goes, or of manifests that have left it or are withheld.
+//! Takes away the objects of a set that goes, or of manifests that have left it or are withheld.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use crate::applier::{Applier, CONCURRENCY};
 use crate::error::MemberError;
+use crate::manifest_set::{ManifestRef, ManifestSet, Object};
 use crate::ownership::Ownership;
 use crate::requests::ObjectPath;
 use crate::result::Synced;
-use crate::unit::{ManifestRef, Object, Unit};
 
 impl<O: Ownership> Applier<O> {
-    /// Deletes or releases the objects of a unit. Returns those that are still there, because the cluster is not done with
+    /// Deletes or releases the objects of a set. Returns those that are still there, because the cluster is not done with
     /// their deletion.
     ///
     /// # Errors
@@ -27,9 +27,9 @@ impl<O: Ownership> Applier<O> {
     pub async fn remove(
         &self,
         writes: &WriteMode,
-        unit: &Unit<'_, O::Source>,
+        set: &ManifestSet<'_, O::Source>,
     ) -> Result<Vec<Remaining>, MemberError> {
-        let refs: Vec<_> = unit.refs().collect();
+        let refs: Vec<_> = set.refs().collect();
         // No closure: a future that holds one is not known to be `Send`.
         let mut removals = Vec::new();
         for one in &refs {
@@ -49,20 +49,20 @@ impl<O: Ownership> Applier<O> {
         failed.map_or(Ok(left), Err)
     }
 
-    /// Deletes the objects that name `unit`, which has no manifest for them any more, of the kinds that are
-    /// [pruned](Ownership::prunes).
+    /// Deletes the objects that name `set`, which has no manifest for them any more, of the kinds that are
+    /// [pruned](Ownership::PRUNED).
     ///
     /// # Errors
     /// Fails as [`Self::remove`] does.
     pub async fn prune(
         &self,
         writes: &WriteMode,
-        unit: &Unit<'_, O::Source>,
+        set: &ManifestSet<'_, O::Source>,
     ) -> Result<(), MemberError> {
-        let listed: BTreeSet<Object> = unit.refs().map(|one| one.object()).collect();
+        let listed: BTreeSet<Object> = set.refs().map(|one| one.object()).collect();
         let left: Vec<Object> = {
             let prunable = self.prunable.lock();
-            let named = prunable.sources(&unit.key);
+            let named = prunable.sources(&set.key);
             named
                 .filter(|object| !listed.contains(object))
                 .cloned()
@@ -72,14 +72,14 @@ impl<O: Ownership> Applier<O> {
             .iter()
             .filter_map(|(kind, key)| self.watches.get(kind, key));
         let left: Vec<Value> = left.map(|object| object.value()).collect();
-        let unit = Unit {
-            key: unit.key.clone(),
+        let set = ManifestSet {
+            key: set.key.clone(),
             manifests: left.iter().collect(),
             withheld: BTreeSet::new(),
             terms: String::new(),
-            ..*unit
+            ..*set
         };
-        self.remove(writes, &unit).await.map(drop)
+        self.remove(writes, &set).await.map(drop)
     }
 
     /// Takes away the object of a manifest that is withheld. `cached` is what the watch shows of it.
@@ -97,7 +97,7 @@ impl<O: Ownership> Applier<O> {
         }
         let mut records = self.records.lock();
         records.unsettle(one);
-        records.touch(&one.unit.key);
+        records.touch(&one.set.key);
         Synced {
             written: cached.seen().is_some(),
             ..Synced::observed(ObservedObject::Absent)
@@ -155,20 +155,20 @@ impl<O: Ownership> Applier<O> {
 
     fn removal(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removal {
         object.map_or(Removal::Nothing, |object| {
-            self.ownership.removal(one.unit, object)
+            self.ownership.removal(one.set.source, object)
         })
     }
 
-    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the unit's.
+    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the set's.
     fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
-        Removed::of(object.filter(|object| self.is_of_unit(one, object)))
+        Removed::of(object.filter(|object| self.is_of_set(one, object)))
     }
 }
 
 /// What has become of an object that was given up.
 #[derive(Debug, PartialEq, Eq)]
 enum Removed {
-    /// It is gone, or not the unit's any more.
+    /// It is gone, or not the set's any more.
     Gone,
     /// Its deletion has begun.
     Deleting {

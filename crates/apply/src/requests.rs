@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::error::{MemberError, is_answer};
-use crate::unit::ManifestRef;
+use crate::manifest_set::ManifestRef;
 
 /// The longest duration of a read; a write is bounded by its writer.
 const LIMIT: Duration = Duration::from_secs(10);

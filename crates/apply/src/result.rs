@@ -1,9 +1,10 @@
-//! The result of a sync of a unit.
+//! The result of a sync of a set.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use objects::ownership::{Compared, ObservedObject};
+use objects::comparison::Compared;
+use objects::ownership::ObservedObject;
 
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ pub enum SyncResult {
     Done {
         /// The result of each manifest, in their order.
         manifests: Vec<Synced>,
-        /// True if neither the unit nor its objects have changed since the start.
+        /// True if neither the set nor its objects have changed since the start.
         untouched: bool,
     },
 }
@@ -57,17 +58,21 @@ pub struct Contested {
 /// The time at which an object that was left as it is will be looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
-    /// When it changes, which wakes the unit.
+    /// When it changes, which wakes the set.
     AtChange,
-    /// After this time, if the program syncs the unit then.
+    /// After this time, if the program syncs the set then.
     After(Duration),
 }
 
-impl Contested {
-    /// Returns what is left of the pause.
-    pub(crate) fn left(&self, now: Instant) -> Duration {
-        self.until.saturating_duration_since(now)
-    }
+/// The step by which an object becomes as its manifest.
+pub(crate) enum Need {
+    /// Nothing.
+    Nothing {
+        /// The note about the manifest, if there is one.
+        note: Option<String>,
+    },
+    /// A write.
+    Write,
 }
 
 impl Synced {
@@ -81,6 +86,14 @@ impl Synced {
             compared: None,
             left: None,
             contested: None,
+        }
+    }
+
+    /// Creates the result of a manifest whose object is as it is to be, with the note on it.
+    pub(crate) fn noted(object: ObservedObject, note: Option<String>) -> Self {
+        Self {
+            note,
+            ..Self::observed(object)
         }
     }
 

@@ -6,16 +6,16 @@ use objects::Metadata;
 use objects::difference::{Difference, differences};
 use objects::last_writer::rival_in;
 use objects::managed_fields::all_fields;
+use objects::ownership::ObservedObject;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::applier::Applier;
-use crate::outcome::Outcome;
+use crate::manifest_set::{ManifestRef, Object};
 use crate::ownership::Ownership;
 use crate::plan::ApplyPlan;
 use crate::requests::ObjectPath;
-use crate::result::Contested;
-use crate::unit::{ManifestRef, Object};
+use crate::result::{Again, Contested, Synced};
 
 impl<O: Ownership> Applier<O> {
     /// Begins the write of a manifest to its object as it was `seen`.
@@ -66,33 +66,36 @@ impl<O: Ownership> Applier<O> {
         self.contention.forget(&one.object());
     }
 
-    /// Returns what there is to tell of a pause. Who is the cause is found out when it is news.
+    /// Returns the result of a manifest whose object, as it is `cached`, is left until the end of a pause. Who is the cause
+    /// is found out when it is news.
     pub(crate) async fn paused(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
+        cached: &ObservedObject,
         backoff: Backoff,
-    ) -> Outcome {
+    ) -> Synced {
         let mut manager = None;
         if backoff.is_news {
             let found = self.requests.get(path).await;
             let found = found.ok().flatten();
-            manager = found.and_then(|found| rival(one.manifest, &found, self.own_manager()));
+            manager = found.and_then(|found| rival(one.manifest, &found, O::MANAGERS.ours));
             tracing::warn!(
                 object = one.name(),
                 manager = manager.as_deref().unwrap_or("another client"),
                 "Another writer undoes every write of the object, will write again after growing pauses"
             );
         }
-        Outcome::Paused(Contested {
-            until: backoff.until,
-            is_news: backoff.is_news,
-            manager,
-        })
-    }
-
-    fn own_manager(&self) -> &'static str {
-        self.ownership.managers().ours
+        let left = backoff.until.saturating_duration_since(Instant::now());
+        Synced {
+            left: Some(Again::After(left)),
+            contested: Some(Contested {
+                until: backoff.until,
+                is_news: backoff.is_news,
+                manager,
+            }),
+            ..Synced::observed(cached.clone())
+        }
     }
 }
 

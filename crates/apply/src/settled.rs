@@ -4,16 +4,17 @@ use std::borrow::Cow;
 
 use objects::drift::take_left_out;
 use objects::metadata;
-use objects::ownership::Comparison;
+use objects::ownership::{Instruction, Retainer, WriteStyle};
+use objects::replacement::leave_node_ports;
 use objects::retain::without_generated;
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::outcome::Need;
-use crate::ownership::{Ownership, WriteStyle};
+use crate::manifest_set::{LastWrite, ManifestRef};
+use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing};
-use crate::unit::{LastWrite, ManifestRef};
+use crate::result::Need;
 
 impl<O: Ownership> Applier<O> {
     /// Returns what the object of a manifest needs.
@@ -21,8 +22,9 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
+        told: &Instruction,
     ) -> Result<Need, MemberError> {
-        if !self.is_settled(one, object).await? {
+        if !self.is_settled(one, object, told).await? {
             return Ok(Need::Write);
         }
         let has_note = |note: Option<&str>| {
@@ -32,13 +34,13 @@ impl<O: Ownership> Applier<O> {
         if has_note(None) {
             return Ok(Need::Nothing { note: None });
         }
-        let note = self.note(one, object).await?;
+        let note = self.note(one, object, &told.retain).await?;
         let Some(text) = note.as_deref() else {
             self.records.lock().note(one, None);
             return Ok(Need::Nothing { note: None });
         };
         // With another, the cluster may know more by now.
-        let is_known = has_note(Some(text)) || one.unit.notes.contains(text);
+        let is_known = has_note(Some(text)) || one.set.notes.contains(text);
         Ok(if is_known {
             Need::Nothing { note }
         } else {
@@ -69,42 +71,29 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
     ) -> Result<bool, MemberError> {
-        let customized = self.customized(one, object).await?;
-        let one = ManifestRef {
-            manifest: &customized,
-            ..*one
-        };
-        Ok(self.needs_nothing(&one, object, LastWrite::Unknown))
+        let told = self.ownership.instruction(one, Some(object));
+        let retained = self.retained(one, object, &told).await?;
+        let plan = plan::<O>(&told, &retained, Some(object), LastWrite::Unknown);
+        Ok(plan == ApplyPlan::Unchanged)
     }
 
     /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
-    pub(crate) async fn customized<'m>(
+    pub(crate) async fn retained<'m>(
         &self,
         one: &ManifestRef<'m, O::Source>,
         object: &Value,
+        told: &Instruction,
     ) -> Result<Cow<'m, Value>, MemberError> {
-        let is_replaced = self.ownership.write_style(one.unit) == WriteStyle::Replace;
-        if !is_replaced || self.ownership.customization(one.manifest).is_none() {
+        let (WriteStyle::Replace, Retainer::Interpreter(_)) = (told.style, told.retain.by) else {
             return Ok(Cow::Borrowed(one.manifest));
-        }
-        let body = replacing(&*self.ownership, one, object);
-        let customized = self.ownership.customize(body, object).await;
+        };
+        let body = replacing::<O>(&told.retain, one.manifest, object);
+        let retained = self.ownership.retain(body, object).await;
         let failed = |reason| MemberError::Customization {
             object: one.name(),
             reason,
         };
-        customized.map(Cow::Owned).map_err(failed)
-    }
-
-    /// Returns `true` if a sync would find nothing to write to the object.
-    fn needs_nothing(
-        &self,
-        one: &ManifestRef<'_, O::Source>,
-        object: &Value,
-        last: LastWrite,
-    ) -> bool {
-        let style = self.ownership.write_style(one.unit);
-        plan(&*self.ownership, one, Some(object), style, last) == ApplyPlan::Unchanged
+        retained.map(Cow::Owned).map_err(failed)
     }
 
     /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
@@ -112,53 +101,47 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
+        told: &Instruction,
     ) -> Result<bool, MemberError> {
         // What says so may be where a record does not look, as its owners are.
-        if !self.is_of_unit(one, object) {
+        if !self.is_of_set(one, object) {
             return Ok(false);
         }
-        let style = self.ownership.write_style(one.unit);
-        let comparison = self.comparison(one, Some(object));
-        // Another script may want another object.
-        let customization = self.ownership.customization(one.manifest);
         let record = self.records.lock().of(one);
-        let record = record.filter(|record| record.is_by(customization));
+        // Another script may want another object.
+        let record = record.filter(|record| record.is_by(told.retain.by.fingerprint()));
+        let is_replaced = told.style == WriteStyle::Replace;
         let last = match record {
             // The edit may have taken a field out, which only the managed fields show.
             Some(before) if !before.is_of(one) => return Ok(false),
-            Some(before) if before.has_left(object) && before.is_compared(comparison) => {
+            Some(before) if before.has_left(object) && before.is_compared(told.compare) => {
                 return Ok(true);
             }
-            _ if comparison.looks_beyond() => return Ok(false),
+            _ if told.compare.looks_beyond() => return Ok(false),
             // What somebody added shows in them, too.
-            Some(before) if style == WriteStyle::Replace && !before.has_left_content(object) => {
-                return Ok(false);
-            }
+            Some(before) if is_replaced && !before.has_left_content(object) => return Ok(false),
             Some(_) => LastWrite::OfManifest,
-            None => one.unit.last_write,
+            None => one.set.last_write,
         };
         // What others have set an unforced write leaves to them.
-        let may_hide_more = style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
+        let may_hide_more =
+            told.style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {
             return Ok(false);
         }
         let mut known = without_generated(one.manifest);
-        if style == WriteStyle::Replace {
-            self.leave_node_ports(one, &mut known, object);
+        if is_replaced {
+            leave_node_ports(&mut known, &told.retain.node_ports, Some(object));
             take_left_out(&mut known, object);
         }
         let known = ManifestRef {
             manifest: &known,
             ..*one
         };
-        let customized = self.customized(&known, object).await?;
-        let known = ManifestRef {
-            manifest: &customized,
-            ..known
-        };
-        let is_settled = self.needs_nothing(&known, object, last);
+        let retained = self.retained(&known, object, told).await?;
+        let is_settled = plan::<O>(told, &retained, Some(object), last) == ApplyPlan::Unchanged;
         if is_settled {
-            self.settle(one, object, comparison);
+            self.settle(one, object, told);
         }
         Ok(is_settled)
     }
@@ -170,23 +153,19 @@ impl<O: Ownership> Applier<O> {
             return false;
         }
         let cached = self.watches.get(&one.kind(), &one.key());
-        let managers = self.ownership.managers();
-        cached.is_some_and(|cached| managers.are_with_others(cached.writers()))
+        cached.is_some_and(|cached| O::MANAGERS.are_with_others(cached.writers()))
     }
 
     pub(crate) fn settle(
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
-        comparison: Comparison,
+        told: &Instruction,
     ) {
-        let managers = self.ownership.managers();
-        let is_ours = match self.ownership.write_style(one.unit) {
-            WriteStyle::Apply | WriteStyle::ApplyUnforced => managers.have_applied_all(object),
-            WriteStyle::Replace => managers.have_updated_all(object),
+        let is_ours = match told.style {
+            WriteStyle::Apply | WriteStyle::ApplyUnforced => O::MANAGERS.have_applied_all(object),
+            WriteStyle::Replace => O::MANAGERS.have_updated_all(object),
         };
-        let customization = self.ownership.customization(one.manifest);
-        let mut records = self.records.lock();
-        records.settle(one, object, is_ours, (comparison, customization));
+        self.records.lock().settle(one, object, is_ours, told);
     }
 }

@@ -8,9 +8,12 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::runtime::watcher::Config;
 use lab_parts::test_api::TestApi;
+use objects::comparison::Comparison;
 use objects::managed_fields::{Managers, TakeOver};
 use objects::metadata::Written;
-use objects::ownership::{Adoption, ObservedObject, Removal};
+use objects::ownership::{
+    Adoption, Instruction, ObservedObject, Removal, Retain, Retainer, WriteStyle,
+};
 use objects::{GroupVersionKind, Key, Metadata};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -23,7 +26,7 @@ mod replacement;
 mod rivals;
 mod withheld;
 
-const NAMESPACE: &str = "units";
+const NAMESPACE: &str = "sets";
 
 /// A member with its API.
 struct Stage {
@@ -45,7 +48,7 @@ impl Stage {
     fn of(api: TestApi) -> Self {
         let (sender, woken) = mpsc::unbounded_channel();
         let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Applier::new(api.client(), TestOwner, wake);
+        let (member, running) = Applier::new(api.client(), TestOwner, owned(), wake);
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         Self {
@@ -72,11 +75,11 @@ impl Stage {
         for source in [settings, deployment] {
             while let SyncResult::Later(_) = {
                 let observing = WriteMode::DryRun(WouldWrite::default());
-                stage.member.sync(&observing, &source.unit()).await
+                stage.member.sync(&observing, &source.set()).await
             } {
                 stage.woken().await;
             }
-            stage.member.forget(&source.unit().key);
+            stage.member.forget(&source.set().key);
         }
         stage
     }
@@ -89,7 +92,7 @@ impl Stage {
     }
 
     async fn sync(&self, source: &Source) -> Vec<Synced> {
-        match self.member.sync(&self.writes, &source.unit()).await {
+        match self.member.sync(&self.writes, &source.set()).await {
             SyncResult::Done { manifests, .. } => manifests,
             SyncResult::Later(_) => panic!("not listed"),
         }
@@ -120,7 +123,7 @@ struct Source {
     generation: i64,
     manifests: Vec<Value>,
     suspended: bool,
-    /// True if the objects stay when the unit goes.
+    /// True if the objects stay when the set goes.
     preserved: bool,
     style: WriteStyle,
     last_write: LastWrite,
@@ -128,8 +131,8 @@ struct Source {
 }
 
 impl Source {
-    fn unit(&self) -> Unit<'_, Self> {
-        Unit {
+    fn set(&self) -> ManifestSet<'_, Self> {
+        ManifestSet {
             source: self,
             key: Key::new(NAMESPACE, "web"),
             generation: Some(self.generation),
@@ -156,63 +159,34 @@ fn source(manifests: &Value) -> Source {
 }
 
 const OWNED: &str = "test.io/owned";
-const UNIT: &str = "test.io/unit";
+const SET: &str = "test.io/set";
 const ADOPTS: &str = "test.io/adopts";
 /// The node ports of a manifest that may be others.
 const ALLOCATED: &str = "test.io/allocated";
 /// Names the labels of a manifest.
 const LABELS: &str = "test.io/labels";
 
-/// An owner whose units are named by an annotation of their objects.
+/// An owner whose sets are named by an annotation of their objects.
 struct TestOwner;
 
-impl Ownership for TestOwner {
-    type Source = Source;
+/// Selects the objects that may be of a set.
+fn owned() -> Selected {
+    Config::default().labels(&format!("{OWNED}=true")).into()
+}
 
-    fn managers(&self) -> Managers {
-        Managers {
-            ours: "tester",
-            predecessors: &["predecessor"],
-        }
-    }
+/// Returns what the last write of an object had, by the labels that it lists.
+fn written(object: &Value) -> Option<Written> {
+    let labels = object.annotation(LABELS)?.split(',').map(Into::into);
+    let annotations = [SET, LABELS].map(Into::into).into();
+    Some(Written {
+        labels: labels.collect(),
+        annotations,
+    })
+}
 
-    fn watched(&self) -> Selected {
-        Config::default().labels(&format!("{OWNED}=true")).into()
-    }
-
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
-        let name = object.annotation(UNIT)?;
-        Some(Key::new(NAMESPACE, name))
-    }
-
-    fn write_style(&self, unit: &Unit<'_, Source>) -> WriteStyle {
-        unit.source.style
-    }
-
-    fn written(&self, object: &Value) -> Option<Written> {
-        let labels = object.annotation(LABELS)?.split(',').map(Into::into);
-        let annotations = [UNIT, LABELS].map(Into::into).into();
-        Some(Written {
-            labels: labels.collect(),
-            annotations,
-        })
-    }
-
-    fn prunes(&self, kind: &GroupVersionKind) -> bool {
-        kind.kind == "ConfigMap"
-    }
-
-    fn retains_replicas(&self, manifest: &Value) -> bool {
-        manifest["metadata"]["labels"]["retains-replicas"] == "true"
-    }
-
-    fn allocated_node_ports(&self, _: &Unit<'_, Source>, manifest: &Value) -> BTreeSet<u16> {
-        let ports = manifest.annotation(ALLOCATED).unwrap_or_default();
-        ports.split(',').flat_map(str::parse::<u16>).collect()
-    }
-
-    fn adoption(&self, unit: &Unit<'_, Source>, manifest: &Value, object: &Value) -> Adoption {
-        if self.unit_of(object).as_ref() == Some(&unit.key) {
+impl TestOwner {
+    fn adoption(&self, set: &Key, manifest: &Value, object: &Value) -> Adoption {
+        if self.set_of(object).as_ref() == Some(set) {
             Adoption::Owned
         } else if manifest.annotation(ADOPTS).is_some() {
             let fields = TakeOver::FromAll;
@@ -222,12 +196,46 @@ impl Ownership for TestOwner {
             Adoption::Refuse { reason }
         }
     }
+}
 
-    fn removal(&self, unit: &Unit<'_, Source>, object: &Value) -> Removal {
-        if self.unit_of(object).as_ref() != Some(&unit.key) {
+impl Ownership for TestOwner {
+    type Source = Source;
+
+    const MANAGERS: Managers = Managers {
+        ours: "tester",
+        predecessors: &["predecessor"],
+    };
+
+    const WRITTEN: fn(&Value) -> Option<Written> = written;
+
+    const PRUNED: fn(&GroupVersionKind) -> bool = |kind| kind.kind == "ConfigMap";
+
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
+        let name = object.annotation(SET)?;
+        Some(Key::new(NAMESPACE, name))
+    }
+
+    fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
+        let adoption = |object| self.adoption(&one.set.key, one.manifest, object);
+        let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
+        Instruction {
+            style: one.set.source.style,
+            adopt: object.map_or(Adoption::Owned, adoption),
+            compare: Comparison::Never,
+            retain: Retain {
+                replicas: one.manifest["metadata"]["labels"]["retains-replicas"] == "true",
+                node_ports: ports.split(',').flat_map(str::parse::<u16>).collect(),
+                by: Retainer::Nobody,
+            },
+            wave: one.ordinal,
+        }
+    }
+
+    fn removal(&self, source: &Source, object: &Value) -> Removal {
+        if self.set_of(object) != Some(source.set().key) {
             Removal::Nothing
-        } else if unit.source.preserved {
-            let marks = json!({ "labels": { OWNED: null }, "annotations": { UNIT: null } });
+        } else if source.preserved {
+            let marks = json!({ "labels": { OWNED: null }, "annotations": { SET: null } });
             let patch = json!({ "metadata": marks });
             Removal::Release { patch }
         } else {
@@ -240,7 +248,7 @@ impl Ownership for TestOwner {
 fn metadata(name: &str) -> Value {
     json!({
         "name": name, "namespace": "shop",
-        "labels": { OWNED: "true" }, "annotations": { UNIT: "web" },
+        "labels": { OWNED: "true" }, "annotations": { SET: "web" },
     })
 }
 
@@ -260,7 +268,7 @@ fn deployment() -> Value {
     } })
 }
 
-/// An object is created once, and again when somebody deletes it; its status alone wakes the unit at leisure.
+/// An object is created once, and again when somebody deletes it; its status alone wakes the set at leisure.
 #[tokio::test(start_paused = true)]
 async fn created_once_and_after_deletion() {
     let mut stage = Stage::watching().await;
@@ -319,7 +327,7 @@ async fn own_objects_need_no_read() {
     assert_eq!(stage.read(), [""; 0]);
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.find(WEB).await, None);
@@ -353,7 +361,7 @@ async fn unseen_replacement_is_read() {
         assert_eq!(error.is_none(), is_ours, "{error:?}");
         stage
             .member
-            .remove(&stage.writes, &source.unit())
+            .remove(&stage.writes, &source.set())
             .await
             .unwrap();
         assert_eq!(stage.api.find(SETTINGS).await.is_none(), is_ours);
@@ -470,9 +478,9 @@ async fn object_without_label_is_restored() {
     assert_eq!(labels[OWNED], "true");
 }
 
-/// A suspended unit writes nothing, and goes on to observe; resumed, it is applied.
+/// A suspended set writes nothing, and goes on to observe; resumed, it is applied.
 #[tokio::test(start_paused = true)]
-async fn suspended_unit_only_observes() {
+async fn suspended_set_only_observes() {
     let mut stage = Stage::watching().await;
     let mut source = source(&json!([deployment()]));
     assert!(stage.error(&source).await.is_none());
@@ -598,7 +606,7 @@ async fn failing_manifests_hold_up_none() {
     assert_eq!(errors[5], None);
 }
 
-/// A unit of a kind that the cluster does not serve is woken once it does.
+/// A set of a kind that the cluster does not serve is woken once it does.
 #[tokio::test(start_paused = true)]
 async fn served_kind_wakes() {
     let mut stage = Stage::new().await;
@@ -685,18 +693,18 @@ async fn replaced_object_has_manifest_alone() {
     );
 }
 
-/// A unit that goes takes its own objects, and no others; a second time there is nothing to do.
+/// A set that goes takes its own objects, and no others; a second time there is nothing to do.
 #[tokio::test(start_paused = true)]
 async fn removal_takes_own_objects_only() {
     let stage = Stage::new().await;
     let source = source(&json!([deployment(), settings()]));
     stage.sync(&source).await;
-    let other = json!({ "metadata": { "annotations": { UNIT: "other" } } });
+    let other = json!({ "metadata": { "annotations": { SET: "other" } } });
     stage.api.send("PATCH", SETTINGS, &other).await;
     stage.api.writes();
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [format!("DELETE {WEB}")]);
@@ -704,13 +712,13 @@ async fn removal_takes_own_objects_only() {
     assert!(stage.api.find(SETTINGS).await.is_some());
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
-/// A unit whose object could not be deleted is not gone.
+/// A set whose object could not be deleted is not gone.
 #[tokio::test(start_paused = true)]
 async fn refused_deletion_is_an_error() {
     let stage = Stage::watching().await;
@@ -721,14 +729,14 @@ async fn refused_deletion_is_an_error() {
     assert!(
         stage
             .member
-            .remove(&stage.writes, &source.unit())
+            .remove(&stage.writes, &source.set())
             .await
             .is_err()
     );
     stage.api.server.faults().remove(fault);
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.find(SETTINGS).await, None);
@@ -744,7 +752,7 @@ async fn released_objects_lose_marks_only() {
     source.preserved = true;
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     let web = stage.api.find(WEB).await.unwrap();
@@ -827,7 +835,7 @@ async fn dry_run_only_counts() {
     );
     stage
         .member
-        .remove(&stage.writes, &source.unit())
+        .remove(&stage.writes, &source.set())
         .await
         .unwrap();
     assert_eq!(stage.api.writes(), [""; 0]);
@@ -840,17 +848,17 @@ async fn dry_run_only_counts() {
     assert_eq!(targets.map(|target| counters.of(target)), [1, 1, 1, 1]);
 }
 
-/// A cluster that cannot be reached has no lists to wait for: every unit tells so at once.
+/// A cluster that cannot be reached has no lists to wait for: every set tells so at once.
 #[tokio::test]
 async fn unreached_cluster_is_told() {
     let address = format!("http://{}", lab_parts::port::CLOSED);
     let nowhere = kube::Config::new(address.parse().unwrap());
     let client = kube::Client::try_from(nowhere).unwrap();
-    let (member, running) = Applier::new(client, TestOwner, |_| {});
+    let (member, running) = Applier::new(client, TestOwner, owned(), |_| {});
     let watches = tokio::spawn(running);
     let writes = WriteMode::Perform(Writer::new(Leadership::always(), WriteMetrics::default()));
     let listed = source(&json!([settings()]));
-    let is_told = async || match member.sync(&writes, &listed.unit()).await {
+    let is_told = async || match member.sync(&writes, &listed.set()).await {
         SyncResult::Done { manifests, .. } => manifests.iter().any(|one| one.error.is_some()),
         SyncResult::Later(_) => false,
     };

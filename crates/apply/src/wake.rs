@@ -1,4 +1,4 @@
-//! The changes in a cluster that wake a unit.
+//! The changes in a cluster that wake a set.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,36 +10,33 @@ use objects::drift::Settled;
 
 use crate::ownership::Ownership;
 
-/// A change in a cluster that concerns a unit.
+/// A change in a cluster that concerns a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Content of ours changed, or what the unit waited for is known.
+    /// Content of ours changed, or what the set waited for is known.
     Now(Key),
     /// Only the status changed: many such changes may be taken together.
     Paced(Key),
 }
 
-/// Returns the units that the change concerns: those that the object names and named.
+/// Returns the sets that the change concerns: those that the object names and named.
 pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) -> Vec<Wake> {
     let value = |object: &Option<Arc<Untyped>>| object.as_ref().map(|object| object.value());
     let (old, new) = (value(&change.old), value(&change.new));
     let versions = old.iter().chain(&new);
-    let units: BTreeSet<_> = versions
-        .filter_map(|object| ownership.unit_of(object))
+    let sets: BTreeSet<_> = versions
+        .filter_map(|object| ownership.set_of(object))
         .collect();
     let wake = match (&old, &new) {
         (Some(old), Some(new)) if Settled::of(old) == Settled::of(new) => Wake::Paced,
         _ => Wake::Now,
     };
-    units.into_iter().map(wake).collect()
+    sets.into_iter().map(wake).collect()
 }
 
-/// Returns the unit that the object names after the change, if it names one.
-pub(crate) fn unit_named(
-    ownership: &impl Ownership,
-    change: &Transition<Untyped>,
-) -> BTreeSet<Key> {
+/// Returns the set that the object names after the change, if it names one.
+pub(crate) fn set_named(ownership: &impl Ownership, change: &Transition<Untyped>) -> BTreeSet<Key> {
     let new = change.new.as_ref().map(|object| object.value());
-    let unit = new.and_then(|object| ownership.unit_of(&object));
-    unit.into_iter().collect()
+    let set = new.and_then(|object| ownership.set_of(&object));
+    set.into_iter().collect()
 }

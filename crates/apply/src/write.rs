@@ -3,20 +3,22 @@
 use std::borrow::Cow;
 
 use karmada_runtime::write::WriteMode;
+use objects::comparison::Comparison;
 use objects::drift::take_left_out;
-use objects::ownership::{Comparison, ObservedObject};
+use objects::ownership::{Adoption, Instruction, ObservedObject, Retain, WriteStyle};
 use objects::retain::without_generated;
 use objects::{Metadata, metadata};
 use serde_json::Value;
 
 use crate::applier::Applier;
 use crate::error::MemberError;
-use crate::findings::Verdict;
-use crate::outcome::{Need, Outcome, Written};
-use crate::ownership::{Ownership, WriteStyle};
+use crate::manifest_set::{LastWrite, ManifestRef};
+use crate::not_written::NotWritten;
+use crate::notes::without_node_ports;
+use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
 use crate::requests::ObjectPath;
-use crate::unit::{LastWrite, ManifestRef};
+use crate::result::{Need, Synced};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
 /// cluster, which reports at every change, may be so more than once.
@@ -24,10 +26,10 @@ const MAX_CONFLICTS: u32 = 4;
 
 /// What a look at an object has shown.
 enum Look {
-    /// This is to be written.
-    Plan(Option<Value>, ApplyPlan),
+    /// This is to be written of it as it was found, about which the owner has told this.
+    Write(Option<Value>, Instruction, ApplyPlan),
     /// Nothing is.
-    Nothing(Outcome),
+    Nothing(Synced),
 }
 
 impl<O: Ownership> Applier<O> {
@@ -37,72 +39,73 @@ impl<O: Ownership> Applier<O> {
         &self,
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
-        style: WriteStyle,
+        told: &Instruction,
         cached: &ObservedObject,
     ) -> Option<ApplyPlan> {
-        let comparison = self.comparison(one, cached.seen());
-        let is_compared = matches!(comparison, Comparison::First(_) | Comparison::Only(_));
+        let is_compared = matches!(told.compare, Comparison::First(_) | Comparison::Only(_));
         // What an unforced apply conflicts with is to be known.
-        if is_compared || style == WriteStyle::ApplyUnforced {
+        if is_compared || told.style == WriteStyle::ApplyUnforced {
             return None;
         }
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
             // What a script keeps of the object is in no cache for certain.
-            if self.ownership.customization(one.manifest).is_some() {
+            if told.retain.by.fingerprint().is_some() {
                 return None;
             }
             let is_as_left = records.of(one)?.has_left_ours(object);
             let is_as_left = is_as_left && !self.hides_others(one, object);
-            return is_as_left.then(|| rewrite(&*self.ownership, one, object, style))?;
+            return is_as_left.then(|| rewrite::<O>(told, one.manifest, object))?;
         }
         // A creation fails where there is an object, and an apply would take it over. If it is only counted,
         // it fails nowhere.
         let is_absent = *cached == ObservedObject::Absent
-            && style == WriteStyle::Replace
+            && told.style == WriteStyle::Replace
             && matches!(writes, WriteMode::Perform(_))
             && records.has_nothing_of(one);
-        is_absent.then(|| plan(&*self.ownership, one, None, style, LastWrite::Unknown))
+        is_absent.then(|| plan::<O>(told, one.manifest, None, LastWrite::Unknown))
     }
 
-    /// Writes what the object lacks. Unless [`Self::plan_unread`] shows that there is no need to, it is read live.
+    /// Writes what the object lacks, of which the owner has `told` as it is cached. Unless [`Self::plan_unread`] shows that
+    /// there is no need to, it is read live.
     pub(crate) async fn write_manifest(
         &self,
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         cached: &ObservedObject,
-    ) -> Result<Outcome, MemberError> {
+        told: Instruction,
+    ) -> Result<Synced, MemberError> {
         let path = self.path(one).await?;
         // During a pause there is no need to look; whether one begins, the cache may not show yet.
         if let Err(backoff) = self.begin(one, cached.seen()) {
-            return Ok(self.paused(one, &path, backoff).await);
+            return Ok(self.paused(one, &path, cached, backoff).await);
         }
-        let mut style = self.ownership.write_style(one.unit);
-        let mut unread = self.plan_unread(writes, one, style, cached);
+        let mut style = told.style;
+        let unread = self.plan_unread(writes, one, &told, cached);
+        let mut unread = unread.map(|plan| Look::Write(cached.seen().cloned(), told, plan));
         let mut conflicts = 0;
         let mut known = None;
         loop {
-            let (object, plan) = if let Some(plan) = unread.take() {
-                (cached.seen().cloned(), plan)
-            } else {
-                let manifest = known.as_ref().unwrap_or(one.manifest);
-                let known = ManifestRef { manifest, ..*one };
-                match self.look(one, &path, (&known, style)).await {
-                    Ok(Look::Plan(object, plan)) => (object, plan),
-                    Ok(Look::Nothing(outcome)) => return Ok(outcome),
-                    // It changed while it was compared.
-                    Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => {
-                        conflicts += 1;
-                        continue;
-                    }
-                    Err(error) => return Err(error),
+            let looked = match unread.take() {
+                Some(planned) => Ok(planned),
+                None => self.look(one, &path, (known.as_ref(), style)).await,
+            };
+            let (object, told, plan) = match looked {
+                Ok(Look::Write(object, told, plan)) => (object, told, plan),
+                Ok(Look::Nothing(synced)) => return Ok(synced),
+                // It changed while it was compared.
+                Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => {
+                    conflicts += 1;
+                    continue;
                 }
+                Err(error) => return Err(error),
             };
             let attempt = match self.begin_planned(writes, one, object.as_ref(), &plan) {
                 Ok(attempt) => attempt,
-                Err(backoff) => return Ok(self.paused(one, &path, backoff).await),
+                Err(backoff) => return Ok(self.paused(one, &path, cached, backoff).await),
             };
-            match self.write(writes, one, &path, plan, style).await {
+            let how = (style, &told.adopt);
+            match self.write(writes, one, &path, plan, how).await {
                 Ok(written) => {
                     if is_change(object.as_ref(), written.as_ref()) {
                         self.stored(attempt, written.as_ref());
@@ -110,26 +113,29 @@ impl<O: Ownership> Applier<O> {
                         // Where a webhook makes the same of it again, a later change of another's undoes nothing.
                         self.give_up(one);
                     }
-                    let written = self.record_write(one, &path, object, written).await?;
-                    self.findings.lock().clear(one);
-                    return Ok(Outcome::Written(written));
+                    let before = (object, written);
+                    let synced = self.record_write(one, &path, before, &told).await?;
+                    self.not_written.lock().clear(one);
+                    return Ok(synced);
                 }
                 Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
                     style = WriteStyle::Replace;
                 }
                 Err(error) if error.is_about_unknown_fields() && known.is_none() => {
-                    known = Some(self.known_part(one, &path, object.as_ref()).await?);
+                    let part = self.known_part(one, &path, object.as_ref(), &told.retain);
+                    known = Some(part.await?);
                 }
                 Err(error) if !error.refused_node_ports().is_empty() => {
                     let manifest = known.as_ref().unwrap_or(one.manifest);
                     let refused = error.refused_node_ports();
-                    let without = self.without_node_ports(one, manifest, &refused);
+                    let allocated = &told.retain.node_ports;
+                    let without = without_node_ports(manifest, &refused, allocated);
                     known = Some(without.ok_or(error)?);
                 }
                 // Another has a field otherwise, and keeps it.
                 Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
-                    let verdict = rejected(error)?;
-                    return Ok(self.leave(one, object.as_ref(), verdict));
+                    let cause = rejected(error)?;
+                    return Ok(self.leave(one, object.as_ref(), cause));
                 }
                 // Another was faster: its object is to be looked at first.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => conflicts += 1,
@@ -156,60 +162,62 @@ impl<O: Ownership> Applier<O> {
         Ok(path)
     }
 
-    /// Reads an object live, and decides what is to be done about it. `known` is what the cluster knows of its manifest.
+    /// Reads an object live, and decides what is to be done about it. `known` is what its cluster knows of the manifest, if
+    /// that is not all.
     async fn look(
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
-        (known, style): (&ManifestRef<'_, O::Source>, WriteStyle),
+        (known, style): (Option<&Value>, WriteStyle),
     ) -> Result<Look, MemberError> {
         if self.sees_all {
-            self.findings.lock().begin(one);
+            self.not_written.lock().begin(one);
         }
         let object = self.requests.get(path).await?;
-        let leave = |verdict| Ok(Look::Nothing(self.leave(one, object.as_ref(), verdict)));
-        let verdict = self.findings.lock().same(one, object.as_ref());
-        if let Some(verdict) = verdict {
-            return leave(verdict);
+        let leave = |cause| Ok(Look::Nothing(self.leave(one, object.as_ref(), cause)));
+        let cause = self.not_written.lock().same(one, object.as_ref());
+        if let Some(cause) = cause {
+            return leave(cause);
         }
-        let comparison = self.comparison(one, object.as_ref());
-        if let Comparison::Only(extent) = comparison {
-            let compared = self.compare_only(one, path, object.as_ref(), extent);
+        let told = self.ownership.instruction(one, object.as_ref());
+        if let Comparison::Only(option) = told.compare {
+            let kept = (&told.retain, option);
+            let compared = self.compare_only(one, path, object.as_ref(), kept);
             return leave(compared.await.or_else(rejected)?);
         }
         if let Some(found) = &object
-            && let Need::Nothing { note } = self.need(one, found).await?
+            && let Need::Nothing { note } = self.need(one, found, &told).await?
         {
-            self.findings.lock().clear(one);
-            return Ok(Look::Nothing(Outcome::Written(Written {
-                object,
-                is_new: false,
-                note,
-                compared: None,
-            })));
+            self.not_written.lock().clear(one);
+            let synced = Synced::noted(self.written(one, object), note);
+            return Ok(Look::Nothing(synced));
         }
+        let known = ManifestRef {
+            manifest: known.unwrap_or(one.manifest),
+            ..*one
+        };
         let manifest = match &object {
-            Some(found) => self.customized(known, found).await?,
+            Some(found) => self.retained(&known, found, &told).await?,
             None => Cow::Borrowed(known.manifest),
         };
-        let known = ManifestRef {
-            manifest: &manifest,
-            ..*known
+        let planned = Instruction {
+            style,
+            ..told.clone()
         };
-        let last = LastWrite::Unknown;
-        let mut plan = plan(&*self.ownership, &known, object.as_ref(), style, last);
+        let mut plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
         if let ApplyPlan::Refuse { reason } = plan {
-            return leave(Verdict::Refused { reason });
+            return leave(NotWritten::Refused { reason });
         }
-        if let (Comparison::First(extent), Some(found)) = (comparison, &object) {
-            let compared = self.compare_first(one, path, found, (extent, &plan));
-            let verdict = compared.await.or_else(|error| rejected(error).map(Some))?;
-            if let Some(verdict) = verdict {
-                return leave(verdict);
+        if let (Comparison::First(option), Some(found)) = (told.compare, &object) {
+            let kept = (&told.retain, option);
+            let compared = self.compare_first(one, path, found, kept, &plan);
+            let cause = compared.await.or_else(|error| rejected(error).map(Some))?;
+            if let Some(cause) = cause {
+                return leave(cause);
             }
             plan = plan.guarded(found);
         }
-        Ok(Look::Plan(object, plan))
+        Ok(Look::Write(object, told, plan))
     }
 
     /// Leaves an object as it is.
@@ -217,15 +225,19 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: Option<&Value>,
-        verdict: Verdict,
-    ) -> Outcome {
-        self.findings.lock().set(one, object, &verdict);
-        let mut records = self.records.lock();
-        match &verdict {
-            Verdict::Refused { .. } => records.obstruct(&one.unit.key),
-            _ => records.unsettle(one),
+        cause: NotWritten,
+    ) -> Synced {
+        self.not_written.lock().record(one, object, &cause);
+        match &cause {
+            NotWritten::Refused { .. } => self.records.lock().obstruct(&one.set.key),
+            _ => self.records.lock().unsettle(one),
         }
-        Outcome::Left(verdict)
+        self.left(one, cause)
+    }
+
+    /// Returns what is observed of an object as the API serves it.
+    fn written(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
+        self.owned(one, object.map(without_managers))
     }
 
     /// Records how a plan was carried out: `written` is the object if it was written, and `object` as it was before.
@@ -233,28 +245,26 @@ impl<O: Ownership> Applier<O> {
         &self,
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
-        object: Option<Value>,
-        written: Option<Value>,
-    ) -> Result<Written, MemberError> {
+        (object, written): (Option<Value>, Option<Value>),
+        told: &Instruction,
+    ) -> Result<Synced, MemberError> {
         let is_new = is_change(object.as_ref(), written.as_ref());
         if is_new {
-            self.records.lock().touch(&one.unit.key);
+            self.records.lock().touch(&one.set.key);
         }
-        // As it was decided: what is written now may be compared otherwise.
-        let comparison = self.comparison(one, object.as_ref());
         let object = written.or(object);
         let (mut note, mut compared) = (None, None);
         if let Some(object) = &object {
-            compared = self.compare_after(one, path, object, comparison).await?;
-            self.settle(one, object, comparison);
-            note = self.note(one, object).await?;
+            // As it was decided: what is written now may be compared otherwise.
+            compared = self.compare_after(one, path, object, told.compare).await?;
+            self.settle(one, object, told);
+            note = self.note(one, object, &told.retain).await?;
             self.records.lock().note(one, note.as_deref());
         }
-        Ok(Written {
-            object,
-            is_new,
-            note,
+        Ok(Synced {
+            written: is_new,
             compared,
+            ..Synced::noted(self.written(one, object), note)
         })
     }
 
@@ -264,9 +274,10 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         object: Option<&Value>,
+        retain: &Retain,
     ) -> Result<Value, MemberError> {
         let body = match object {
-            Some(object) => replacing(&*self.ownership, one, object),
+            Some(object) => replacing::<O>(retain, one.manifest, object),
             None => without_generated(one.manifest),
         };
         // Other writes drop what apply refuses.
@@ -283,7 +294,7 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         path: &ObjectPath,
         plan: ApplyPlan,
-        style: WriteStyle,
+        (style, adopt): (WriteStyle, &Adoption),
     ) -> Result<Option<Value>, MemberError> {
         match plan {
             ApplyPlan::Unchanged => Ok(None),
@@ -292,9 +303,9 @@ impl<O: Ownership> Applier<O> {
                 reason,
             }),
             ApplyPlan::Create { body } => {
-                // An apply would take over what is there by now.
-                let is_apply = style != WriteStyle::Replace;
-                if is_apply && self.ownership.adopts_unseen(one.unit) {
+                // An apply takes over what is there by now.
+                let adopts = !matches!(adopt, Adoption::Refuse { .. });
+                if adopts && style != WriteStyle::Replace {
                     self.requests.create_by_apply(writes, path, &body).await
                 } else {
                     self.requests.create(writes, path, &body).await
@@ -324,14 +335,22 @@ impl<O: Ownership> Applier<O> {
     }
 }
 
+/// Returns an object as the watch has it: its managed fields are the larger part of many.
+fn without_managers(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
 /// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.
 fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
     let before = before.map(Metadata::resource_version);
     written.is_some_and(|written| before != Some(written.resource_version()))
 }
 
-/// Returns the verdict that an error is, if it is to be expected again.
-fn rejected(error: MemberError) -> Result<Verdict, MemberError> {
+/// Returns the error as a cause not to write, if it is to be expected again.
+fn rejected(error: MemberError) -> Result<NotWritten, MemberError> {
     let (request, status) = error.into_rejection()?;
-    Ok(Verdict::Rejected { request, status })
+    Ok(NotWritten::Rejected { request, status })
 }

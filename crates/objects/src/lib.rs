@@ -7,11 +7,11 @@
 //! - What do its metadata say? [`Metadata`], of a typed object and of JSON alike. Is it selected? [`selector`].
 //! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
 //! - How is a field read that others write? [`lenient`]. What is told of a text that cannot be read? [`Mistake`].
-//! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object? [`ownership`].
-//! - Does it differ from its manifest? [`drift`]; in what, [`difference`]. What does it keep when that is applied? [`retain`]. And when it is
+//! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object, and what does its owner want? [`ownership`].
+//! - Does it differ from its manifest? [`drift`]; in what, [`difference`], [`comparison`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
-//! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`].
-//!   How is it sent as YAML? [`yaml`].
+//! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`]. What is
+//!   sent? [`write`](mod@write). How is it sent as YAML? [`yaml`].
 //! - Is it kept away, or driven out? [`taint`], and for a condition, [`condition_taint`]. Does who holds a [`lease`] live?
 //! - Which addresses may it have? [`ip`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources. How much of a cluster is in use? [`usage`].
@@ -22,6 +22,7 @@
 pub mod allocated;
 pub mod amounts;
 pub mod apis;
+pub mod comparison;
 pub mod condition;
 pub mod condition_taint;
 pub mod difference;
@@ -51,6 +52,7 @@ pub mod selector;
 pub mod taint;
 pub mod usage;
 pub mod wanted;
+pub mod write;
 pub mod yaml;
 
 pub use key::Key;

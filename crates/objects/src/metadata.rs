@@ -155,6 +155,14 @@ pub fn field<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
     object.get("metadata")?.get(name)
 }
 
+/// Returns a map in the metadata of an object, such as `labels`, without the keys that are `ignored`.
+pub fn but_for(object: &Value, name: &str, ignored: fn(&str) -> bool) -> Map<String, Value> {
+    let map = field(object, name).and_then(Value::as_object);
+    let own = map.into_iter().flatten().filter(|(key, _)| !ignored(key));
+    own.map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
 fn text<'a>(object: &'a Value, name: &str) -> &'a str {
     let text = field(object, name).and_then(Value::as_str);
     text.unwrap_or_default()

@@ -1,10 +1,73 @@
 //! An object in a cluster, to an owner that has a manifest for it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use crate::Metadata;
-use crate::difference::Difference;
+use crate::comparison::Comparison;
 use crate::managed_fields::TakeOver;
+
+/// What becomes of a manifest, by the object that is found where it goes.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    /// How the object is written.
+    pub style: WriteStyle,
+    /// Whether it may be; if none was found, whether one may that is there by the time of its creation.
+    pub adopt: Adoption,
+    /// When it is compared with the manifest. One that a comparison keeps from being written, or that is only compared, must
+    /// be among those that the watches are sent.
+    pub compare: Comparison,
+    /// What it keeps of its cluster.
+    pub retain: Retain,
+    /// The wave of the manifest, whatever was found: it is applied once all of earlier waves have been tried, and together
+    /// with those of its own.
+    pub wave: usize,
+}
+
+/// The way to write an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteStyle {
+    /// Server-side apply: fields that others own stay, and a field that leaves the manifest goes.
+    Apply,
+    /// The same, but a field that another has set otherwise is not taken from it: that is an error.
+    ApplyUnforced,
+    /// Replacement, at the version that was read, by the manifest and what is the cluster's: whatever else was there
+    /// goes.
+    Replace,
+}
+
+/// What an object keeps of what programs in its cluster have set.
+#[derive(Clone, Debug, Default)]
+pub struct Retain {
+    /// True if another controller in the cluster sets the replicas.
+    pub replicas: bool,
+    /// The node ports of the manifest that a cluster which refuses them may have otherwise.
+    pub node_ports: BTreeSet<u16>,
+    /// Who else says what a replacement keeps.
+    pub by: Retainer,
+}
+
+/// Who says what the replacement of an object keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Retainer {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// A rule, which edits the replacement of the object.
+    Rule(fn(&mut Value, &Value)),
+    /// A script or a webhook, which has this fingerprint.
+    Interpreter(u64),
+}
+
+impl Retainer {
+    /// Returns the fingerprint of the script or the webhook.
+    pub fn fingerprint(self) -> Option<u64> {
+        match self {
+            Self::Nobody | Self::Rule(_) => None,
+            Self::Interpreter(fingerprint) => Some(fingerprint),
+        }
+    }
+}
 
 /// The part that an owner may take of an object that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,71 +101,6 @@ pub enum Removal {
         /// The body of the patch.
         patch: Value,
     },
-}
-
-/// When an object is compared with its manifest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// Never: it is written where it lacks something.
-    Never,
-    /// Before it is written: if they differ, it is not.
-    First(Extent),
-    /// Once it has what its manifest has: what it has besides is told.
-    Afterwards,
-    /// In place of a write.
-    Only(Extent),
-}
-
-impl Comparison {
-    /// Returns `true` if an object that has everything of its manifest is to be looked at, too.
-    pub fn looks_beyond(self) -> bool {
-        match self {
-            Self::Never | Self::First(Extent::Manifest) => false,
-            Self::First(Extent::Whole) | Self::Afterwards | Self::Only(_) => true,
-        }
-    }
-}
-
-/// The fields that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// Those of the manifest.
-    Manifest,
-    /// Those of the object, too.
-    Whole,
-}
-
-/// The versions of an object that are compared.
-#[derive(Clone, Copy, Debug)]
-pub struct Versions<'a> {
-    /// The object as it is.
-    pub found: &'a Value,
-    /// As an application of its manifest would leave it.
-    pub applied: &'a Value,
-    /// As its cluster would keep it if it had nothing but the manifest; absent while that is not known.
-    pub alone: Option<&'a Value>,
-}
-
-/// The result of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Compared {
-    /// The generation of the object, 0 for a kind that has none; absent if there is no object.
-    pub generation: Option<i64>,
-    /// True if the object is the owner's.
-    pub is_owned: bool,
-    /// What differs.
-    pub differences: Vec<Difference>,
-}
-
-impl Compared {
-    /// Creates the result about an object that is not the owner's, or its absence.
-    pub fn of(object: Option<&Value>, differences: Vec<Difference>) -> Self {
-        Self {
-            generation: object.map(|object| object.generation().unwrap_or_default()),
-            is_owned: false,
-            differences,
-        }
-    }
 }
 
 /// The object of a manifest, as far as it is known.

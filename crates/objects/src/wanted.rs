@@ -9,8 +9,6 @@ use crate::patch::JsonPatch;
 pub struct Wanted {
     /// The fields as they will be. The same write has the same value, whatever the object's version.
     pub value: Value,
-    /// The version of the object that it replaces; `None` for a creation.
-    pub replaced: Option<String>,
     /// The fields, as JSON pointers (RFC 6901).
     pub paths: Vec<String>,
 }
@@ -20,7 +18,6 @@ impl Wanted {
     pub fn created(value: Value) -> Self {
         Self {
             value,
-            replaced: None,
             paths: Vec::new(),
         }
     }
@@ -28,13 +25,12 @@ impl Wanted {
     /// Creates what a patch brings about. Fields with one of the names `incidental` are left out: they are others each
     /// time.
     pub fn patched(patch: &JsonPatch, incidental: &[&str]) -> Self {
-        const VERSION: [&str; 2] = ["metadata", "resourceVersion"];
         let (mut value, mut paths) = (Vec::new(), Vec::new());
         for operation in patch.operations() {
             let field = operation.path();
             let last = field.last().map(|last| last.decoded().into_owned());
             let last = last.unwrap_or_default();
-            if last == VERSION[1] || incidental.contains(&last.as_str()) {
+            if incidental.contains(&last.as_str()) {
                 continue;
             }
             let mut operation = json!(operation);
@@ -44,10 +40,8 @@ impl Wanted {
             value.push(operation);
             paths.push(field.to_string());
         }
-        let replaced = patch.value(VERSION).and_then(Value::as_str);
         Self {
             value: value.into(),
-            replaced: replaced.map(str::to_owned),
             paths,
         }
     }
@@ -57,10 +51,10 @@ impl Wanted {
 mod tests {
     use super::*;
 
-    /// The same write is made at each version, and counts its generation, in a map that is there or not.
+    /// The same write counts its generation, in a map that is there or not.
     #[test]
     fn incidental_fields_make_no_difference() {
-        let write = |version, generation| {
+        let write = |generation| {
             let mut patch = JsonPatch::default();
             patch.add(["metadata", "annotations", "count/er"], json!(generation));
             patch.add(
@@ -68,11 +62,10 @@ mod tests {
                 json!({ "count/er": generation, "a": "b" }),
             );
             patch.add(["spec", "workload"], json!({ "manifests": [] }));
-            Wanted::patched(&patch.guarded(Some(version)), &["count/er"])
+            Wanted::patched(&patch, &["count/er"])
         };
-        let (one, other) = (write("1", 1), write("2", 2));
+        let (one, other) = (write(1), write(2));
         assert_eq!(one.value, other.value);
         assert_eq!(one.paths, ["/metadata/labels", "/spec/workload"]);
-        assert_eq!(other.replaced.as_deref(), Some("2"));
     }
 }

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
 
 use crate::packed::Packed;
@@ -81,6 +81,14 @@ where
     }
 }
 
+impl<K, S> Serialize for AsText<K, S> {
+    fn serialize<Z: Serializer>(&self, serializer: Z) -> Result<Z::Ok, Z::Error> {
+        let mut object: Value = self.text.read().unwrap_or_default();
+        object["metadata"] = json!(self.metadata);
+        object.serialize(serializer)
+    }
+}
+
 impl<K: Resource, S> Resource for AsText<K, S> {
     type DynamicType = K::DynamicType;
     type Scope = K::Scope;
@@ -139,6 +147,7 @@ mod tests {
         let mut stored: AsText<Work, Count> = serde_json::from_str(&text).unwrap();
         assert_eq!(stored.summary.0, 1);
         assert_eq!(stored.object(), work);
+        assert_eq!(json!(stored), object);
         stored.meta_mut().generation = Some(2);
         assert_eq!(stored.object().metadata.generation, Some(2));
     }

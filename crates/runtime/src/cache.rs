@@ -4,9 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
+use crate::expectations::{Expectations, Shown, is_as_new};
 use crate::watch::Decoded;
 
 /// The last valid version of every object of one kind.
@@ -19,6 +24,10 @@ pub struct Cache<K> {
     stale: BTreeSet<Key>,
     /// During a list, the known keys it has not returned yet.
     unlisted: BTreeSet<Key>,
+    /// Objects of which a read or a write has told a newer version than the watch.
+    ahead: BTreeSet<Key>,
+    /// Who waits for our writes to these objects.
+    expected: Option<(Expectations, ApiResource)>,
 }
 
 /// The numbers of objects of one kind whose newest version does not decode.
@@ -64,6 +73,8 @@ impl<K> Default for Cache<K> {
             unread: BTreeSet::new(),
             stale: BTreeSet::new(),
             unlisted: BTreeSet::new(),
+            ahead: BTreeSet::new(),
+            expected: None,
         }
     }
 }
@@ -104,6 +115,14 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
+    /// Creates the cache of a kind, whose events show what was written to its objects.
+    pub fn expecting(expectations: &Expectations, kind: &K::DynamicType) -> Self {
+        Self {
+            expected: Some((expectations.clone(), ApiResource::erase::<K>(kind))),
+            ..Self::default()
+        }
+    }
+
     /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid
     /// version, a known resource version is no change, and an object missing from a complete list is
     /// gone. An invalid object that is being deleted is valid with its last content, or none, since only
@@ -115,9 +134,12 @@ impl<K: Resource + Clone + Default> Cache<K> {
                 self.unlisted = self.objects.keys().chain(&self.unread).cloned().collect();
                 Vec::new()
             }
-            Event::Apply(object) | Event::InitApply(object) => {
+            Event::InitApply(object) => {
+                // The API may have been restored from a backup.
+                self.ahead.remove(&key_of(&object));
                 self.apply(object).into_iter().collect()
             }
+            Event::Apply(object) => self.apply(object).into_iter().collect(),
             Event::Delete(object) => {
                 let key = key_of(&object);
                 self.remove(key).into_iter().collect()
@@ -129,8 +151,48 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
     }
 
+    /// Takes in a version of a known object that a read has shown, or a write has made, and returns the change. If it is
+    /// newer than that of the watch, it is in effect until the watch has caught up.
+    pub fn read_ahead(&mut self, object: K) -> Option<Transition<K>> {
+        let key = Key::of(&object);
+        let known = self.objects.get(&key)?;
+        if is_at_least(&**known, &object) {
+            return None;
+        }
+        self.ahead.insert(key.clone());
+        Some(self.replace(key, object))
+    }
+
+    /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
+    /// change.
+    pub(crate) fn written_as(
+        &mut self,
+        write: &Write,
+        stored: &ObjectRef,
+        made: impl FnOnce(&K) -> Option<K>,
+    ) -> Option<Transition<K>> {
+        let known = self.objects.get(&stored.key)?;
+        // A newer one has it already, or another object has the name.
+        if known.meta().resource_version != write.object.version {
+            return None;
+        }
+        let object = made(known)?;
+        if stored.version == write.object.version {
+            // The API keeps less of it: nobody is to write that again and again.
+            return Some(self.replace(stored.key.clone(), object));
+        }
+        self.read_ahead(object)
+    }
+
     fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
         let key = key_of(&object);
+        let version = object.meta().resource_version.clone();
+        let change = self.change(key.clone(), object);
+        self.show(&key, &Shown::Version(version));
+        change
+    }
+
+    fn change(&mut self, key: Key, object: Decoded<K>) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
         let known = self.objects.get(&key);
         let object = match object {
@@ -154,23 +216,52 @@ impl<K: Resource + Clone + Default> Cache<K> {
         };
         self.unread.remove(&key);
         self.stale.remove(&key);
-        if known.is_some_and(|known| same_version(&**known, &object)) {
+        let is_same = known.is_some_and(|known| same_version(&**known, &object));
+        let is_ahead = self.ahead.contains(&key);
+        // At the same version the watch shows more than who has written it knew.
+        if is_same && !is_ahead {
             return None;
         }
+        let is_newer = |known: &Arc<K>| !is_same && is_at_least(&**known, &object);
+        if is_ahead && known.is_some_and(is_newer) {
+            return None;
+        }
+        self.ahead.remove(&key);
+        Some(self.replace(key, object))
+    }
+
+    fn replace(&mut self, key: Key, object: K) -> Transition<K> {
         let new = Arc::new(object);
         let old = self.objects.insert(key.clone(), Arc::clone(&new));
-        Some(Transition {
+        // That of another one of the name may be the first to show that the former is gone.
+        if old
+            .as_ref()
+            .is_some_and(|old| old.meta().uid != new.meta().uid)
+        {
+            self.show(&key, &Shown::Absence);
+        }
+        Transition {
             key,
             old,
             new: Some(new),
-        })
+        }
+    }
+
+    /// Tells who waits for a write what the watch shows.
+    fn show(&self, key: &Key, shown: &Shown) {
+        if let Some((expectations, resource)) = &self.expected {
+            expectations.observe(resource, key, shown);
+        }
     }
 
     fn remove(&mut self, key: Key) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
         self.unread.remove(&key);
         self.stale.remove(&key);
-        let old = self.objects.remove(&key)?;
+        self.ahead.remove(&key);
+        let old = self.objects.remove(&key);
+        self.show(&key, &Shown::Absence);
+        let old = old?;
         Some(Transition {
             key,
             old: Some(old),
@@ -179,8 +270,25 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 }
 
+impl<K: Resource + Clone + Default + Serialize + DeserializeOwned> Cache<K> {
+    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
+    /// next counts it before the watch shows it.
+    pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
+        self.written_as(write, stored, |known| {
+            serde_json::from_value(write.applied(known, stored)?).ok()
+        })
+    }
+}
+
 fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
+}
+
+/// Returns `true` if `known` is a version of the same object that is as new as another one, or newer.
+fn is_at_least(known: &impl Resource, other: &impl Resource) -> bool {
+    let (known, other) = (known.meta(), other.meta());
+    let versions = [known, other].map(|one| one.resource_version.as_deref());
+    known.uid == other.uid && is_as_new(versions[0], versions[1])
 }
 
 /// Compares the uid too: an object created again may have any resource version.
@@ -196,6 +304,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::ObjectMeta;
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -325,6 +434,61 @@ mod tests {
             assert_eq!(map.data.iter().flatten().count(), content);
         }
         assert_eq!(counts(&cache), (0, 0));
+    }
+
+    /// What a read has shown is in effect until the watch has caught up with it, or lists anew.
+    #[test]
+    fn read_version_outlasts_older() {
+        let of = |version| {
+            let Decoded::Valid(map) = valid(1, version) else {
+                panic!("invalid");
+            };
+            map
+        };
+        let mut cache = Cache::default();
+        assert!(
+            cache.read_ahead(of(1)).is_none(),
+            "the watch has not shown it"
+        );
+        cache.observe(Event::Apply(valid(1, 5)));
+        assert!(cache.read_ahead(of(4)).is_none());
+        assert!(cache.read_ahead(of(10)).is_some());
+        for (shown, in_effect, is_change) in [
+            (9, "10", false),
+            (10, "10", true),
+            (10, "10", false),
+            (11, "11", true),
+            (7, "7", true),
+        ] {
+            let changes = cache.observe(Event::Apply(valid(1, shown)));
+            let version = versions(&cache)[&key(1)].clone();
+            assert_eq!(version.as_deref(), Some(in_effect), "{shown}");
+            assert_eq!(!changes.is_empty(), is_change, "{shown}");
+        }
+        cache.read_ahead(of(20));
+        cache.observe(Event::InitApply(valid(1, 8)));
+        assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("8"));
+    }
+
+    /// What was written is in effect before the watch shows it, unless that is ahead.
+    #[test]
+    fn written_version_is_in_effect() {
+        for (shown, expected) in [(1, Some("a")), (2, None)] {
+            let mut cache = Cache::default();
+            cache.observe(Event::Apply(valid(1, 1)));
+            let decided_on = ObjectRef::of(&**cache.get(&key(1)).unwrap(), &());
+            let stored = ObjectRef {
+                version: Some("2".to_owned()),
+                ..decided_on.clone()
+            };
+            let write = Write::merge("map", decided_on, json!({ "data": { "k": "a" } }));
+            cache.observe(Event::Apply(valid(1, shown)));
+            let change = cache.written(&write, &stored);
+            let data = change.and_then(|change| change.new?.data.clone());
+            let value = data.as_ref().map(|data| data["k"].as_str());
+            assert_eq!(value, expected);
+            assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("2"));
+        }
     }
 
     /// A list of known versions changes nothing.

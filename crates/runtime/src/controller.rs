@@ -28,6 +28,12 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns every known object; called each time leadership begins, to reconcile them all.
     fn keys(&self) -> Vec<Self::Key>;
 
+    /// Returns the time until which nothing is decided about a key, because a watch has still to show what was written for
+    /// it.
+    fn held_until(&self, _: &Self::Key) -> Option<Instant> {
+        None
+    }
+
     /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued
     /// with backoff.
     fn reconcile(&self, key: &Self::Key) -> impl Future<Output = Result<(), BoxError>> + Send;
@@ -136,7 +142,10 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
             Some(()) = running.next() => {}
             () = places.freed() => {}
             key = queue.next(), if places.taken(running.len()) < CONCURRENCY => {
-                running.push(places.seat(reconcile_one(controller, environment, key)));
+                match controller.held_until(&key) {
+                    Some(until) => queue.hold(&key, until),
+                    None => running.push(places.seat(reconcile_one(controller, environment, key))),
+                }
             }
         }
     }
@@ -297,6 +306,51 @@ mod tests {
         calls.wait_for(|calls| *calls == 6).await.unwrap();
         assert_eq!(recorder.seen.lock()[4..], [7, 7]);
         stopping.cancel();
+    }
+
+    /// Holds the key 1 back for a minute.
+    struct Holding {
+        until: Instant,
+        seen: watch::Sender<Vec<u8>>,
+    }
+
+    impl Controller for Holding {
+        type Key = u8;
+
+        fn keys(&self) -> Vec<u8> {
+            vec![1, 2]
+        }
+
+        fn held_until(&self, key: &u8) -> Option<Instant> {
+            (*key == 1 && Instant::now() < self.until).then_some(self.until)
+        }
+
+        async fn reconcile(&self, key: &u8) -> Result<(), BoxError> {
+            self.seen.send_modify(|seen| seen.push(*key));
+            Ok(())
+        }
+    }
+
+    /// A key that is held back is not reconciled however often it is added, and hinders no other.
+    #[tokio::test(start_paused = true)]
+    async fn held_key_waits() {
+        let (seen, mut watched) = watch::channel(Vec::new());
+        let mut program = Program::new(
+            Identity::for_tests(),
+            SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        );
+        let (queue, until) = (Queue::default(), Instant::now() + Duration::from_mins(1));
+        let (holding, leadership) = (Holding { until, seen }, Leadership::always());
+        spawn(&mut program, "holding", holding, queue.clone(), leadership);
+        drop(watched.wait_for(|seen| *seen == [2]).await.unwrap());
+        queue.add_all([1, 2]);
+        drop(watched.wait_for(|seen| *seen == [2, 2]).await.unwrap());
+        let seen = watched.wait_for(|seen| seen.len() == 3).await.unwrap();
+        assert_eq!(*seen, [2, 2, 1]);
+        assert_eq!(Instant::now(), until);
+        drop(seen);
+        program.stopping.cancel();
+        assert!(program.tasks.drain(Duration::from_secs(1)).await);
     }
 
     /// Panics with the key 1, the first time.

@@ -11,6 +11,7 @@ use kube::core::ApiResource;
 use kube::discovery::{Scope, pinned_kind};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::write::{ObjectRef, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -150,6 +151,19 @@ impl DynamicWatches {
         kinds.get(kind)?.objects.get(key).map(Arc::clone)
     }
 
+    /// Takes in what a write has made of an object, which is `stored` now, and returns the change, which is not passed to
+    /// whoever observes the others.
+    pub fn written(
+        &self,
+        kind: &GroupVersionKind,
+        write: &Write,
+        stored: &ObjectRef,
+    ) -> Option<Transition<Untyped>> {
+        let mut kinds = self.shared.kinds.lock();
+        let objects = &mut kinds.get_mut(kind)?.objects;
+        objects.written_as(write, stored, |known| known.written(write, stored))
+    }
+
     /// Passes every object of a kind to `visit`, which must not ask the watches for more.
     pub fn each(&self, kind: &GroupVersionKind, mut visit: impl FnMut(&Key, &Untyped)) {
         let kinds = self.shared.kinds.lock();
@@ -186,20 +200,6 @@ impl DynamicWatches {
     pub fn served(&self, kind: &GroupVersionKind) -> Option<ServedKind> {
         let kinds = self.shared.kinds.lock();
         kinds.get(kind)?.served.clone()
-    }
-
-    /// Returns the API of a kind's objects in the namespace of `key`, or of a cluster-scoped kind, once
-    /// that is known.
-    pub fn api(&self, kind: &GroupVersionKind, key: &Key) -> Option<Api<Untyped>> {
-        let ServedKind {
-            resource,
-            namespaced,
-        } = self.served(kind)?;
-        Some(if namespaced {
-            Api::namespaced_with(self.client.clone(), &key.namespace, &resource)
-        } else {
-            Api::all_with(self.client.clone(), &resource)
-        })
     }
 
     async fn run(self, select: Arc<Selector>, observe: Arc<Observer>) {

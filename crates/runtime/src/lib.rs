@@ -10,7 +10,8 @@
 //!   which keys a change wakes, and `queue` holds them.
 //! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
 //!   key that is `aside`; `conflicts` tells the failures that are news, and `panics` end no more than the key or member.
-//! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it.
+//! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it. `commit` sends what a
+//!   plan has decided, and `expectations` hold its key back until the watch shows that.
 //! - `events` go out once the burst is over, which `activity` knows.
 //!
 //! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.
@@ -26,6 +27,7 @@ pub mod as_text;
 pub mod aside;
 pub mod cache;
 pub mod client;
+pub mod commit;
 mod conflicts;
 pub mod contention;
 pub mod controller;
@@ -34,6 +36,7 @@ mod delivery;
 pub mod dynamic;
 pub mod error;
 pub mod events;
+pub mod expectations;
 mod fair_watch;
 pub mod gates;
 mod identity;

@@ -46,6 +46,8 @@ struct State<K> {
     dirty: HashSet<K>,
     processing: HashSet<K>,
     delayed: BTreeSet<(Instant, K)>,
+    /// Those of the delayed keys that are held back.
+    held: HashSet<K>,
     failures: HashMap<K, u32>,
     /// The start of each key's current window and the number of times the key was taken since.
     windows: HashMap<K, (Instant, u32)>,
@@ -73,6 +75,7 @@ impl<K: QueueKey> Default for Queue<K> {
             dirty: HashSet::new(),
             processing: HashSet::new(),
             delayed: BTreeSet::new(),
+            held: HashSet::new(),
             failures: HashMap::new(),
             windows: HashMap::new(),
             paces: HashMap::new(),
@@ -216,6 +219,26 @@ impl<K: QueueKey> Queue<K> {
         self.shared.changed.notify_one();
     }
 
+    /// Releases a key that was taken too early, and adds it at `until`, or when it is [resumed](Self::resume).
+    pub(crate) fn hold(&self, key: &K, until: Instant) {
+        let mut state = self.shared.state.lock();
+        state.delayed.insert((until, key.clone()));
+        state.held.insert(key.clone());
+        state.release(key);
+        drop(state);
+        self.shared.changed.notify_one();
+    }
+
+    /// Adds a key if it is held.
+    pub(crate) fn resume(&self, key: &K) {
+        let mut state = self.shared.state.lock();
+        if state.held.remove(key) {
+            state.add(key.clone());
+            drop(state);
+            self.shared.changed.notify_one();
+        }
+    }
+
     /// Releases a key after a failure and requeues it after the returned delay. Adding it requeues it
     /// sooner.
     pub(crate) fn retry(&self, key: &K) -> Duration {
@@ -240,6 +263,7 @@ impl<K: QueueKey> Queue<K> {
         state.dirty.clear();
         state.processing.clear();
         state.delayed.clear();
+        state.held.clear();
         state.failures.clear();
         state.windows.clear();
         state.paces.clear();
@@ -311,6 +335,7 @@ impl<K: QueueKey> State<K> {
                 return None;
             };
             self.dirty.remove(&key);
+            self.held.remove(&key);
             // This attempt stands in for the retry that was pending.
             self.delayed.retain(|(_, delayed)| *delayed != key);
             if let Some(until) = self.throttled_until(&key, now) {

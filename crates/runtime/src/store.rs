@@ -7,8 +7,12 @@ use kube::Resource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use objects::write::{ObjectRef, Write};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::cache::{Cache, Transition, Undecoded};
+use crate::expectations::Expectations;
 use crate::watch::Decoded;
 
 /// The last valid version of every object of the kind `K`, by key and by each `T` that it refers to.
@@ -91,6 +95,17 @@ impl<K, T> Store<K, T> {
     }
 }
 
+impl<K: Resource + Clone + Default, T> Store<K, T> {
+    /// Has the events show what was written to the objects.
+    #[must_use]
+    pub fn expecting(self, expectations: &Expectations, kind: &K::DynamicType) -> Self {
+        Self {
+            objects: Cache::expecting(expectations, kind),
+            ..self
+        }
+    }
+}
+
 impl<K: Resource + PartialEq, T> Store<K, T> {
     /// Keeps of each object what `keep` leaves of it: nobody reads the rest, so that a version that differs in nothing else
     /// is no change.
@@ -120,6 +135,13 @@ impl<K, T: Clone + Ord> Store<K, T> {
         self.references.targets(key)
     }
 
+    /// Notes what an object refers to after a change.
+    fn refer(&mut self, change: &Transition<K>) {
+        let targets = change.new.as_deref().map(self.refers);
+        self.references
+            .replace(&change.key, targets.unwrap_or_default());
+    }
+
     /// Returns what either version of an object refers to.
     pub fn concerned(&self, change: &Transition<K>) -> BTreeSet<T> {
         change.versions().flat_map(self.refers).collect()
@@ -143,9 +165,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         let mut objects = self.objects.observe(event);
         objects.retain(|_| is_news);
         for change in &objects {
-            let targets = change.new.as_deref().map(self.refers);
-            self.references
-                .replace(&change.key, targets.unwrap_or_default());
+            self.refer(change);
         }
         let mended = unread.difference(self.objects.unread());
         Changes {
@@ -153,6 +173,19 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
             objects,
             is_first_list,
         }
+    }
+}
+
+impl<K, T> Store<K, T>
+where
+    K: Resource + Clone + Default + Serialize + DeserializeOwned,
+    T: Clone + Ord,
+{
+    /// Takes in what a write has made of a known object, as [`Cache::written`] does, and returns the change.
+    pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
+        let change = self.objects.written(write, stored)?;
+        self.refer(&change);
+        Some(change)
     }
 }
 

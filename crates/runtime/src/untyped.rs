@@ -8,6 +8,7 @@ use kube::core::{ApiResource, DynamicResourceScope};
 use objects::GroupVersionKind;
 use objects::allocated::Allocated;
 use objects::managed_fields::writers;
+use objects::write::{ObjectRef, Write};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
@@ -52,6 +53,15 @@ impl Untyped {
     /// Returns the managers that wrote something of the object outside of metadata and status.
     pub fn writers(&self) -> impl Iterator<Item = &str> {
         self.writers.iter().map(|writer| &**writer)
+    }
+
+    /// Returns the object as a write has left it, which is `stored` now. What others wrote is as it was.
+    pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) -> Option<Self> {
+        Some(Self {
+            writers: self.writers.clone(),
+            allocated: self.allocated.clone(),
+            ..Self::from(write.applied(&self.value(), stored)?)
+        })
     }
 
     /// Drops labels, annotations and owners from the metadata at hand: the [value](Self::value) has them.

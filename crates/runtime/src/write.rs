@@ -13,7 +13,8 @@ use tokio::time::Instant;
 pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
-pub use self::request::{Stored, create, in_path, patch, patch_status, replace_status};
+pub(crate) use self::request::perform;
+pub use self::request::{Stored, in_path, patch, patch_status, replace_status};
 
 use crate::error::Chain;
 use crate::lease::Leadership;

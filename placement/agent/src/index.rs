@@ -9,6 +9,7 @@ use fleet_api::names::WORK_FINALIZER;
 use fleet_api::{AppliedWork, InternalMemberCluster, Work};
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::Transition;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::store::Store;
 use kube::Resource;
@@ -37,6 +38,9 @@ impl From<&Work> for ManifestKinds {
     }
 }
 
+/// The topic of what is written to a Work: until the watch shows that, what is decided from it would be written twice.
+pub(crate) const WORKS: &str = "works";
+
 /// The queues of the loops.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Queues {
@@ -51,6 +55,8 @@ pub(crate) struct Agent {
     /// The namespace of the cluster on the hub.
     pub(crate) namespace: String,
     pub(crate) queues: Queues,
+    /// Our writes that the watches have not shown yet.
+    pub(crate) expectations: Expectations,
     pub(crate) index: Arc<Mutex<Index>>,
 }
 
@@ -80,10 +86,17 @@ pub(crate) enum Rewind {
 
 impl Agent {
     pub(crate) fn new(namespace: String) -> Self {
+        let (queues, expectations) = (Queues::default(), Expectations::default());
+        expectations.add_queue(WORKS, &queues.works);
+        let index = Index {
+            works: Store::default().expecting(&expectations, &()),
+            ..Index::default()
+        };
         Self {
             namespace,
-            queues: Queues::default(),
-            index: Arc::default(),
+            queues,
+            expectations,
+            index: Arc::new(Mutex::new(index)),
         }
     }
 

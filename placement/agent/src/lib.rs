@@ -10,9 +10,8 @@
 //! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
-//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `unit`; what came of that,
-//!   `outcome`; what is said of it, `report`; what is stored by then, `written`. What users read besides: `events` with
-//!   `reason`.
+//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `manifest_set`; what came of that,
+//!   `outcome`; what is said of it, `report`. What users read besides: `events` with `reason`.
 //! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
 //!   `properties`.
 //!
@@ -22,6 +21,7 @@ mod args;
 mod events;
 mod identity;
 mod index;
+mod manifest_set;
 mod membership;
 mod namespaces;
 mod outcome;
@@ -31,16 +31,15 @@ mod reason;
 mod report;
 #[cfg(test)]
 mod tests;
-mod unit;
 mod usage;
 mod watch;
 mod works;
-mod written;
 
 use std::sync::Arc;
 
 use apply::Applier;
 use fleet_api::names::member_namespace;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
@@ -52,13 +51,12 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Agent, Queues};
 use crate::membership::MembershipReconciler;
 use crate::namespaces::MemberNamespaces;
-use crate::ownership::{Owners, PlacedObjects};
+use crate::ownership::{Owners, PlacedObjects, selected};
 use crate::properties::Properties;
 pub use crate::reason::Reason;
 use crate::report::Reporter;
 use crate::usage::Usage;
 use crate::works::WorkReconciler;
-use crate::written::WrittenWorks;
 
 /// Connects to the hub and the member, and adds the tasks of the agent to `program`.
 ///
@@ -87,18 +85,22 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn(program, member.clone(), args.events.budget()));
     let clock = program.clock;
+    let [of_hub, of_member] = [&hub, &member].map(|client| {
+        let expectations = agent.expectations.clone();
+        Committer::new(client.clone(), NAME, writes.clone(), expectations, None)
+    });
     let works = WorkReconciler {
         agent: Arc::clone(&agent),
         applier,
         owners,
-        writes: writes.clone(),
+        writes,
         reporter: Reporter {
-            hub: hub.clone(),
+            hub,
             member: member.clone(),
-            writes: writes.clone(),
+            of_hub: of_hub.clone(),
+            of_member,
             events,
             clock,
-            written: WrittenWorks::default(),
         },
     };
     let membership = MembershipReconciler {
@@ -108,9 +110,8 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
             .then(|| MemberNamespaces::watch(program, &member, Arc::clone(&agent))),
         properties: Properties::new(args.properties.clone(), member.clone()),
         agent: Arc::clone(&agent),
-        hub,
         member,
-        writes,
+        committer: of_hub,
         clock,
     };
     let Queues {
@@ -143,7 +144,7 @@ fn applier(
     };
     let waking = Arc::clone(agent);
     let wake = move |wake| waking.wake_work(wake);
-    let (applier, watching) = Applier::new(member.clone(), ownership, wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
     program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

@@ -3,20 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fleet_api::InternalMemberCluster;
 use http::{Request, Uri};
 use jiff::Timestamp;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
+use kube::Client;
 use objects::Key;
-use placement_rules::heartbeat::{HeartbeatFacts, HeartbeatPlan, plan};
-use serde_json::Value;
+use objects::write::Plan;
+use placement_rules::heartbeat::{HeartbeatFacts, plan};
 use tokio::time::{Instant, timeout};
 
-use crate::identity::NAME;
 use crate::index::Agent;
 use crate::namespaces::MemberNamespaces;
 use crate::properties::Properties;
@@ -34,9 +31,9 @@ pub(crate) struct MembershipReconciler {
     /// Absent if the hub is not to hear of them.
     pub(crate) namespaces: Option<Arc<MemberNamespaces>>,
     pub(crate) properties: Properties,
-    pub(crate) hub: Client,
     pub(crate) member: Client,
-    pub(crate) writes: WriteMode,
+    /// That to the hub.
+    pub(crate) committer: Committer,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -58,7 +55,9 @@ impl Controller for MembershipReconciler {
         let namespaces = self.namespaces.as_ref().and_then(|all| all.known());
         let collected = self.properties.collect(usage.as_ref()).await;
         let now = (self.clock)();
-        let HeartbeatPlan { write, next } = plan(&HeartbeatFacts {
+        let Plan {
+            writes, wake_at, ..
+        } = plan(&HeartbeatFacts {
             channel: &channel,
             trouble: trouble.as_deref(),
             usage: usage.as_ref(),
@@ -67,13 +66,11 @@ impl Controller for MembershipReconciler {
             holds_works: self.agent.index.lock().holds_works(),
             now,
         });
-        if let Some(patch) = write {
-            self.write(key, patch).await?;
-        }
-        if let Some(next) = next {
+        self.committer.commit(&writes, None).await?;
+        if let Some(next) = wake_at {
             let mut wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             // What is only counted never shows as the last heartbeat: each look would count it again.
-            if !self.writes.is_dry_run() {
+            if !self.committer.is_dry_run() {
                 wait = wait.min(PROBE_PERIOD);
             }
             let queue = &self.agent.queues.membership;
@@ -92,18 +89,6 @@ impl MembershipReconciler {
             Ok(Ok(_)) => None,
             Ok(Err(error)) => Some(format!("GET /readyz: {}", Chain(&error))),
             Err(_) => Some(format!("GET /readyz: no answer within {PROBE_LIMIT:?}")),
-        }
-    }
-
-    async fn write(&self, key: &Key, patch: Value) -> Result<(), WriteError> {
-        let channels: Api<InternalMemberCluster> =
-            Api::namespaced(self.hub.clone(), &key.namespace);
-        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(patch));
-        let call = write::patch_status(&channels, &key.name, &parameters, &patch);
-        match self.writes.write("heartbeat", call).await {
-            // The watch is about to show that it is gone.
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
-            written => written.map(drop),
         }
     }
 }

@@ -4,10 +4,9 @@ use apply::{MemberError, Synced};
 use fleet_api::work::AppliedResource;
 use fleet_api::{AppliedWork, Work};
 use karmada_runtime::error::Chain;
-use objects::ownership::Compared;
+use objects::comparison::Compared;
 use placement_rules::manifests::{Failure, Prepared, is_same_object};
-use placement_rules::strategy::only_reports;
-use placement_rules::takeover::leaves_alone;
+use placement_rules::strategy::{Strategy, WhenToTakeOver};
 use placement_rules::work_status::ManifestResult;
 use serde_json::Value;
 
@@ -54,7 +53,7 @@ impl Outcome<'_> {
         work: &Work,
         texts: &'r [Option<String>],
     ) -> Vec<ManifestResult<'r>> {
-        let is_reported = only_reports(work.spec.apply_strategy.as_ref());
+        let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
         let mut ready = self.synced.iter().zip(texts);
         let manifests = self.prepared.iter().zip(&work.spec.workload.manifests);
         let results = manifests.map(|(prepared, manifest)| match prepared {
@@ -77,10 +76,11 @@ impl Outcome<'_> {
     fn refusal(&self, work: &Work, manifest: &Value) -> Failure {
         if self.known(manifest).is_some() {
             Failure::Apply
-        } else if leaves_alone(work) {
-            Failure::NotTakenOver
         } else {
-            Failure::TakeOver
+            match Strategy::of(work.spec.apply_strategy.as_ref()).when_to_take_over {
+                WhenToTakeOver::Never => Failure::NotTakenOver,
+                WhenToTakeOver::Always | WhenToTakeOver::IfNoDiff => Failure::TakeOver,
+            }
         }
     }
 }

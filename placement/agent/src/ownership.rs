@@ -2,20 +2,17 @@
 
 use std::sync::Arc;
 
-use apply::{ManifestRef, Ownership, Unit, WriteStyle};
+use apply::{ManifestRef, Ownership};
 use fleet_api::Work;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
-use objects::difference::Difference;
 use objects::managed_fields::Managers;
-use objects::metadata::Written;
-use objects::ownership::{Adoption, Comparison, Extent, Removal, Versions};
+use objects::ownership::{Instruction, Removal};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use placement_rules::ownership::Own;
-use placement_rules::strategy::is_forced;
-use placement_rules::{drift, hash, ownership, takeover, waves};
+use placement_rules::{hash, ownership};
 use serde_json::Value;
 
 /// The `AppliedWork`s that exist in the member; clones share them.
@@ -48,82 +45,39 @@ pub(crate) struct PlacedObjects {
     pub(crate) owners: Owners,
 }
 
+/// Selects the objects of Works.
+pub(crate) fn selected() -> Selected {
+    Selected {
+        // No label tells: KubeFleet's objects have none.
+        keeps: ownership::is_placed,
+        ..Config::default().into()
+    }
+}
+
 impl Ownership for PlacedObjects {
     type Source = PlacedWork;
 
-    fn managers(&self) -> Managers {
-        ownership::MANAGERS
-    }
+    const MANAGERS: Managers = ownership::MANAGERS;
 
-    fn watched(&self) -> Selected {
-        Selected {
-            // No label tells: KubeFleet's objects have none.
-            keeps: ownership::is_placed,
-            ..Config::default().into()
-        }
-    }
+    const IGNORED: fn(&str) -> bool = hash::is_reserved;
 
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         let owners = self.owners.0.lock();
         let name = ownership::owner_of(object, &owners)?;
         Some(Key::new(&self.namespace, name))
     }
 
-    fn write_style(&self, unit: &Unit<'_, PlacedWork>) -> WriteStyle {
-        if is_forced(unit.source.work.spec.apply_strategy.as_ref()) {
-            WriteStyle::Apply
-        } else {
-            WriteStyle::ApplyUnforced
-        }
-    }
-
-    fn written(&self, _: &Value) -> Option<Written> {
-        None
-    }
-
-    fn retains_replicas(&self, _: &Value) -> bool {
-        false
-    }
-
-    fn wave(&self, one: &ManifestRef<'_, PlacedWork>) -> usize {
-        waves::wave(one.manifest) as usize
-    }
-
-    fn adoption(&self, unit: &Unit<'_, PlacedWork>, manifest: &Value, object: &Value) -> Adoption {
-        let PlacedWork { work, owner } = unit.source;
-        ownership::adoption(work, owner, &self.owners.0.lock(), (manifest, object))
-    }
-
-    fn comparison(
+    fn instruction(
         &self,
-        unit: &Unit<'_, PlacedWork>,
-        manifest: &Value,
+        one: &ManifestRef<'_, PlacedWork>,
         object: Option<&Value>,
-    ) -> Comparison {
-        let PlacedWork { work, owner } = unit.source;
-        let is_owned = object.is_some_and(|object| owner.has(object));
-        takeover::comparison(work, manifest, object, is_owned)
+    ) -> Instruction {
+        let PlacedWork { work, owner } = one.set.source;
+        let owners = self.owners.0.lock();
+        ownership::instruction(work, owner, &owners, (one.manifest, object))
     }
 
-    fn differences(
-        &self,
-        manifest: &Value,
-        versions: Option<Versions<'_>>,
-        extent: Extent,
-    ) -> Vec<Difference> {
-        drift::compared(manifest, versions, extent)
-    }
-
-    fn ignored(&self) -> fn(&str) -> bool {
-        hash::is_reserved
-    }
-
-    fn adopts_unseen(&self, unit: &Unit<'_, PlacedWork>) -> bool {
-        takeover::adopts_unseen(&unit.source.work)
-    }
-
-    fn removal(&self, unit: &Unit<'_, PlacedWork>, object: &Value) -> Removal {
-        let PlacedWork { work, owner } = unit.source;
+    fn removal(&self, PlacedWork { work, owner }: &PlacedWork, object: &Value) -> Removal {
         ownership::removal(work, owner, &self.owners.0.lock(), object)
     }
 }

@@ -5,30 +5,31 @@ use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
-use karmada_runtime::write::{self, Stored, WriteErrorKind, WriteMode};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use karmada_runtime::expectations::Subject;
+use karmada_runtime::write::WriteError;
 use kube::runtime::events::Event;
 use kube::{Api, Client, Resource};
 use objects::Metadata;
-use objects::patch::{guarded, merge_between};
+use objects::patch::merge_between;
+use objects::write::{Guard, ObjectRef, Write};
 use placement_rules::manifests::owner_status;
 use serde_json::json;
 
 use crate::events::failure;
-use crate::identity::NAME;
-use crate::written::WrittenWorks;
+use crate::index::WORKS;
 
 /// Writes Works and `AppliedWork`s.
 pub(crate) struct Reporter {
     pub(crate) hub: Client,
     pub(crate) member: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) of_hub: Committer,
+    pub(crate) of_member: Committer,
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) clock: fn() -> Timestamp,
-    pub(crate) written: WrittenWorks,
 }
 
 impl Reporter {
@@ -43,17 +44,13 @@ impl Reporter {
             return Ok(());
         };
         let before = work.status.clone().unwrap_or_default();
-        let Some(patch) = merge_between(&json!(before), &json!(after)) else {
+        let object = ObjectRef::of(work, &());
+        let Some(write) = Write::status_between("work_status", object, &before, &after) else {
             return Ok(());
         };
-        let version = Some(work.metadata.resource_version());
-        let patch = Patch::Merge(guarded(version, json!({ "status": patch })));
-        let (works, parameters) = (self.works(work), PatchParams::apply(NAME));
-        let call = write::patch_status(&works, work.metadata.name(), &parameters, &patch);
-        let stored = self.writes.write("work_status", call).await?;
+        self.write(work, &write).await?;
         self.record(owner, failure(&before, &after));
         work.status = Some(after);
-        self.note(work, stored);
         Ok(())
     }
 
@@ -66,7 +63,8 @@ impl Reporter {
 
     /// Returns `true` if a Work is on the hub now, and stays there.
     pub(crate) async fn exists(&self, work: &Work) -> Result<bool, BoxError> {
-        let (works, of) = (self.works(work), &work.metadata);
+        let of = &work.metadata;
+        let works: Api<Work> = Api::namespaced(self.hub.clone(), of.namespace());
         let found = works.get_metadata_opt(of.name()).await?;
         let is_same = |found: &ObjectMeta| found.uid == of.uid && !found.is_deleting();
         Ok(found.is_some_and(|found| is_same(&found.metadata)))
@@ -91,46 +89,47 @@ impl Reporter {
         work: &mut Work,
         finalizers: Vec<String>,
     ) -> Result<(), BoxError> {
-        let version = Some(work.metadata.resource_version());
-        let body = json!({ "metadata": { "finalizers": finalizers } });
-        let patch = Patch::Merge(guarded(version, body));
-        let (works, parameters) = (self.works(work), PatchParams::apply(NAME));
-        let call = write::patch(&works, work.metadata.name(), &parameters, &patch);
-        let stored = self.writes.write("work_finalizer", call).await?;
+        let object = ObjectRef::of(work, &());
+        let write = Write::finalizers("work_finalizer", object, &finalizers);
+        self.write(work, &write).await?;
         work.metadata.finalizers = Some(finalizers);
-        self.note(work, stored);
         Ok(())
     }
 
-    /// Notes the version that a write has left.
-    fn note(&self, work: &mut Work, stored: Option<Stored>) {
-        if let Some(version) = stored.and_then(Stored::version) {
-            let replaced = work.metadata.resource_version.replace(version);
-            self.written.note(&replaced.unwrap_or_default(), work);
+    /// Writes to a Work, which has the version then that this has left.
+    async fn write(&self, work: &mut Work, write: &Write) -> Result<(), WriteError> {
+        let subject = Subject::new(WORKS, &work.metadata.key());
+        let outcome = self.of_hub.write(write, Some(&subject)).await?;
+        if let Outcome::Stored(stored) = outcome.if_present()? {
+            work.metadata.resource_version = stored.version;
         }
-    }
-
-    fn works(&self, work: &Work) -> Api<Work> {
-        Api::namespaced(self.hub.clone(), work.metadata.namespace())
+        Ok(())
     }
 
     /// Returns the `AppliedWork` that is stored under a name.
     pub(crate) async fn owner(&self, name: &str) -> Result<Option<AppliedWork>, BoxError> {
-        Ok(self.owners().get_opt(name).await?)
+        let owners: Api<AppliedWork> = Api::all(self.member.clone());
+        Ok(owners.get_opt(name).await?)
     }
 
     /// Creates an `AppliedWork`, and returns the one that there is then; as it is given if writes are only counted.
-    pub(crate) async fn create_owner(&self, owner: AppliedWork) -> Result<AppliedWork, BoxError> {
-        let (owners, parameters) = (self.owners(), PostParams::default());
-        let call = owners.create(&parameters, &owner);
-        match self.writes.write("appliedwork", call).await {
-            Ok(created) => Ok(created.unwrap_or(owner)),
-            Err(error) if error.kind() == WriteErrorKind::Conflict => {
-                let existing = self.owner(owner.metadata.name()).await?;
-                existing.ok_or_else(|| error.into())
+    pub(crate) async fn create_owner(
+        &self,
+        mut owner: AppliedWork,
+    ) -> Result<AppliedWork, BoxError> {
+        let write = Write::create("appliedwork", &owner, &());
+        match self.of_member.write(&write, None).await? {
+            Outcome::Stored(stored) => {
+                owner.metadata.uid = stored.uid;
+                owner.metadata.resource_version = stored.version;
             }
-            Err(error) => Err(error.into()),
+            Outcome::Exists(error) => {
+                let existing = self.owner(owner.metadata.name()).await?;
+                return existing.ok_or_else(|| error.into());
+            }
+            _ => {}
         }
+        Ok(owner)
     }
 
     /// Says in the status of an `AppliedWork` which objects it has.
@@ -146,31 +145,17 @@ impl Reporter {
         let before = owner.status.clone().unwrap_or_default();
         // The last object leaves no list, which a merge patch must name to take it away.
         let patch = merge_between(&json!(before), &json!(after));
-        let patch = Patch::Merge(json!({ "status": patch }));
-        let (owners, parameters) = (self.owners(), PatchParams::apply(NAME));
-        let call = write::patch_status(&owners, owner.metadata.name(), &parameters, &patch);
-        self.writes.write("appliedwork_status", call).await?;
+        let (object, body) = (ObjectRef::of(owner, &()), json!({ "status": patch }));
+        let write = Write::merge("appliedwork_status", object, body).of_status();
+        self.of_member.write(&write, None).await?.if_present()?;
         Ok(())
     }
 
     /// Deletes an `AppliedWork`, whose objects are gone.
     pub(crate) async fn delete_owner(&self, owner: &AppliedWork) -> Result<(), BoxError> {
-        let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: owner.metadata.uid.clone(),
-                resource_version: None,
-            }),
-            ..DeleteParams::background()
-        };
-        let owners = self.owners();
-        let call = owners.delete(owner.metadata.name(), &parameters);
-        match self.writes.write("appliedwork", call).await {
-            Err(error) if error.kind() != WriteErrorKind::Missing => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
-    fn owners(&self) -> Api<AppliedWork> {
-        Api::all(self.member.clone())
+        let deletion = Write::delete("appliedwork", ObjectRef::of(owner, &()));
+        let deletion = deletion.guarded(Guard::Uid);
+        self.of_member.write(&deletion, None).await?;
+        Ok(())
     }
 }

@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{Again, Applier, Remaining, SyncResult, Synced, Unit};
+use apply::{Again, Applier, ManifestSet, Remaining, SyncResult, Synced};
 use fleet_api::member::{JOIN, LEAVE};
 use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::write::WriteMode;
 use objects::{GroupVersionKind, Key, Metadata};
 use placement_rules::manifests::{
     Failure, Prepared, begun, identifier, is_named, leftovers, owner, prepare, stub,
 };
 use placement_rules::ownership::Own;
-use placement_rules::strategy::only_reports;
+use placement_rules::strategy::Strategy;
 use placement_rules::work_status::{ManifestReport, ManifestResult, with_remaining, work_status};
 use tokio::time::Instant;
 
 use crate::events::rewound;
-use crate::index::{Agent, Rewind, has_finalizer};
+use crate::index::{Agent, Rewind, WORKS, has_finalizer};
+use crate::manifest_set::{last_write, manifest_set, notes};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
 use crate::report::Reporter;
-use crate::unit::{last_write, notes, unit};
 
 /// The time after which it is looked whether objects that are being deleted are gone, if no watch shows it.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
@@ -47,15 +48,18 @@ impl Controller for WorkReconciler {
         self.agent.index.lock().works.keys().cloned().collect()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.reporter.of_hub.held_until([Subject::new(WORKS, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let work = self.agent.index.lock().works.get(key).cloned();
         let Some(work) = work else {
             // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
             self.applier.forget(key);
-            self.reporter.written.forget(key);
             return Ok(());
         };
-        let mut work = self.reporter.written.latest(work.object());
+        let mut work = work.object();
         let is_held = has_finalizer(work.metadata.finalizers.as_deref());
         let channel = self.agent.index.lock().channel();
         let Some(channel) = channel else {
@@ -69,7 +73,7 @@ impl Controller for WorkReconciler {
             JOIN if work.metadata.is_deleting() && is_held => self.remove(key, work).await,
             JOIN if work.metadata.is_deleting() => Ok(()),
             JOIN => {
-                let is_reported = only_reports(work.spec.apply_strategy.as_ref());
+                let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
                 if !is_held {
                     self.reporter.hold(&mut work).await?;
                 }
@@ -184,12 +188,12 @@ impl WorkReconciler {
     ) -> Option<Vec<Synced>> {
         let manifests = prepared.iter().filter_map(Prepared::ready);
         let notes = notes(&placed.work);
-        let unit = Unit {
+        let set = ManifestSet {
             last_write: last_write(&placed.work),
             notes: &notes,
-            ..unit(key, placed, manifests)
+            ..manifest_set(key, placed, manifests)
         };
-        match self.applier.sync(&self.writes, &unit).await {
+        match self.applier.sync(&self.writes, &set).await {
             SyncResult::Done { manifests, .. } => {
                 let again = manifests.iter().filter_map(|one| match one.left {
                     Some(Again::After(delay)) => Some(delay),
@@ -233,7 +237,7 @@ impl WorkReconciler {
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
             .applier
-            .remove(&self.writes, &unit(key, placed, stubs.iter()))
+            .remove(&self.writes, &manifest_set(key, placed, stubs.iter()))
             .await;
         match removed {
             Ok(remaining) => {
@@ -358,8 +362,8 @@ impl WorkReconciler {
                 owner: Own::of(&owner),
                 work,
             };
-            let unit = unit(key, &placed, stubs.iter());
-            let remaining = self.applier.remove(&self.writes, &unit).await?;
+            let set = manifest_set(key, &placed, stubs.iter());
+            let remaining = self.applier.remove(&self.writes, &set).await?;
             if !remaining.is_empty() {
                 self.look_again(key, LOOK_AGAIN);
                 let held = held(remaining, &all);

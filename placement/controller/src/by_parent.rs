@@ -23,11 +23,11 @@ pub(crate) struct ByParent<K> {
 }
 
 impl<K> ByParent<K> {
-    /// Creates it without objects; `parent` returns what one was made for.
-    pub(crate) fn new(parent: fn(&ObjectMeta) -> Option<Key>) -> Self {
+    /// Creates it of these objects; `parent` returns what one was made for.
+    pub(crate) fn new(parent: fn(&ObjectMeta) -> Option<Key>, objects: Scoped<K>) -> Self {
         Self {
             parent,
-            objects: Scoped::default(),
+            objects,
             parents: ReverseIndex::default(),
         }
     }

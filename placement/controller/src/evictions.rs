@@ -9,14 +9,16 @@ use fleet_api::{
 use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use kube::api::{ListParams, Preconditions};
+use karmada_runtime::write::WriteError;
+use kube::api::ListParams;
 use objects::qualified_name::{is_label_value, is_subdomain};
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{Key, Metadata};
 use placement_rules::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
 use serde_json::json;
 
 use crate::index::Index;
-use crate::requests::{HubApi, unless_gone};
+use crate::requests::HubApi;
 use crate::watch::SharedIndex;
 
 /// Reconciles the evictions of placements.
@@ -77,8 +79,8 @@ impl Evictor {
         }
         let conditions = told(&eviction, &verdict, (self.clock)());
         let status = json!({ "status": { "conditions": conditions } });
-        let tell = hub.patch_status("eviction_status", &evictions, name, &status);
-        unless_gone(tell.await)?;
+        let tell = Write::merge("eviction_status", ObjectRef::of(&eviction, &()), status);
+        hub.committer.write(&tell.of_status(), None).await?;
         Ok(())
     }
 
@@ -109,23 +111,17 @@ impl Evictor {
         &self,
         eviction: &ClusterResourcePlacementEviction,
         binding: &Binding,
-    ) -> Result<(), BoxError> {
+    ) -> Result<(), WriteError> {
         let uid = binding.metadata.uid();
         if eviction.metadata.annotation(EVICTED_BINDING) != Some(uid) {
-            let note = json!({ "metadata": { "annotations": { EVICTED_BINDING: uid } } });
-            let evictions = self.hub.all::<ClusterResourcePlacementEviction>();
-            let name = eviction.metadata.name();
-            self.hub.patch("eviction", &evictions, name, &note).await?;
+            let body = json!({ "metadata": { "annotations": { EVICTED_BINDING: uid } } });
+            let note = Write::merge("eviction", ObjectRef::of(eviction, &()), body);
+            let noted = self.hub.committer.write(&note, None).await?;
+            noted.if_present()?;
         }
-        let same = Preconditions {
-            uid: Some(uid.to_owned()),
-            resource_version: None,
-        };
-        let bindings = self.hub.of_scope::<Binding>("");
-        let name = binding.metadata.name();
-        self.hub
-            .delete("binding", &bindings, name, Some(same))
-            .await?;
+        let deletion = Write::delete("binding", ObjectRef::of(binding, &binding.scope()));
+        let deletion = deletion.guarded(Guard::Uid);
+        self.hub.committer.write(&deletion, None).await?;
         Ok(())
     }
 }

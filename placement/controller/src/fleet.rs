@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fleet_api::MemberCluster;
 use jiff::{SignedDuration, Timestamp};
 use karmada_runtime::cache::Cache;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
@@ -63,9 +64,9 @@ impl Member {
 }
 
 impl Fleet {
-    pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
+    pub(crate) fn new(heartbeat_timeout: SignedDuration, expectations: &Expectations) -> Self {
         Self {
-            members: Cache::default(),
+            members: Cache::expecting(expectations, &()),
             heartbeat_timeout,
             heard: BTreeMap::new(),
             judged: BTreeMap::new(),

@@ -16,6 +16,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::{Cache, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use kube::Resource;
 use objects::Scope;
 use objects::reverse_index::ReverseIndex;
@@ -27,7 +28,6 @@ use placement_rules::refuse::{self, Refusal};
 use placement_rules::select::Selection;
 use placement_rules::snapshot::{latest_policy, latest_resources, whole_group};
 
-use crate::awaited::Awaited;
 use crate::by_parent::ByParent;
 use crate::fleet::Fleet;
 use crate::overrides::OverrideIndex;
@@ -78,30 +78,8 @@ pub(crate) struct Index {
     pub(crate) held: BTreeMap<Key, String>,
     /// What each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
-    pub(crate) awaited: Writes,
-}
-
-/// Our writes that the watches have not shown yet.
-#[derive(Debug, Default)]
-pub(crate) struct Writes {
-    /// What was written for a cluster.
-    pub(crate) belongings: Awaited,
-    /// The profile that was written of a cluster.
-    pub(crate) profiles: Awaited,
-    /// The snapshots that were written for a placement, when its policy or what it selects changed.
-    pub(crate) snapshots: Awaited,
-    /// The snapshots that were written for an override.
-    pub(crate) overrides: Awaited,
-    /// The bindings that were written for a placement, and the decisions about them.
-    pub(crate) bindings: Awaited,
-    /// What was written for a binding: its Works, and what it says of them.
-    pub(crate) works: Awaited,
-    /// The copies of the status of a placement.
-    pub(crate) status_copies: Awaited,
-    /// What was written of a run itself.
-    pub(crate) runs: Awaited,
-    /// The approval requests that were written for a run.
-    pub(crate) approvals: Awaited,
+    /// Our writes that the watches have not shown yet.
+    pub(crate) expectations: Expectations,
 }
 
 /// Returns the group of snapshots whose master has this name, the master first, or none while one of them is missing.
@@ -195,27 +173,30 @@ impl Placed {
 
 impl Index {
     pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
+        let expectations = Expectations::default();
+        let shown = &expectations;
+        let works = Scoped::namespaced(Cache::<StoredWork>::expecting(shown, &()));
         Self {
-            placements: Scoped::default(),
-            policies: ByParent::new(placement_of),
-            snapshots: ByParent::new(placement_of),
-            bindings: ByParent::new(placement_of),
+            placements: Scoped::expecting(shown),
+            policies: ByParent::new(placement_of, Scoped::expecting(shown)),
+            snapshots: ByParent::new(placement_of, Scoped::expecting(shown)),
+            bindings: ByParent::new(placement_of, Scoped::expecting(shown)),
             by_cluster: ReverseIndex::default(),
-            works: ByParent::new(binding_of_work),
+            works: ByParent::new(binding_of_work, works),
             evictions: Cache::default(),
-            status_copies: Cache::default(),
-            overrides: OverrideIndex::default(),
-            runs: RunIndex::default(),
-            fleet: Fleet::new(heartbeat_timeout),
-            namespaces: Cache::default(),
-            roles: Cache::default(),
-            role_bindings: Cache::default(),
-            channels: Cache::default(),
-            profiles: Cache::default(),
+            status_copies: Cache::expecting(shown, &()),
+            overrides: OverrideIndex::new(shown),
+            runs: RunIndex::new(shown),
+            fleet: Fleet::new(heartbeat_timeout, shown),
+            namespaces: Cache::expecting(shown, &()),
+            roles: Cache::expecting(shown, &()),
+            role_bindings: Cache::expecting(shown, &()),
+            channels: Cache::expecting(shown, &()),
+            profiles: Cache::expecting(shown, &()),
             serves_profiles: false,
             held: BTreeMap::new(),
             selected: BTreeMap::new(),
-            awaited: Writes::default(),
+            expectations,
         }
     }
 

@@ -16,18 +16,16 @@
 //!                                     status       says where a placement stands
 //! ```
 //!
-//! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and
-//! writes with `requests`. Nothing is passed from loop to loop: each sees what another wrote once the watch shows it.
+//! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and has
+//! the committer of `requests` write what that returns. Nothing is passed from loop to loop: each sees what another wrote once the watch shows it.
 //!
-//! - What differs between clusters: `overrides`, of which `override_snapshots` takes up the changes; `snapshot_writes`
-//!   performs what it, and `snapshots`, have decided.
+//! - What differs between clusters: `overrides`, of which `override_snapshots` takes up the changes.
 //! - What may be placed: `inventory`. When a change of it counts: `bursts`. Which clusters may be given it: `fleet`.
-//! - What a loop remembers of its own writes until the watch shows them: `awaited`.
+//! - Which writes a loop waits for until the watch shows them: `topics`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
-mod awaited;
 mod bursts;
 mod by_parent;
 mod deletion;
@@ -48,17 +46,18 @@ mod requests;
 mod rollout;
 mod schedule;
 mod scoped;
-mod snapshot_writes;
 mod snapshots;
 mod status;
 #[cfg(test)]
 mod tests;
+mod topics;
 mod updates;
 mod watch;
 mod works;
 
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::{Program, StartError};
@@ -114,9 +113,10 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         clock: program.clock,
     };
     program.registry.register_collector(collector, &LABELS);
+    let committer = Committer::new(client.clone(), NAME, writes, index.expectations(), None);
     let loops = Loops {
         args,
-        hub: HubApi::new(client, writes),
+        hub: HubApi::new(client, committer),
         index,
         queues,
         leadership,

@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use fleet_api::names::{WORK_FINALIZER, member_namespace, member_role, member_role_binding};
-use fleet_api::{InternalMemberCluster, MemberCluster, Work};
+use fleet_api::{InternalMemberCluster, MemberCluster};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::WriteError;
-use kube::api::Preconditions;
-use kube::{Api, Resource};
+use karmada_runtime::expectations::Subject;
+use kube::Resource;
 use objects::condition_taint::ConditionTaint;
+use objects::write::Plan;
 use objects::{Key, Metadata};
-use placement_rules::membership::{Change, MembershipFacts, MembershipPlan, MembershipWrite, plan};
-use serde::Serialize;
-use serde_json::{Value, json};
+use placement_rules::membership::{MembershipFacts, plan};
+use tokio::time::Instant;
 
 use crate::index::Index;
-use crate::requests::{HubApi, Written, exists, unless_gone};
-use crate::watch::{Echo, SharedIndex};
+use crate::requests::HubApi;
+use crate::topics::MEMBERS;
+use crate::watch::SharedIndex;
 
 /// Reconciles clusters of the fleet.
 pub(crate) struct MembershipReconciler {
@@ -39,13 +40,8 @@ struct Known {
     role: Option<Arc<Role>>,
     role_binding: Option<Arc<RoleBinding>>,
     channel: Option<Arc<InternalMemberCluster>>,
-    waiting_works: Vec<Waiting>,
-}
-
-/// A Work that waits for its agent.
-struct Waiting {
-    name: String,
-    finalizers: Vec<String>,
+    /// Its Works that wait for its agent.
+    waiting_works: Vec<ObjectMeta>,
 }
 
 impl Known {
@@ -77,18 +73,15 @@ impl Known {
 }
 
 /// Returns the Works in a namespace that have the finalizer of its agent.
-fn waiting(index: &Index, namespace: &str) -> Vec<Waiting> {
+fn waiting(index: &Index, namespace: &str) -> Vec<ObjectMeta> {
     let works = index.works.iter();
     let works = works.filter(|(key, _)| key.namespace == namespace);
-    let waiting = works.filter_map(|(key, work)| {
-        let finalizers = work.meta().finalizers.clone()?;
-        let is_waiting = finalizers.iter().any(|one| one == WORK_FINALIZER);
-        is_waiting.then(|| Waiting {
-            name: key.name.clone(),
-            finalizers,
-        })
+    let works = works.map(|(_, work)| work.meta());
+    let waiting = works.filter(|work| {
+        let mut finalizers = work.finalizers.iter().flatten();
+        finalizers.any(|one| one == WORK_FINALIZER)
     });
-    waiting.collect()
+    waiting.cloned().collect()
 }
 
 impl Controller for MembershipReconciler {
@@ -101,26 +94,22 @@ impl Controller for MembershipReconciler {
         })
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.hub.held_until(MEMBERS, key)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let known = self.index.read(|index| {
-            let awaited = index.awaited.belongings.until(key);
-            Some((Known::read(index, &key.name)?, awaited))
-        });
-        let Some((known, awaited)) = known else {
+        let known = self.index.read(|index| Known::read(index, &key.name));
+        let Some(known) = known else {
             return Ok(());
         };
-        if let Some(until) = awaited {
-            self.index.queues.membership.add_at(key.clone(), until);
-            return Ok(());
-        }
         let now = (self.clock)();
-        let MembershipPlan { writes, wake_at } = self.plan(&known, now);
-        for write in writes {
-            match self.take(&key.name, &known, write).await {
-                // The watch is about to show it.
-                Err(error) if exists(&error) => {}
-                taken => taken?,
-            }
+        let Plan {
+            writes, wake_at, ..
+        } = self.plan(&known, now);
+        let subject = Subject::new(MEMBERS, key);
+        for write in &writes {
+            self.hub.committer.write(write, Some(&subject)).await?;
         }
         if let Some(at) = wake_at {
             self.index
@@ -133,122 +122,17 @@ impl Controller for MembershipReconciler {
 }
 
 impl MembershipReconciler {
-    fn plan(&self, known: &Known, now: Timestamp) -> MembershipPlan {
-        let works: Vec<_> = known.waiting_works.iter().map(|one| &*one.name).collect();
+    fn plan(&self, known: &Known, now: Timestamp) -> Plan {
         plan(&MembershipFacts {
             cluster: &known.cluster,
             namespace: known.namespace.as_ref().map(|one| &one.metadata),
             role: known.role.as_deref(),
             role_binding: known.role_binding.as_deref(),
             channel: known.channel.as_deref(),
-            waiting_works: &works,
+            waiting_works: &known.waiting_works.iter().collect::<Vec<_>>(),
             condition_taints: &self.condition_taints,
             force_after: self.force_leave_after,
             now,
         })
     }
-
-    async fn take(
-        &self,
-        cluster: &str,
-        known: &Known,
-        write: MembershipWrite,
-    ) -> Result<(), WriteError> {
-        let hub = &self.hub;
-        let namespace = member_namespace(cluster);
-        let key = Key::cluster_scoped(cluster);
-        let version = known.cluster.metadata.resource_version();
-        match write {
-            MembershipWrite::Cluster(patch) => {
-                let clusters = hub.all::<MemberCluster>();
-                let patch = hub.patch("member", &clusters, cluster, &patch);
-                let echo = echo(key.clone(), &key, Some(version));
-                unless_gone(self.index.awaiting(echo, patch).await)?;
-            }
-            MembershipWrite::Namespace(change) => {
-                let namespaces = hub.all::<Namespace>();
-                let of = Key::cluster_scoped(&*namespace);
-                let bring = self.bring("namespace", &namespaces, &namespace, change);
-                self.index.awaiting(echo(of, &key, None), bring).await?;
-            }
-            MembershipWrite::Role(change) => {
-                let (roles, name) = (hub.within(&namespace), member_role(cluster));
-                let bring = self.bring("role", &roles, &name, change);
-                let of = Key::new(&*namespace, &*name);
-                self.index.awaiting(echo(of, &key, None), bring).await?;
-            }
-            MembershipWrite::RoleBinding(change) => {
-                let (bindings, name) = (hub.within(&namespace), member_role_binding(cluster));
-                let bring = self.bring("rolebinding", &bindings, &name, change);
-                let of = Key::new(&*namespace, &*name);
-                self.index.awaiting(echo(of, &key, None), bring).await?;
-            }
-            MembershipWrite::Channel(change) => {
-                let channels = hub.within(&namespace);
-                let bring = self.bring("internalmember", &channels, cluster, change);
-                let of = Key::new(&*namespace, cluster);
-                self.index.awaiting(echo(of, &key, None), bring).await?;
-            }
-            MembershipWrite::ReleaseWork(name) => {
-                let works = hub.within::<Work>(&namespace);
-                let patch = released(known, &name);
-                unless_gone(hub.patch("work_finalizer", &works, &name, &patch).await)?;
-            }
-            MembershipWrite::DeleteNamespace { uid } => {
-                // One that was made again meanwhile is another cluster's.
-                let same = Preconditions {
-                    uid: Some(uid),
-                    resource_version: None,
-                };
-                let namespaces = hub.all::<Namespace>();
-                let delete = hub.delete("namespace", &namespaces, &namespace, Some(same));
-                let of = Key::cluster_scoped(&*namespace);
-                self.index.awaiting(echo(of, &key, None), delete).await?;
-            }
-            MembershipWrite::Status(patch) => {
-                let clusters = hub.all::<MemberCluster>();
-                let write = hub.patch_status("member_status", &clusters, cluster, &patch);
-                let echo = echo(key.clone(), &key, Some(version));
-                unless_gone(self.index.awaiting(echo, write).await)?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn bring<K>(
-        &self,
-        target: &'static str,
-        objects: &Api<K>,
-        name: &str,
-        change: Change<K>,
-    ) -> Written
-    where
-        K: Resource<DynamicType = ()> + Clone + Serialize,
-    {
-        match change {
-            Change::Create(object) => self.hub.create(target, objects, &object).await,
-            Change::Patch(patch) => self.hub.patch(target, objects, name, &patch).await,
-        }
-    }
-}
-
-fn echo<'a>(object: Key, cluster: &'a Key, replaced: Option<&'a str>) -> Echo<'a> {
-    Echo {
-        of: |writes| &mut writes.belongings,
-        object,
-        owner: cluster,
-        replaced,
-    }
-}
-
-/// Returns the patch that takes the finalizer of its agent from a Work.
-fn released(known: &Known, name: &str) -> Value {
-    let mut works = known.waiting_works.iter();
-    let finalizers = works.find(|work| work.name == name);
-    let finalizers = finalizers.map_or(&[][..], |work| &work.finalizers);
-    let kept: Vec<_> = finalizers
-        .iter()
-        .filter(|one| *one != WORK_FINALIZER)
-        .collect();
-    json!({ "metadata": { "finalizers": kept } })
 }

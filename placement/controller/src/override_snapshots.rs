@@ -9,20 +9,21 @@ use fleet_api::{ClusterResourceOverride, ResourceOverride};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Subject;
+use karmada_runtime::write::WriteError;
 use kube::runtime::events::Event;
-use objects::patch::guarded;
+use objects::write::{Action, ObjectRef, Write};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use placement_rules::overrides::{TOGETHER, is_for, listed, named_placement};
-use placement_rules::snapshot::{SnapshotWrite, may_go, plan_end, plan_overrides};
-use serde_json::json;
+use placement_rules::snapshot::{may_go, plan_end, plan_overrides};
 use tokio::time::Instant;
 
 use crate::events::{of_absent_placement, of_refusal, of_unnamed_placement};
 use crate::index::Index;
 use crate::overrides::InScope;
-use crate::requests::{HubApi, rejection, unless_gone};
-use crate::snapshot_writes::{OwnedSnapshots, Progress};
+use crate::requests::{HubApi, Progress, rejection};
+use crate::topics::OVERRIDES;
 use crate::watch::SharedIndex;
 
 /// Reconciles the snapshots of overrides.
@@ -58,8 +59,6 @@ struct Known<K: InScope> {
     snapshots: Vec<Arc<K::Snapshot>>,
     /// The snapshots in its namespace that bindings list.
     named: BTreeSet<String>,
-    /// The time until which a write to one of its snapshots is waited for.
-    awaited: Option<Instant>,
 }
 
 impl<K: InScope> Known<K> {
@@ -76,7 +75,6 @@ impl<K: InScope> Known<K> {
         let named = own.map(|(_, name)| name.to_owned()).collect();
         Self {
             refused: scope.refusal(key),
-            awaited: index.awaited.overrides.until(key),
             one,
             snapshots,
             named,
@@ -99,6 +97,10 @@ impl Controller for OverrideReconciler {
         self.index.read(|index| index.overrides.keys())
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.hub.held_until(OVERRIDES, key)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         if key.namespace.is_empty() {
             self.bring_up_to_date::<ClusterResourceOverride>(key).await
@@ -111,10 +113,6 @@ impl Controller for OverrideReconciler {
 impl OverrideReconciler {
     async fn bring_up_to_date<K: InScope>(&self, key: &Key) -> Result<(), BoxError> {
         let known = self.index.read(|index| Known::<K>::read(index, key));
-        if let Some(until) = known.awaited {
-            self.index.queues.overrides.add_at(key.clone(), until);
-            return Ok(());
-        }
         let Some(one) = known.one.as_deref() else {
             return self.sweep(key, &known).await;
         };
@@ -127,8 +125,9 @@ impl OverrideReconciler {
         }
         self.set_finalizer(one, true).await?;
         let writes = plan_overrides(one, &known.snapshots(), &known.named())?;
-        let is_new = matches!(writes.first(), Some(SnapshotWrite::Create(_)));
-        let written = self.write::<K>(key, writes).await;
+        let mut actions = writes.iter().map(|write| &write.action);
+        let is_new = matches!(actions.next(), Some(Action::Create(_)));
+        let written = self.write(key, &writes).await;
         let rejected = written.as_ref().err().and_then(rejection);
         let rejected =
             rejected.map(|reason| format!("The override cannot be snapshotted: {reason}"));
@@ -144,7 +143,7 @@ impl OverrideReconciler {
             return self.set_finalizer(one, false).await;
         }
         let writes = plan_end(&known.snapshots(), &known.named());
-        self.write::<K>(key, writes).await?;
+        self.write(key, &writes).await?;
         Ok(())
     }
 
@@ -160,24 +159,13 @@ impl OverrideReconciler {
         if overrides.get_metadata_opt(&key.name).await?.is_some() {
             return Ok(());
         }
-        self.write::<K>(key, writes).await?;
+        self.write(key, &writes).await?;
         Ok(())
     }
 
-    async fn write<K: InScope>(
-        &self,
-        key: &Key,
-        writes: Vec<SnapshotWrite<K::Snapshot>>,
-    ) -> Result<Progress, BoxError> {
-        let owned = OwnedSnapshots {
-            index: &self.index,
-            hub: &self.hub,
-            target: "override_snapshot",
-            snapshots: K::snapshots(&self.hub, &key.namespace),
-            owner: key,
-            awaited: |writes| &mut writes.overrides,
-        };
-        owned.write(writes).await
+    async fn write(&self, key: &Key, writes: &[Write]) -> Result<Progress, WriteError> {
+        let subject = Subject::new(OVERRIDES, key);
+        self.hub.write_snapshots(writes, &subject).await
     }
 
     /// Gives an override the finalizer with which it waits for its snapshots, or takes it away.
@@ -192,14 +180,9 @@ impl OverrideReconciler {
         } else {
             finalizers.retain(|one| one != OVERRIDE_FINALIZER);
         }
-        let body = json!({ "metadata": { "finalizers": finalizers } });
-        let patch = guarded(Some(metadata.resource_version()), body);
-        let (target, overrides) = (
-            "override_finalizers",
-            K::overrides(&self.hub, metadata.namespace()),
-        );
-        let set = self.hub.patch(target, &overrides, metadata.name(), &patch);
-        unless_gone(set.await)?;
+        let object = ObjectRef::of(one, &());
+        let write = Write::finalizers("override_finalizers", object, &finalizers);
+        self.hub.committer.write(&write, None).await?;
         Ok(())
     }
 

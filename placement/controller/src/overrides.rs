@@ -15,6 +15,7 @@ use fleet_api::{
     ResourceOverrideSnapshot,
 };
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use kube::{Api, Resource};
@@ -29,7 +30,7 @@ use tokio::time::Instant;
 use crate::requests::HubApi;
 
 /// The overrides of the hub.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OverrideIndex {
     cluster_scoped: Scope<ClusterResourceOverride>,
     namespaced: Scope<ResourceOverride>,
@@ -63,9 +64,6 @@ pub(crate) trait InScope: Override {
 
     /// Returns those in a namespace, which is empty if they are cluster-scoped.
     fn overrides(hub: &HubApi, namespace: &str) -> Api<Self>;
-
-    /// Returns their snapshots there.
-    fn snapshots(hub: &HubApi, namespace: &str) -> Api<Self::Snapshot>;
 }
 
 impl InScope for ClusterResourceOverride {
@@ -80,10 +78,6 @@ impl InScope for ClusterResourceOverride {
     fn overrides(hub: &HubApi, _: &str) -> Api<Self> {
         hub.all()
     }
-
-    fn snapshots(hub: &HubApi, _: &str) -> Api<Self::Snapshot> {
-        hub.all()
-    }
 }
 
 impl InScope for ResourceOverride {
@@ -96,10 +90,6 @@ impl InScope for ResourceOverride {
     }
 
     fn overrides(hub: &HubApi, namespace: &str) -> Api<Self> {
-        hub.within(namespace)
-    }
-
-    fn snapshots(hub: &HubApi, namespace: &str) -> Api<Self::Snapshot> {
         hub.within(namespace)
     }
 }
@@ -141,6 +131,13 @@ pub(crate) struct Pending {
 }
 
 impl OverrideIndex {
+    pub(crate) fn new(expectations: &Expectations) -> Self {
+        Self {
+            cluster_scoped: Scope::new(expectations),
+            namespaced: Scope::new(expectations),
+        }
+    }
+
     /// Returns the keys of all overrides, and of those of which only snapshots are left.
     pub(crate) fn keys(&self) -> Vec<Key> {
         let keys: BTreeSet<_> = self
@@ -223,11 +220,11 @@ impl OverrideIndex {
     }
 }
 
-impl<K: Override> Default for Scope<K> {
-    fn default() -> Self {
+impl<K: Override> Scope<K> {
+    fn new(expectations: &Expectations) -> Self {
         Self {
-            overrides: Cache::default(),
-            snapshots: Cache::default(),
+            overrides: Cache::expecting(expectations, &()),
+            snapshots: Cache::expecting(expectations, &()),
             parents: ReverseIndex::default(),
             by_placement: ReverseIndex::default(),
             by_object: ReverseIndex::default(),
@@ -235,9 +232,7 @@ impl<K: Override> Default for Scope<K> {
             pending: BTreeMap::new(),
         }
     }
-}
 
-impl<K: Override> Scope<K> {
     /// Applies an event of the watch of overrides. Returns the changes, and the keys of the overrides about which something
     /// else may be decided now.
     pub(crate) fn observe(

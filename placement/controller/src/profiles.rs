@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use fleet_api::ClusterProfile;
 use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use kube::api::Preconditions;
-use objects::{Key, Metadata};
-use placement_rules::profile::{ProfileFacts, ProfileWrite, plan};
+use karmada_runtime::expectations::Subject;
+use objects::Key;
+use placement_rules::profile::{ProfileFacts, plan};
+use tokio::time::Instant;
 
 use crate::identity::NAMESPACE;
-use crate::requests::{HubApi, exists, unless_gone};
-use crate::watch::{Echo, SharedIndex};
+use crate::requests::HubApi;
+use crate::topics::PROFILES;
+use crate::watch::SharedIndex;
 
 /// Reconciles profiles of clusters.
 pub(crate) struct ProfileReconciler {
@@ -31,6 +32,10 @@ impl Controller for ProfileReconciler {
         })
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.hub.held_until(PROFILES, key)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let now = (self.clock)();
         let of_profile = Key::new(NAMESPACE, &*key.name);
@@ -40,16 +45,11 @@ impl Controller for ProfileReconciler {
                 .serves_profiles
                 .then(|| index.fleet.member(&key.name, now));
             let profile = index.profiles.get(&of_profile).cloned();
-            let awaited = index.awaited.profiles.until(key);
-            Some((member??, profile, awaited))
+            Some((member??, profile))
         });
-        let Some((member, profile, awaited)) = known else {
+        let Some((member, profile)) = known else {
             return Ok(());
         };
-        if let Some(until) = awaited {
-            self.index.queues.profiles.add_at(key.clone(), until);
-            return Ok(());
-        }
         let write = plan(&ProfileFacts {
             cluster: &member.cluster,
             obstacle: member.obstacle,
@@ -57,49 +57,9 @@ impl Controller for ProfileReconciler {
             namespace: NAMESPACE,
             now,
         });
-        let Some(write) = write else {
-            return Ok(());
-        };
-        let echo = Echo {
-            of: |writes| &mut writes.profiles,
-            object: of_profile,
-            owner: key,
-            replaced: profile.as_ref().map(|one| one.metadata.resource_version()),
-        };
-        self.take(&key.name, write, echo).await
-    }
-}
-
-impl ProfileReconciler {
-    async fn take(&self, name: &str, write: ProfileWrite, echo: Echo<'_>) -> Result<(), BoxError> {
-        let (hub, index) = (&self.hub, &self.index);
-        let profiles = hub.within::<ClusterProfile>(NAMESPACE);
-        match write {
-            ProfileWrite::Create(new) => {
-                let create = hub.create("cluster_profile", &profiles, &*new);
-                match index.awaiting(echo, create).await {
-                    // The watch is about to show it.
-                    Err(error) if exists(&error) => {}
-                    created => drop(created?),
-                }
-            }
-            ProfileWrite::Patch(patch) => {
-                let patch = hub.patch("cluster_profile", &profiles, name, &patch);
-                unless_gone(index.awaiting(echo, patch).await)?;
-            }
-            ProfileWrite::Status(patch) => {
-                let target = "cluster_profile_status";
-                let patch = hub.patch_status(target, &profiles, name, &patch);
-                unless_gone(index.awaiting(echo, patch).await)?;
-            }
-            ProfileWrite::Delete { uid } => {
-                let same = Preconditions {
-                    uid: Some(uid),
-                    resource_version: None,
-                };
-                let delete = hub.delete("cluster_profile", &profiles, name, Some(same));
-                index.awaiting(echo, delete).await?;
-            }
+        if let Some(write) = write {
+            let subject = Subject::new(PROFILES, key);
+            self.hub.committer.write(&write, Some(&subject)).await?;
         }
         Ok(())
     }

@@ -1,63 +1,37 @@
-//! The writes to the hub.
-
-use std::fmt::Debug;
-use std::sync::Arc;
+//! The API of the hub: what is read of it, and who writes to it.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
-use karmada_runtime::error::{BoxError, Chain};
+use karmada_runtime::commit::{Committer, Outcome};
+use karmada_runtime::error::Chain;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::scope::objects_in;
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
+use objects::Key;
 use objects::Scope;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use objects::write::Write;
+use tokio::time::Instant;
 
-/// The number of writes for one placement or binding that are under way at once.
-const CONCURRENCY: usize = 8;
-/// The number of writes that are under way at once. With more a busy API server writes no faster, but its watches fall
-/// seconds behind, and what is decided by them conflicts.
-const AT_ONCE: usize = 16;
-
-/// Performs writes, some at once, and returns the first error once all have ended: what fails for one cluster must not
-/// keep the others waiting.
-pub(crate) async fn perform<'w, T, F>(
-    writes: &'w [T],
-    take: impl Fn(&'w T) -> F,
-) -> Result<(), BoxError>
-where
-    F: Future<Output = Result<(), BoxError>>,
-{
-    let mut all = Ok(());
-    for some in writes.chunks(CONCURRENCY) {
-        let taken = futures::future::join_all(some.iter().map(&take)).await;
-        all = taken.into_iter().fold(all, Result::and);
-    }
-    all
-}
-
-/// The API of the hub, and whether it is written to.
+/// The API of the hub.
 #[derive(Clone)]
 pub(crate) struct HubApi {
     client: Client,
-    writes: WriteMode,
-    under_way: Arc<Semaphore>,
+    pub(crate) committer: Committer,
 }
 
-/// The version that a write has left; `None` if it was only counted.
-pub(crate) type Written = Result<Option<String>, WriteError>;
+/// Whether snapshots were written as planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Done,
+    /// Another one is there, which the watch is about to show.
+    Overtaken,
+}
 
 impl HubApi {
-    /// Returns the API of the hub behind `client`.
-    pub(crate) fn new(client: Client, writes: WriteMode) -> Self {
-        Self {
-            client,
-            writes,
-            under_way: Arc::new(Semaphore::new(AT_ONCE)),
-        }
+    /// Returns the API of the hub behind `client`, to which `committer` writes.
+    pub(crate) fn new(client: Client, committer: Committer) -> Self {
+        Self { client, committer }
     }
 
     /// Returns the objects of a cluster-scoped kind.
@@ -83,105 +57,32 @@ impl HubApi {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Creates an object. `target` names what is written in the metrics.
-    pub(crate) async fn create<K: Resource + Clone + Serialize>(
-        &self,
-        target: &'static str,
-        objects: &Api<K>,
-        object: &K,
-    ) -> Written {
-        let body = json!(object);
-        let parameters = PostParams::default();
-        let call = write::create(objects, &parameters, &body);
-        self.version(target, call).await
+    /// Returns the time until which nothing is decided about a key, for what was written in this topic.
+    pub(crate) fn held_until(&self, topic: &'static str, key: &Key) -> Option<Instant> {
+        self.committer.held_until([Subject::new(topic, key)])
     }
 
-    /// Patches an object with a merge patch.
-    pub(crate) async fn patch<K: Resource + Clone>(
+    /// Writes snapshots in their order: what follows one that was overtaken was decided on less than there is.
+    pub(crate) async fn write_snapshots(
         &self,
-        target: &'static str,
-        objects: &Api<K>,
-        name: &str,
-        patch: &Value,
-    ) -> Written {
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let call = write::patch(objects, name, &parameters, &patch);
-        self.version(target, call).await
-    }
-
-    /// Patches the status of an object with a merge patch.
-    pub(crate) async fn patch_status<K: Resource + Clone>(
-        &self,
-        target: &'static str,
-        objects: &Api<K>,
-        name: &str,
-        patch: &Value,
-    ) -> Written {
-        let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-        let call = write::patch_status(objects, name, &parameters, &patch);
-        self.version(target, call).await
-    }
-
-    /// Deletes an object that is as `preconditions` say. One that is gone already is no error, and there is no version
-    /// to tell of.
-    pub(crate) async fn delete<K: Resource + Clone + DeserializeOwned + Debug>(
-        &self,
-        target: &'static str,
-        objects: &Api<K>,
-        name: &str,
-        preconditions: Option<Preconditions>,
-    ) -> Written {
-        let parameters = DeleteParams {
-            preconditions,
-            ..DeleteParams::background()
-        };
-        let call = objects.delete(name, &parameters);
-        match self.write(target, call).await {
-            Ok(deleted) => Ok(deleted.map(|_| String::new())),
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
-            Err(error) => Err(error),
+        writes: &[Write],
+        subject: &Subject,
+    ) -> Result<Progress, WriteError> {
+        for write in writes {
+            if let Outcome::Exists(_) = self.committer.write(write, Some(subject)).await? {
+                return Ok(Progress::Overtaken);
+            }
         }
+        Ok(Progress::Done)
     }
-
-    async fn write<T>(
-        &self,
-        target: &'static str,
-        call: impl Future<Output = kube::Result<T>>,
-    ) -> Result<Option<T>, WriteError> {
-        let _under_way = self.under_way.acquire().await;
-        self.writes.write(target, call).await
-    }
-
-    async fn version(
-        &self,
-        target: &'static str,
-        call: impl Future<Output = kube::Result<write::Stored>>,
-    ) -> Written {
-        let stored = self.write(target, call).await?;
-        Ok(stored.and_then(write::Stored::version))
-    }
-}
-
-/// Returns `true` if what was to be created exists: the watch is about to show it.
-pub(crate) fn exists(error: &WriteError) -> bool {
-    matches!(error, WriteError::Api(kube::Error::Api(status)) if status.reason == "AlreadyExists")
 }
 
 /// Returns what the API says where it rejects the content of a write: nothing becomes of it until somebody acts.
-pub(crate) fn rejection(error: &BoxError) -> Option<String> {
-    let error = error.downcast_ref::<WriteError>()?;
+pub(crate) fn rejection(error: &WriteError) -> Option<String> {
     match error.kind() {
         WriteErrorKind::Invalid => Some(Chain(error).to_string()),
         // A webhook that must answer and does not.
         _ => error.refusal().map(ToOwned::to_owned),
-    }
-}
-
-/// Returns the result of a write to an object that may be gone by now: the watch is about to show that.
-pub(crate) fn unless_gone(written: Written) -> Written {
-    match written {
-        Err(error) if error.kind() == WriteErrorKind::Missing => Ok(None),
-        written => written,
     }
 }
 
@@ -194,9 +95,9 @@ mod tests {
     /// What the API rejects is told, also for a webhook that must answer and does not; what a retry may overcome is not.
     #[test]
     fn rejections_are_told() {
-        let failed = |code, message: &str| -> BoxError {
+        let failed = |code, message: &str| {
             let status = Status::failure(message, "Reason").with_code(code);
-            WriteError::Api(kube::Error::Api(status.boxed())).into()
+            WriteError::Api(kube::Error::Api(status.boxed()))
         };
         let denied = rejection(&failed(403, "policy 'p' denied request")).unwrap();
         assert!(denied.contains("policy 'p' denied request"), "{denied}");

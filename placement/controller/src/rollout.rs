@@ -3,26 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fleet_api::Binding;
 use fleet_api::placement::ResourceIdentifier;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use kube::api::Preconditions;
+use karmada_runtime::expectations::Subject;
+use objects::write::Plan;
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use placement_rules::envelope::Opening;
 use placement_rules::overrides::{Overrides, OverridesFacts, contents, selects};
-use placement_rules::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
+use placement_rules::rollout::{RolloutFacts, plan};
 use placement_rules::snapshot::{has_lost_part, latest_resources};
 use placement_rules::strategy::is_external;
 use tokio::time::Instant;
 
 use crate::index::{Index, Placed, group};
 use crate::overrides::{Pending, Snapshot};
-use crate::requests::{HubApi, perform, unless_gone};
-use crate::watch::{Echo, SharedIndex};
+use crate::requests::HubApi;
+use crate::topics::BINDINGS;
+use crate::watch::SharedIndex;
 
 /// Reconciles the bindings of placements with their latest snapshots.
 pub(crate) struct RolloutReconciler {
@@ -49,22 +50,21 @@ impl Controller for RolloutReconciler {
         self.index.read(Index::placement_keys)
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.hub.held_until(BINDINGS, key)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let now = (self.clock)();
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
-            let awaited = index.awaited.bindings.until(key);
             let overrides = index.overrides.of_placement(key, &placed.bindings);
-            Some((placed, awaited, index.fleet.all(now), overrides))
+            Some((placed, index.fleet.all(now), overrides))
         });
-        let Some((placed, awaited, members, overrides)) = known else {
+        let Some((placed, members, overrides)) = known else {
             self.contents.lock().remove(key);
             return Ok(());
         };
-        if let Some(until) = awaited {
-            self.index.queues.rollout.add_at(key.clone(), until);
-            return Ok(());
-        }
         // Runs give its clusters what they get, or what is being snapshotted wakes it again.
         let is_waiting = is_external(&placed.placement) || has_lost_part(placed.snapshots());
         let latest = latest_resources(placed.snapshots());
@@ -95,7 +95,9 @@ impl Controller for RolloutReconciler {
             objects: &objects,
             clusters: &fleet,
         });
-        let RolloutPlan { writes, wake_at } = plan(&RolloutFacts {
+        let Plan {
+            writes, wake_at, ..
+        } = plan(&RolloutFacts {
             placement: &placed.placement,
             snapshot: latest.name(),
             overrides: &overrides,
@@ -104,7 +106,8 @@ impl Controller for RolloutReconciler {
             progress_deadline: self.progress_deadline,
             now,
         });
-        perform(&writes, |write| take(&self.index, &self.hub, key, write)).await?;
+        let subject = Subject::new(BINDINGS, key);
+        self.hub.committer.commit(&writes, Some(&subject)).await?;
         if let Some(at) = wake_at {
             self.index.queues.rollout.add_at_time(key.clone(), at, now);
         }
@@ -146,47 +149,4 @@ impl RolloutReconciler {
         self.contents.lock().insert(key.clone(), known);
         objects
     }
-}
-
-/// Performs a write to a binding of a placement.
-pub(crate) async fn take(
-    index: &SharedIndex,
-    hub: &HubApi,
-    placement: &Key,
-    write: &RolloutWrite,
-) -> Result<(), BoxError> {
-    let bindings = hub.of_scope::<Binding>(&placement.namespace);
-    let (RolloutWrite::Delete { name, .. }
-    | RolloutWrite::Spec { name, .. }
-    | RolloutWrite::Status { name, .. }) = write;
-    let echo = |replaced| Echo {
-        of: |writes| &mut writes.bindings,
-        object: Key::new(&*placement.namespace, &**name),
-        owner: placement,
-        replaced,
-    };
-    match write {
-        RolloutWrite::Delete {
-            resource_version, ..
-        } => {
-            let same = Preconditions {
-                uid: None,
-                resource_version: Some(resource_version.clone()),
-            };
-            let delete = hub.delete("binding", &bindings, name, Some(same));
-            index.awaiting(echo(None), delete).await?;
-        }
-        RolloutWrite::Spec { patch, .. } => {
-            let echo = echo(Some(patch.resource_version()));
-            let write = hub.patch("binding", &bindings, name, patch);
-            unless_gone(index.awaiting(echo, write).await)?;
-        }
-        RolloutWrite::Status { patch, .. } => {
-            let echo = echo(Some(patch.resource_version()));
-            let target = "binding_status";
-            let write = hub.patch_status(target, &bindings, name, patch);
-            unless_gone(index.awaiting(echo, write).await)?;
-        }
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
@@ -16,16 +17,27 @@ pub(crate) struct Scoped<K> {
     namespaced: Cache<K>,
 }
 
-impl<K> Default for Scoped<K> {
-    fn default() -> Self {
+impl<K: Resource<DynamicType = Scope> + Clone + Default> Scoped<K> {
+    /// Creates it without objects; what the watches show ends `expectations`.
+    pub(crate) fn expecting(expectations: &Expectations) -> Self {
+        let [cluster, namespaced] = [Scope::Cluster, Scope::Namespaced]
+            .map(|scope| Cache::<K>::expecting(expectations, &scope));
         Self {
-            cluster: Cache::default(),
-            namespaced: Cache::default(),
+            cluster,
+            namespaced,
         }
     }
 }
 
 impl<K> Scoped<K> {
+    /// Creates it for a kind whose objects all have namespaces.
+    pub(crate) fn namespaced(namespaced: Cache<K>) -> Self {
+        Self {
+            cluster: Cache::default(),
+            namespaced,
+        }
+    }
+
     pub(crate) fn get(&self, key: &Key) -> Option<&Arc<K>> {
         self.of(Scope::of(&key.namespace)).get(key)
     }

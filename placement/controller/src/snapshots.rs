@@ -1,31 +1,27 @@
 //! Brings the snapshots of one placement up to date, of its policy and of what it selects.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use fleet_api::Placement;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use kube::Resource;
-use kube::core::DynamicResourceScope;
-use objects::Scope;
-use objects::patch::guarded;
+use karmada_runtime::expectations::Subject;
+use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata, api_version, kind};
 use placement_rules::content::Hub;
 use placement_rules::deletion::FINALIZERS;
 use placement_rules::refuse::Refusal;
 use placement_rules::select::{Selection, select};
-use placement_rules::snapshot::{SnapshotWrite, is_of_last, plan_policies, plan_resources};
+use placement_rules::snapshot::{is_of_last, plan_policies, plan_resources};
 use placement_rules::strategy::is_external;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::deletion;
 use crate::index::{Index, Placed, Selected};
 use crate::inventory::Knowledge;
-use crate::requests::{HubApi, unless_gone};
-use crate::snapshot_writes::{OwnedSnapshots, Progress};
+use crate::requests::{HubApi, Progress};
+use crate::topics::{BINDINGS, SNAPSHOTS};
 use crate::watch::SharedIndex;
 
 /// Reconciles the snapshots of placements.
@@ -44,20 +40,23 @@ impl Controller for SnapshotReconciler {
         self.index.read(Index::placement_keys)
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        // A binding that was just made would outlive a placement that goes.
+        let of_bindings = self
+            .index
+            .is_deleting(key)
+            .then(|| self.hub.held_until(BINDINGS, key));
+        self.hub
+            .held_until(SNAPSHOTS, key)
+            .max(of_bindings.flatten())
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let known = self.index.read(|index| {
-            let awaited = index.awaited.snapshots.until(key);
-            Some((index.placed(key)?, awaited))
-        });
-        let Some((placed, awaited)) = known else {
+        let Some(placed) = self.index.read(|index| index.placed(key)) else {
             self.index.change(|index| index.selected.remove(key));
             self.index.bursts.close(key);
             return Ok(());
         };
-        if let Some(until) = awaited {
-            self.index.queues.snapshots.add_at(key.clone(), until);
-            return Ok(());
-        }
         if placed.placement.metadata.is_deleting() {
             return deletion::end(&self.index, &self.hub, &placed, (self.clock)()).await;
         }
@@ -74,8 +73,7 @@ impl Controller for SnapshotReconciler {
                 return Ok(());
             }
         }
-        let written = self.write(key, "policy_snapshot", policies).await?;
-        if written == Progress::Overtaken {
+        if self.write(key, &policies).await? == Progress::Overtaken {
             return Ok(());
         }
         self.select(key, &placed).await
@@ -95,15 +93,9 @@ impl SnapshotReconciler {
             return Ok(());
         }
         finalizers.extend(missing);
-        let body = json!({ "metadata": { "finalizers": finalizers } });
-        let patch = guarded(Some(metadata.resource_version()), body);
-        let placements = self.hub.of_scope::<Placement>(metadata.namespace());
-        let target = "placement_finalizers";
-        let held = self
-            .hub
-            .patch(target, &placements, metadata.name(), &patch)
-            .await;
-        unless_gone(held)?;
+        let object = ObjectRef::of(placement, &placement.scope());
+        let write = Write::finalizers("placement_finalizers", object, &finalizers);
+        self.hub.committer.write(&write, None).await?;
         Ok(())
     }
 
@@ -160,8 +152,7 @@ impl SnapshotReconciler {
             || is_of_last(existing.iter().copied(), &selection.hash);
         if is_wanted {
             let snapshots = plan_resources(&placed.placement, selection, &existing, &named)?;
-            let written = self.write(key, "resource_snapshot", snapshots).await?;
-            if written == Progress::Overtaken {
+            if self.write(key, &snapshots).await? == Progress::Overtaken {
                 return Ok(());
             }
         }
@@ -171,28 +162,9 @@ impl SnapshotReconciler {
         Ok(())
     }
 
-    async fn write<K>(
-        &self,
-        placement: &Key,
-        target: &'static str,
-        writes: Vec<SnapshotWrite<K>>,
-    ) -> Result<Progress, BoxError>
-    where
-        K: Resource<DynamicType = Scope, Scope = DynamicResourceScope>
-            + Clone
-            + Debug
-            + Serialize
-            + DeserializeOwned,
-    {
-        let owned = OwnedSnapshots {
-            index: &self.index,
-            hub: &self.hub,
-            target,
-            snapshots: self.hub.of_scope(&placement.namespace),
-            owner: placement,
-            awaited: |writes| &mut writes.snapshots,
-        };
-        owned.write(writes).await
+    async fn write(&self, placement: &Key, writes: &[Write]) -> Result<Progress, BoxError> {
+        let subject = Subject::new(SNAPSHOTS, placement);
+        Ok(self.hub.write_snapshots(writes, &subject).await?)
     }
 
     /// Notes what a placement selects, and has it told if it is news.

@@ -10,18 +10,18 @@ use jiff::{SignedDuration, Timestamp};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
-use kube::Resource;
 use objects::condition::upsert;
-use objects::patch::{guarded, merge_between};
+use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
 use placement_rules::snapshot::{has_lost_part, latest_policy, latest_resources};
 use placement_rules::status::{StatusFacts, StatusPlan, given_snapshot, plan};
-use serde_json::json;
+use tokio::time::Instant;
 
 use crate::deletion;
 use crate::events::transitions;
 use crate::index::{Index, Placed, Selected, group};
-use crate::requests::{HubApi, unless_gone};
+use crate::requests::HubApi;
+use crate::topics::STATUS_COPIES;
 use crate::watch::SharedIndex;
 
 /// The time between two looks at what is left of a placement that is being deleted.
@@ -44,19 +44,18 @@ impl Controller for StatusReconciler {
         self.index.read(Index::placement_keys)
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.hub.held_until(STATUS_COPIES, key)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let known = self.index.read(|index| {
             let placed = index.placed(key)?;
-            let awaited = index.awaited.status_copies.until(key);
-            Some((placed, index.selected.get(key).cloned(), awaited))
+            Some((placed, index.selected.get(key).cloned()))
         });
-        let Some((placed, selected, awaited)) = known else {
+        let Some((placed, selected)) = known else {
             return Ok(());
         };
-        if let Some(until) = awaited {
-            self.index.queues.status.add_at(key.clone(), until);
-            return Ok(());
-        }
         let now = (self.clock)();
         let StatusPlan { status, wake_at } = if placed.placement.metadata.is_deleting() {
             self.of_end(&placed, now)
@@ -121,23 +120,16 @@ impl StatusReconciler {
 
     async fn tell(&self, placement: &Placement, after: &PlacementStatus) -> Result<(), BoxError> {
         let before = placement.status.clone().unwrap_or_default();
-        let Some(patch) = merge_between(&json!(before), &json!(after)) else {
+        let scope = placement.scope();
+        let object = ObjectRef::of(placement, &scope);
+        let Some(write) = Write::status_between("placement_status", object, &before, after) else {
             return Ok(());
         };
-        let metadata = &placement.metadata;
-        let patch = guarded(
-            Some(metadata.resource_version()),
-            json!({ "status": patch }),
-        );
-        let placements = self.hub.of_scope::<Placement>(metadata.namespace());
-        let (target, name) = ("placement_status", metadata.name());
-        let told = self.hub.patch_status(target, &placements, name, &patch);
-        if unless_gone(told.await)?.is_some()
+        if self.hub.committer.write(&write, None).await?.is_stored()
             && let Some(events) = &self.events
         {
-            let scope = placement.scope();
             for event in transitions(scope, &before, after) {
-                events.record(placement.object_ref(&scope), event);
+                events.record(write.object.reference(), event);
             }
         }
         Ok(())

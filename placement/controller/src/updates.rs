@@ -10,28 +10,26 @@ mod known;
 
 use std::sync::Arc;
 
+use fleet_api::StagedUpdateRun;
 use fleet_api::names::UPDATE_RUN_FINALIZER;
 use fleet_api::update::UpdateRunStatus;
-use fleet_api::{ApprovalRequest, StagedUpdateRun};
 use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
-use kube::Resource;
-use kube::api::Preconditions;
-use objects::patch::{guarded, merge_between};
+use karmada_runtime::expectations::Subject;
+use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
 use placement_rules::envelope::Opening;
-use placement_rules::update::{UpdatePlan, UpdateWrite, is_finished, placement_of};
-use serde_json::json;
+use placement_rules::update::{UpdatePlan, is_finished, placement_of};
 use tokio::time::Instant;
 
 pub(crate) use index::RunIndex;
 
 use crate::index::Index;
-use crate::requests::{HubApi, exists, perform, unless_gone};
-use crate::rollout;
-use crate::watch::{Echo, SharedIndex};
+use crate::requests::HubApi;
+use crate::topics::{BINDINGS, RUNS, SNAPSHOTS};
+use crate::watch::SharedIndex;
 use known::Known;
 
 /// Reconciles runs.
@@ -55,15 +53,19 @@ impl Controller for Updater {
         })
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        let run = self.index.read(|index| index.runs.runs.get(key).cloned())?;
+        let placement = placement_of(&run);
+        let of_placement = [BINDINGS, SNAPSHOTS].map(|topic| Subject::new(topic, &placement));
+        let subjects = of_placement.into_iter().chain([Subject::new(RUNS, key)]);
+        self.hub.committer.held_until(subjects)
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let run = self.index.read(|index| index.runs.runs.get(key).cloned());
         let Some(run) = run else {
             return Ok(());
         };
-        if let Some(until) = self.awaited(key, &run) {
-            self.index.queues.updates.add_at(key.clone(), until);
-            return Ok(());
-        }
         if run.metadata.is_deleting() {
             return self.end(key, &run).await;
         }
@@ -75,19 +77,6 @@ impl Controller for Updater {
 }
 
 impl Updater {
-    /// Returns the time until which a write is waited for.
-    fn awaited(&self, key: &Key, run: &StagedUpdateRun) -> Option<Instant> {
-        let placement = placement_of(run);
-        self.index.read(|index| {
-            let awaited = &index.awaited;
-            let of_run = [&awaited.runs, &awaited.approvals].map(|one| one.until(key));
-            let of_placement =
-                [&awaited.bindings, &awaited.snapshots].map(|one| one.until(&placement));
-            let until = of_run.into_iter().chain(of_placement).flatten();
-            until.max()
-        })
-    }
-
     async fn advance(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
         let placement = placement_of(run);
         let Some(known) = Known::read(&self.index, key) else {
@@ -118,54 +107,22 @@ impl Updater {
         }
         let UpdatePlan {
             status,
-            writes,
+            bindings,
+            approvals,
             wake_at,
             ..
         } = plan;
-        let written = perform(&writes, |write| self.take(key, &placement, write)).await;
+        let committer = &self.hub.committer;
+        let (of_placement, of_run) = (Subject::new(BINDINGS, &placement), Subject::new(RUNS, key));
+        let given = committer.commit(&bindings, Some(&of_placement)).await;
+        let asked = committer.commit(&approvals, Some(&of_run)).await;
         if let Some(at) = wake_at {
             self.index.queues.updates.add_at_time(key.clone(), at, now);
         }
         if let Some(after) = status {
             self.tell(key, run, &after).await?;
         }
-        written
-    }
-
-    async fn take(&self, key: &Key, placement: &Key, write: &UpdateWrite) -> Result<(), BoxError> {
-        let (hub, index) = (&self.hub, &self.index);
-        let approvals = hub.of_scope::<ApprovalRequest>(&key.namespace);
-        let echo = |name: &str, replaced| Echo {
-            of: |writes| &mut writes.approvals,
-            object: Key::new(&*key.namespace, name),
-            owner: key,
-            replaced,
-        };
-        match write {
-            UpdateWrite::Binding(write) => rollout::take(index, hub, placement, write).await?,
-            UpdateWrite::Ask(request) => {
-                let create = hub.create("approval", &approvals, &**request);
-                let echo = echo(request.metadata.name(), None);
-                match index.awaiting(echo, create).await {
-                    // The watch is about to show it.
-                    Err(error) if exists(&error) => {}
-                    created => drop(created?),
-                }
-            }
-            UpdateWrite::Accept { name, patch } => {
-                let echo = echo(name, Some(patch.resource_version()));
-                let accept = hub.patch_status("approval_status", &approvals, name, patch);
-                unless_gone(index.awaiting(echo, accept).await)?;
-            }
-            UpdateWrite::Withdraw { name, uid } => {
-                let same = Preconditions {
-                    uid: Some(uid.clone()),
-                    resource_version: None,
-                };
-                let delete = hub.delete("approval", &approvals, name, Some(same));
-                index.awaiting(echo(name, None), delete).await?;
-            }
-        }
+        given.and(asked)?;
         Ok(())
     }
 
@@ -188,14 +145,11 @@ impl Updater {
             return Ok(());
         }
         let requests = self.index.read(|index| index.runs.approvals.of(key));
-        let approvals = self.hub.of_scope::<ApprovalRequest>(&key.namespace);
         let left = requests.iter().filter(|one| !one.metadata.is_deleting());
-        let names: Vec<_> = left.map(|one| one.metadata.name()).collect();
-        perform(&names, async |name| {
-            self.hub.delete("approval", &approvals, name, None).await?;
-            Ok(())
-        })
-        .await?;
+        let deletions =
+            left.map(|one| Write::delete("approval", ObjectRef::of(&**one, &one.scope())));
+        let deletions: Vec<_> = deletions.collect();
+        self.hub.committer.commit(&deletions, None).await?;
         self.set_finalizers(key, run, &finalizers).await?;
         Ok(())
     }
@@ -206,13 +160,11 @@ impl Updater {
         run: &StagedUpdateRun,
         finalizers: &[String],
     ) -> Result<bool, BoxError> {
-        let version = run.metadata.resource_version();
-        let body = json!({ "metadata": { "finalizers": finalizers } });
-        let patch = guarded(Some(version), body);
-        let runs = self.hub.of_scope::<StagedUpdateRun>(&key.namespace);
-        let write = self.hub.patch("run_finalizers", &runs, &key.name, &patch);
-        let written = self.index.awaiting(itself(key, version), write).await;
-        Ok(unless_gone(written)?.is_some())
+        let object = ObjectRef::of(run, &run.scope());
+        let write = Write::finalizers("run_finalizers", object, finalizers);
+        let subject = Subject::new(RUNS, key);
+        let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
+        Ok(outcome.is_stored())
     }
 
     async fn tell(
@@ -222,27 +174,18 @@ impl Updater {
         after: &UpdateRunStatus,
     ) -> Result<(), BoxError> {
         let before = run.status.clone().unwrap_or_default();
-        let Some(patch) = merge_between(&json!(before), &json!(after)) else {
+        let object = ObjectRef::of(run, &run.scope());
+        let Some(write) = Write::status_between("run_status", object, &before, after) else {
             return Ok(());
         };
-        let version = run.metadata.resource_version();
-        let patch = guarded(Some(version), json!({ "status": patch }));
-        let runs = self.hub.of_scope::<StagedUpdateRun>(&key.namespace);
-        let write = self
-            .hub
-            .patch_status("run_status", &runs, &key.name, &patch);
-        let written = self.index.awaiting(itself(key, version), write).await;
-        if unless_gone(written)?.is_some()
+        let subject = Subject::new(RUNS, key);
+        let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
+        if outcome.is_stored()
             && let Some(events) = &self.events
             && let Some(event) = events::transition(&before, after)
         {
-            events.record(run.object_ref(&run.scope()), event);
+            events.record(write.object.reference(), event);
         }
         Ok(())
     }
-}
-
-/// Returns the echo of a write to a run itself.
-fn itself<'a>(run: &'a Key, version: &'a str) -> Echo<'a> {
-    Echo::of_itself(|writes| &mut writes.runs, run, version)
 }

@@ -15,6 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::error::{Chain, LastError};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
@@ -29,12 +30,13 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::args::Args;
-use crate::awaited::Awaited;
 use crate::bursts::Bursts;
 use crate::identity::NAMESPACE;
-use crate::index::{Index, Writes};
+use crate::index::Index;
 use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
-use crate::requests::Written;
+use crate::topics::{
+    BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUS_COPIES, WORKS,
+};
 
 /// The least time between two writes of what a placement says of itself.
 const PACE: Duration = Duration::from_secs(1);
@@ -58,34 +60,6 @@ pub(crate) struct Queues {
     pub(crate) works: Queue<Key>,
     pub(crate) evictions: Queue<Key>,
     pub(crate) status: Queue<Key>,
-}
-
-/// The watch's answer to a write.
-pub(crate) struct Echo<'a> {
-    /// Which writes it is among.
-    pub(crate) of: fn(&mut Writes) -> &mut Awaited,
-    /// What is written.
-    pub(crate) object: Key,
-    /// For what nothing is decided before.
-    pub(crate) owner: &'a Key,
-    /// The version that is replaced, as far as that is known.
-    pub(crate) replaced: Option<&'a str>,
-}
-
-impl<'a> Echo<'a> {
-    /// Returns the echo of a write to what `key` names itself, in this version.
-    pub(crate) fn of_itself(
-        of: fn(&mut Writes) -> &mut Awaited,
-        key: &'a Key,
-        version: &'a str,
-    ) -> Self {
-        Self {
-            of,
-            object: key.clone(),
-            owner: key,
-            replaced: Some(version),
-        }
-    }
 }
 
 /// The index behind a lock, the objects that may be placed, and the queues of what their changes wake.
@@ -133,6 +107,7 @@ impl SharedIndex {
             index: Mutex::new(Index::new(args.waits.heartbeat_timeout)),
             clock: program.clock,
         });
+        shared.resume_held();
         observer.get_or_init(|| Arc::downgrade(&shared));
         program.run_until_stopped("objects", watching);
         shared.watch_kinds(program, client, args.hub());
@@ -204,27 +179,28 @@ impl SharedIndex {
         change(&mut self.index.lock())
     }
 
-    /// Writes an object, and lets nothing more be decided for its owner until the watch shows it.
-    pub(crate) async fn awaiting(
-        &self,
-        echo: Echo<'_>,
-        write: impl Future<Output = Written>,
-    ) -> Written {
-        let Echo {
-            of,
-            object,
-            owner,
-            replaced,
-        } = echo;
-        // Before the write, for its echo may come before its answer.
-        self.change(|index| of(&mut index.awaited).note(object.clone(), owner.clone()));
-        let written = write.await;
-        // What failed, was only counted, or is stored as it was has no echo.
-        let has_echo = matches!(&written, Ok(Some(version)) if Some(&**version) != replaced);
-        if !has_echo {
-            self.change(|index| of(&mut index.awaited).shown(&object));
+    /// Has the queues take what they hold back once the watches have shown our writes.
+    fn resume_held(&self) {
+        let (queues, expectations) = (&self.queues, self.expectations());
+        for (topic, queue) in [
+            (MEMBERS, &queues.membership),
+            (PROFILES, &queues.profiles),
+            (SNAPSHOTS, &queues.snapshots),
+            (OVERRIDES, &queues.overrides),
+            (BINDINGS, &queues.schedule),
+            (BINDINGS, &queues.rollout),
+            (BINDINGS, &queues.snapshots),
+            (WORKS, &queues.works),
+            (STATUS_COPIES, &queues.status),
+            (RUNS, &queues.updates),
+        ] {
+            expectations.add_queue(topic, queue);
         }
-        written
+    }
+
+    /// Returns our writes that the watches have not shown yet.
+    pub(crate) fn expectations(&self) -> Expectations {
+        self.read(|index| index.expectations.clone())
     }
 
     /// Keeps the kinds of the hub known, as definitions come and go.

@@ -10,13 +10,15 @@ use fleet_api::conditions::{REMOVING, of_placement};
 use fleet_api::names::{
     BINDING_SCHEDULER_FINALIZER, PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINALIZER, WORK_FINALIZER,
 };
-use fleet_api::{Binding, Placement, Work};
+use fleet_api::{Binding, Placement, PolicySnapshot, ResourceSnapshot, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::TRUE;
 use objects::condition::{find, transition};
+use objects::write::{ObjectRef, Write};
 
 use super::condition::condition;
 use super::rollout::Reach;
@@ -28,7 +30,9 @@ pub struct DeletionFacts<'a> {
     pub placement: &'a Placement,
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
-    /// Its snapshots, of both kinds.
+    /// The snapshots of its policy.
+    pub policies: &'a [&'a ObjectMeta],
+    /// The snapshots of what it selected.
     pub snapshots: &'a [&'a ObjectMeta],
     /// The clusters of the fleet.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
@@ -41,34 +45,57 @@ pub struct DeletionFacts<'a> {
 /// What is to be done about a placement that is being deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeletionPlan {
-    /// The bindings that are deleted, whatever their states.
-    pub bindings: Vec<String>,
-    /// The snapshots that are deleted: no binding needs them any more.
-    pub snapshots: Vec<String>,
-    /// True once nothing is left: the placement loses its finalizers.
-    pub is_done: bool,
+    /// The next writes: the bindings go, whatever their states; then the snapshots, which no binding needs any more; and once
+    /// nothing is left the placement loses its finalizers.
+    pub writes: Vec<Write>,
     /// What the placement says of its end, unless it says so already.
     pub removing: Option<Condition>,
 }
 
 /// Plans the end of a placement.
 pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
-    let names = |metadata: &[&ObjectMeta]| {
-        let staying = metadata.iter().filter(|metadata| !metadata.is_deleting());
-        staying.map(|metadata| metadata.name().to_owned()).collect()
-    };
-    let bindings: Vec<_> = facts.bindings.iter().map(|one| &one.metadata).collect();
-    let mut plan = DeletionPlan {
-        bindings: names(&bindings),
-        ..DeletionPlan::default()
-    };
-    if bindings.is_empty() {
-        plan.snapshots = names(facts.snapshots);
-        plan.is_done = facts.snapshots.is_empty();
-    } else {
+    let DeletionFacts {
+        placement,
+        policies,
+        snapshots,
+        ..
+    } = facts;
+    let scope = placement.scope();
+    let mut plan = DeletionPlan::default();
+    if !facts.bindings.is_empty() {
+        let bindings = facts.bindings.iter().map(|one| &one.metadata);
+        plan.writes
+            .extend(deletions::<Binding>(("binding", &scope), bindings));
         plan.removing = removing(facts);
+    } else if policies.is_empty() && snapshots.is_empty() {
+        plan.writes.extend(released(placement));
+    } else {
+        let kind = ("policy_snapshot", &scope);
+        let policies = deletions::<PolicySnapshot>(kind, policies.iter().copied());
+        let kind = ("resource_snapshot", &scope);
+        let snapshots = deletions::<ResourceSnapshot>(kind, snapshots.iter().copied());
+        plan.writes.extend(policies.chain(snapshots));
     }
     plan
+}
+
+/// Deletes those of a kind, which are written as the target, that stay.
+fn deletions<'a, K: Resource>(
+    (target, kind): (&'static str, &K::DynamicType),
+    all: impl Iterator<Item = &'a ObjectMeta>,
+) -> impl Iterator<Item = Write> {
+    let staying = all.filter(|one| !one.is_deleting());
+    staying.map(move |one| Write::delete(target, ObjectRef::of_metadata::<K>(one, kind)))
+}
+
+/// Returns the write that takes our finalizers from a placement, if it has any.
+fn released(placement: &Placement) -> Option<Write> {
+    let present = placement.metadata.finalizers.as_deref()?;
+    let others = present.iter().filter(|one| !FINALIZERS.contains(&&***one));
+    let others: Vec<_> = others.cloned().collect();
+    let object = ObjectRef::of(placement, &placement.scope());
+    (others.len() < present.len())
+        .then(|| Write::finalizers("placement_finalizers", object, &others))
 }
 
 /// The finalizers that a placement has while something is left of it.
@@ -136,17 +163,19 @@ fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::from_value;
+    use serde_json::{from_value, json};
 
     use super::super::fixtures::{fixture, items};
     use super::*;
 
     fn plan_of(bindings: &[Binding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
-        let placement = from_value(fixture("crp-1-available")).unwrap();
+        let mut placement: Placement = from_value(fixture("crp-1-available")).unwrap();
+        placement.metadata.finalizers = Some(FINALIZERS.map(str::to_owned).to_vec());
         let bindings: Vec<_> = bindings.iter().collect();
         plan(&DeletionFacts {
             placement: &placement,
             bindings: &bindings,
+            policies: &[],
             snapshots,
             clusters: &BTreeMap::from([
                 ("kind-cluster-2", Reach::Reachable),
@@ -165,11 +194,12 @@ mod tests {
         let snapshot: fleet_api::ResourceSnapshot =
             from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
+        let targets = |plan: &DeletionPlan| {
+            let targets = plan.writes.iter().map(|write| write.target);
+            targets.collect::<Vec<_>>()
+        };
         let first = plan_of(&bindings, &snapshots);
-        assert_eq!(
-            (first.bindings.len(), first.snapshots.len(), first.is_done),
-            (2, 0, false)
-        );
+        assert_eq!(targets(&first), ["binding", "binding"]);
         let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \
                        until they leave the fleet: kind-cluster-3; in kind-cluster-2: ConfigMap a/b is held by c";
         assert_eq!(first.removing.unwrap().message, message);
@@ -178,10 +208,13 @@ mod tests {
         for binding in &mut bindings {
             binding.metadata.deletion_timestamp.clone_from(&deleted_at);
         }
-        assert_eq!(plan_of(&bindings, &snapshots).bindings, [""; 0]);
+        assert_eq!(targets(&plan_of(&bindings, &snapshots)), [""; 0]);
         let then = plan_of(&[], &snapshots);
-        assert_eq!((then.snapshots.len(), then.is_done), (1, false));
-        assert!(plan_of(&[], &[]).is_done);
+        assert_eq!(targets(&then), ["resource_snapshot"]);
+        let last = plan_of(&[], &[]);
+        assert_eq!(targets(&last), ["placement_finalizers"]);
+        let kept = json!({ "metadata": { "finalizers": [] } });
+        assert_eq!(last.writes[0].body(), &kept);
     }
 
     #[test]

@@ -8,9 +8,10 @@ use fleet_api::policy::PlacementType;
 use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot};
 use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
+use objects::write::Action;
 
 use super::eligible::{LastHeard, eligibility, heartbeat};
-use super::pick::{BindingWrite, FleetCluster, SchedulingFacts, plan};
+use super::pick::{FleetCluster, SchedulingFacts, plan};
 
 /// The time after which a silent cluster gets nothing new, as it is by default.
 const HEARTBEAT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
@@ -122,11 +123,14 @@ fn picked(facts: &DrainFacts<'_>, bindings: &[&Binding]) -> Vec<String> {
         bindings,
         now: facts.now,
     });
-    let created = plan.bindings.into_iter().filter_map(|write| match write {
-        BindingWrite::Create(binding) => Some(binding.spec.target_cluster),
-        _ => None,
-    });
-    created.collect()
+    let created = plan
+        .bindings
+        .iter()
+        .filter_map(|write| match &write.action {
+            Action::Create(binding) => binding.pointer("/spec/targetCluster")?.as_str(),
+            _ => None,
+        });
+    created.map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -5,86 +5,14 @@ use fleet_api::names::PARENT_NAMESPACE;
 use fleet_api::placement::Difference as Told;
 use fleet_api::work::{DiffDetails, DriftDetails};
 use jiff::Timestamp;
+use objects::comparison::Compared;
 use objects::condition::whole_seconds;
-use objects::difference::{Difference, additions, differences};
-use objects::managed_fields::all_fields;
-use objects::metadata::field;
-use objects::ownership::{Compared, Extent, Versions};
 use objects::{Metadata, group_kind};
-use serde_json::{Map, Value, json};
-
-use super::hash::is_reserved;
-
-/// The most differences of one object that are told.
-const MOST: usize = 100;
+use serde_json::Value;
 
 /// What stands for the value of a difference where there is no room for it, and where it is a secret.
 const LEFT_OUT: &str = "(too large, see the Work)";
 const REDACTED: &str = "(redacted for security reasons)";
-
-/// Returns what differs between a manifest and its object, in the order of the paths; absent are the versions if there is
-/// no object.
-///
-/// Finalizers, owners and the status are not compared, nor are labels and annotations that belong to a part of Kubernetes.
-/// Fields that nobody manages are no difference: the member has filled them in, and who may read a placement need not be
-/// one who may read them. Nor are those that the object would have [alone](Versions::alone), too.
-pub fn compared(
-    manifest: &Value,
-    versions: Option<Versions<'_>>,
-    extent: Extent,
-) -> Vec<Difference> {
-    let Some(versions) = versions else {
-        return vec![Difference {
-            path: "/".to_owned(),
-            found: None,
-            wanted: Some("(the whole object)".into()),
-        }];
-    };
-    let found = content(versions.found);
-    let differing = |version| differences(&found, &content(version), &all_fields(version));
-    let mut all = differing(versions.applied);
-    if extent == Extent::Whole {
-        let mut added = additions(&found, &content(manifest), &all_fields(versions.found));
-        if let Some(alone) = versions.alone {
-            let lacking = differing(alone);
-            added.retain(|one| lacking.iter().any(|lacks| overlap(&one.path, &lacks.path)));
-        }
-        all.extend(added);
-    }
-    all.sort_by(|one, other| one.path.cmp(&other.path));
-    all.dedup_by(|one, other| one.path == other.path);
-    all.truncate(MOST);
-    all
-}
-
-/// Returns `true` if one path is the other's, or within it.
-fn overlap(one: &str, other: &str) -> bool {
-    let is_within = |inner: &str, outer: &str| {
-        let rest = inner.strip_prefix(outer);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    is_within(one, other) || is_within(other, one)
-}
-
-/// Returns the part of an object that is compared.
-fn content(object: &Value) -> Value {
-    let own = |part: &str| {
-        let map = field(object, part).and_then(Value::as_object);
-        let own = map.into_iter().flatten();
-        let own = own.filter(|(key, _)| !is_reserved(key));
-        own.map(|(key, value)| (key.clone(), value.clone()))
-            .collect::<Map<_, _>>()
-    };
-    let fields = object.as_object().into_iter().flatten();
-    let fields = fields
-        .filter(|(name, _)| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
-    let mut content: Map<_, _> = fields
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    let metadata = json!({ "labels": own("labels"), "annotations": own("annotations") });
-    content.insert("metadata".to_owned(), metadata);
-    Value::Object(content)
-}
 
 /// Returns the details of a drift from a manifest of a Work that is not news, or that is seen now; `None` without a drift.
 pub(super) fn drift_details(
@@ -174,12 +102,23 @@ pub(super) fn without_values(difference: &Told) -> Told {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use serde_json::from_value;
+    use objects::comparison::{self, ComparisonOption, Versions};
+    use objects::difference::Difference;
+    use serde_json::{Map, from_value, json};
 
     use super::super::fixtures::{fixture, items};
     use super::*;
+    use crate::hash::is_reserved;
 
     const FIRST: &str = "2026-11-25T16:47:13Z";
+
+    fn compared(
+        manifest: &Value,
+        versions: Option<Versions<'_>>,
+        option: ComparisonOption,
+    ) -> Vec<Difference> {
+        comparison::compared(manifest, versions, option, is_reserved)
+    }
 
     fn map(data: &Value) -> Value {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "c" }, "data": data })
@@ -208,7 +147,7 @@ mod tests {
         let mut applied = object.clone();
         applied["data"] = json!({ "extra": "1", "k": "v", "l": "w" });
         let now = FIRST.parse().unwrap();
-        let found = compared(map, versions(&object, &applied), Extent::Whole);
+        let found = compared(map, versions(&object, &applied), ComparisonOption::Full);
         let found = Compared::of(Some(&object), found);
         let cluster_scoped = Work::default();
         let details = diff_details((&cluster_scoped, map), &found, None, now);
@@ -217,9 +156,13 @@ mod tests {
             from_value::<Option<DiffDetails>>(recorded.clone()).unwrap()
         };
         assert_eq!(details, recorded(work, 1));
-        let same = compared(namespace, versions(namespace, namespace), Extent::Whole);
+        let same = compared(
+            namespace,
+            versions(namespace, namespace),
+            ComparisonOption::Full,
+        );
         assert_eq!(same, []);
-        let absent = Compared::of(None, compared(map, None, Extent::Whole));
+        let absent = Compared::of(None, compared(map, None, ComparisonOption::Full));
         let other = &items("crp-diff-works")[1];
         let details = diff_details((&cluster_scoped, map), &absent, None, now);
         assert_eq!(details, recorded(other, 1));
@@ -234,7 +177,11 @@ mod tests {
         object["data"] = json!({ "k": "drift", "l": "w", "extra": "1" });
         let mut applied = object.clone();
         applied["data"]["k"] = json!("v");
-        let found = compared(manifest, versions(&object, &applied), Extent::Manifest);
+        let found = compared(
+            manifest,
+            versions(&object, &applied),
+            ComparisonOption::Partial,
+        );
         let found = Compared::of(Some(&object), found);
         let recorded = &fixture["status"]["manifestConditions"][1]["driftDetails"];
         let recorded: DriftDetails = from_value(recorded.clone()).unwrap();
@@ -246,7 +193,11 @@ mod tests {
         let again = drift_details((&work, manifest), &found, Some(&first), later);
         assert_eq!(again.as_ref(), Some(&first));
         object["data"]["k"] = json!("more");
-        let found = compared(manifest, versions(&object, &applied), Extent::Manifest);
+        let found = compared(
+            manifest,
+            versions(&object, &applied),
+            ComparisonOption::Partial,
+        );
         let found = Compared::of(Some(&object), found);
         let more = drift_details((&work, manifest), &found, Some(&first), later).unwrap();
         let times = (more.observation_time, more.first_drifted_observed_time);
@@ -267,10 +218,18 @@ mod tests {
         object["metadata"] = json!({ "name": "c", "uid": "u", "finalizers": ["a"],
             "ownerReferences": [{ "uid": "o" }], "labels": { "kubernetes.io/metadata.name": "c" },
             "annotations": { "kubernetes-fleet.io/spec-hash": "h", "x.k8s.io/y": "z" } });
-        let same = compared(&manifest, versions(&object, &manifest), Extent::Whole);
+        let same = compared(
+            &manifest,
+            versions(&object, &manifest),
+            ComparisonOption::Full,
+        );
         assert_eq!(same, []);
         object["metadata"]["labels"] = json!({ "app": "web" });
-        let paths = compared(&manifest, versions(&object, &object), Extent::Whole);
+        let paths = compared(
+            &manifest,
+            versions(&object, &object),
+            ComparisonOption::Full,
+        );
         let paths: Vec<_> = paths.into_iter().map(|one| one.path).collect();
         assert_eq!(paths, ["/metadata/labels/app"]);
     }
@@ -301,7 +260,7 @@ mod tests {
                 applied,
                 alone,
             });
-            let all = compared(&manifest, versions, Extent::Whole);
+            let all = compared(&manifest, versions, ComparisonOption::Full);
             all.into_iter().map(|one| one.path).collect::<Vec<_>>()
         };
         let of_side = ["image", "name", "pull"].map(|field| format!("/spec/containers/0/{field}"));
@@ -323,7 +282,7 @@ mod tests {
                 "data": { "password": value } })
         };
         let (theirs, ours) = (secret("dGhlaXJz"), secret("b3Vycw=="));
-        let found = compared(&ours, versions(&theirs, &ours), Extent::Manifest);
+        let found = compared(&ours, versions(&theirs, &ours), ComparisonOption::Partial);
         let found = Compared::of(Some(&theirs), found);
         let told = told((&Work::default(), &ours), &found).unwrap();
         assert_eq!(told[0].path, "/data/password");
@@ -341,7 +300,7 @@ mod tests {
             map(&json!({ "token": "4711" })),
             map(&json!({ "token": "x" })),
         );
-        let found = compared(&ours, versions(&theirs, &ours), Extent::Manifest);
+        let found = compared(&ours, versions(&theirs, &ours), ComparisonOption::Partial);
         let found = Compared::of(Some(&theirs), found);
         let mut work = Work::default();
         for (namespace, is_owned, value) in [
@@ -365,7 +324,11 @@ mod tests {
     fn hundred_differences_are_told() {
         let many: Map<_, _> = (0..150).map(|key| (key.to_string(), json!("x"))).collect();
         let (object, applied) = (map(&json!({})), map(&Value::Object(many)));
-        let found = compared(&applied, versions(&object, &applied), Extent::Manifest);
+        let found = compared(
+            &applied,
+            versions(&object, &applied),
+            ComparisonOption::Partial,
+        );
         assert_eq!(found.len(), 100);
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::select::show;
 use super::snapshot::{latest_policy, latest_resources};
-use super::strategy::only_reports;
+use super::strategy::Strategy;
 use super::update::{self, RunExplanation};
 
 /// A placement and what was made of it.
@@ -207,7 +207,7 @@ fn state(binding: &Binding, conditions: &[Condition]) -> String {
         })
     };
     let given = [ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED];
-    let (last, done) = if only_reports(binding.spec.apply_strategy.as_ref()) {
+    let (last, done) = if Strategy::of(binding.spec.apply_strategy.as_ref()).only_reports() {
         (&[DIFF_REPORTED][..], "has reported its differences")
     } else {
         (

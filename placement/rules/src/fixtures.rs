@@ -1,6 +1,16 @@
 //! Objects as a running KubeFleet served them.
 
-use serde_json::Value;
+use objects::write::Write;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, from_value, to_value};
+
+/// Returns an object as a merge patch leaves it.
+pub(super) fn merged<T: Serialize + DeserializeOwned>(object: &T, write: &Write) -> T {
+    let mut json = to_value(object).unwrap();
+    json_patch::merge(&mut json, write.body());
+    from_value(json).unwrap()
+}
 
 /// The snapshots of policies.
 pub(super) const POLICY_SNAPSHOTS: [&str; 7] = [

@@ -12,7 +12,7 @@ use fleet_api::snapshot::ResourceSnapshotSpec;
 use objects::metadata;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 /// Returns the hash of a policy as a snapshot has it: the number of clusters does not count.
@@ -81,13 +81,7 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
 /// # Errors
 /// Fails if the manifest cannot be written as JSON, which none that was read is.
 pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
-    let own = |part: &str| {
-        let map = metadata::field(manifest, part).and_then(Value::as_object);
-        let own = map.into_iter().flatten();
-        let own = own.filter(|(key, _)| !is_reserved(key));
-        own.map(|(key, value)| (key.clone(), value.clone()))
-            .collect::<Map<_, _>>()
-    };
+    let own = |part: &str| metadata::but_for(manifest, part, is_reserved);
     let mut hashed = manifest.clone();
     if let Some(fields) = hashed.as_object_mut() {
         fields.remove("status");

@@ -15,13 +15,11 @@ use fleet_api::member::{
     ResourceUsage,
 };
 use jiff::{SignedDuration, Timestamp};
-use objects::Metadata;
 use objects::amounts::Amounts;
 use objects::condition::Condition;
 use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, whole_seconds};
-use objects::patch::{guarded, merge_between};
-use serde_json::{Value, json};
+use objects::write::{ObjectRef, Plan, Write};
 
 use super::condition::{condition, put};
 pub use namespaces::{Namespaces, brought_by};
@@ -60,35 +58,23 @@ pub struct HeartbeatFacts<'a> {
     pub now: Timestamp,
 }
 
-/// The heartbeat that is due, and the next.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeartbeatPlan {
-    /// The merge patch of the channel's status, guarded.
-    pub write: Option<Value>,
-    /// The time of the next heartbeat; `None` if there is none any more.
-    pub next: Option<Timestamp>,
-}
-
-/// Plans the heartbeat of a cluster.
-pub fn plan(facts: &HeartbeatFacts<'_>) -> HeartbeatPlan {
+/// Plans the heartbeat of a cluster that is due, and wakes at the next, if there is another.
+pub fn plan(facts: &HeartbeatFacts<'_>) -> Plan {
+    let mut plan = Plan::default();
     let before = facts.channel.status.clone().unwrap_or_default();
     if has_left(facts, &before) {
-        return HeartbeatPlan::default();
+        return plan;
     }
     let due = due(facts, &before);
     if facts.now < due && !is_news(facts, &before) {
-        return HeartbeatPlan {
-            write: None,
-            next: Some(due),
-        };
+        plan.wake_at = Some(due);
+        return plan;
     }
-    let after = said(facts, &before);
-    let patch = merge_between(&json!(before), &json!(after));
-    let version = facts.channel.metadata.resource_version();
-    HeartbeatPlan {
-        write: patch.map(|patch| guarded(Some(version), json!({ "status": patch }))),
-        next: Some(later(facts.now, period(facts.channel))),
-    }
+    let (object, after) = (ObjectRef::of(facts.channel, &()), said(facts, &before));
+    let write = Write::status_between("heartbeat", object, &before, &after);
+    plan.writes.extend(write);
+    plan.wake_at = Some(later(facts.now, period(facts.channel)));
+    plan
 }
 
 /// Returns `true` if the agent has said its last.
@@ -210,9 +196,9 @@ fn later(time: Timestamp, duration: SignedDuration) -> Timestamp {
 mod tests {
     use std::sync::LazyLock;
 
-    use serde_json::from_value;
+    use serde_json::{Value, from_value, json};
 
-    use super::super::fixtures::fixture;
+    use super::super::fixtures::{fixture, merged};
     use super::*;
     use objects::usage::{NodeCapacity, PodRequest};
 
@@ -252,9 +238,7 @@ mod tests {
 
     /// Returns the channel after a heartbeat.
     fn after(facts: &HeartbeatFacts<'_>) -> InternalMemberCluster {
-        let mut channel = json!(facts.channel);
-        json_patch::merge(&mut channel, &plan(facts).write.unwrap());
-        from_value(channel).unwrap()
+        merged(facts.channel, &plan(facts).writes[0])
     }
 
     /// Returns status and reason of each condition of an agent.
@@ -279,7 +263,8 @@ mod tests {
         };
         assert_eq!(after(&first), recorded);
         let early = plan(&facts(&recorded, &usage));
-        assert_eq!((early.write, early.next), (None, Some(at("16:44:24"))));
+        assert_eq!(early.writes, []);
+        assert_eq!(early.wake_at, Some(at("16:44:24")));
         let due = HeartbeatFacts {
             now: at("16:44:24"),
             ..facts(&recorded, &usage)
@@ -292,7 +277,7 @@ mod tests {
             json!(recorded).pointer(conditions).unwrap().clone();
         expected["metadata"] = json!(recorded.metadata);
         assert_eq!(json!(after(&due)), expected);
-        assert_eq!(plan(&due).next, Some(at("16:44:39")));
+        assert_eq!(plan(&due).wake_at, Some(at("16:44:39")));
     }
 
     /// Left is said once no Work waits any more, and is the last word.
@@ -302,7 +287,7 @@ mod tests {
         channel.spec.state = LEAVE.to_owned();
         channel.metadata.generation = Some(2);
         let waiting = facts(&channel, &usage);
-        assert_eq!(plan(&waiting).write, None);
+        assert_eq!(plan(&waiting).writes, []);
         let later = HeartbeatFacts {
             now: at("16:44:30"),
             ..waiting
@@ -327,7 +312,7 @@ mod tests {
                 now,
                 ..facts(&channel, &usage)
             };
-            assert_eq!(plan(&over), HeartbeatPlan::default());
+            assert_eq!(plan(&over), Plan::default());
         }
     }
 
@@ -340,12 +325,13 @@ mod tests {
             ..facts(&channel, &usage)
         };
         let beat = plan(&set_back);
-        assert!(beat.write.is_some());
-        assert_eq!(beat.next, Some(at("15:00:15")));
+        assert_eq!(beat.writes.len(), 1);
+        assert_eq!(beat.wake_at, Some(at("15:00:15")));
         for seconds in [None, Some(0), Some(-1), Some(i32::MAX)] {
             channel.spec.heartbeat_period_seconds = seconds;
             let early = plan(&facts(&channel, &usage));
-            assert_eq!((early.write, early.next), (None, Some(at("16:45:09"))));
+            assert_eq!(early.writes, []);
+            assert_eq!(early.wake_at, Some(at("16:45:09")));
         }
     }
 
@@ -405,8 +391,8 @@ mod tests {
             trouble: Some("another"),
             ..facts(&ill, &none)
         };
-        assert_eq!(plan(&again).write, None);
-        assert!(plan(&facts(&ill, &none)).write.is_some());
+        assert_eq!(plan(&again).writes, []);
+        assert_eq!(plan(&facts(&ill, &none)).writes.len(), 1);
     }
 
     /// The usage is told as soon as it is known, and later changes with the next heartbeat.
@@ -414,7 +400,7 @@ mod tests {
     fn usage_waits_once_known() {
         let (mut channel, usage) = (joined(), usage());
         let none = ClusterUsage::default();
-        assert_eq!(plan(&facts(&channel, &none)).write, None);
+        assert_eq!(plan(&facts(&channel, &none)).writes, []);
         let status = channel.status.as_mut().unwrap();
         status.properties.clear();
         status.resource_usage = ResourceUsage::default();
@@ -422,7 +408,7 @@ mod tests {
             usage: None,
             ..facts(&channel, &usage)
         };
-        assert_eq!(plan(&unknown).write, None);
+        assert_eq!(plan(&unknown).writes, []);
         let told = after(&facts(&channel, &none)).status.unwrap();
         assert_eq!(told.properties[NODE_COUNT].value, "0");
         let nothing = json!({ "cpu": "0", "memory": "0" });
@@ -453,7 +439,7 @@ mod tests {
             holds_works: false,
             ..facts(&channel, &usage)
         };
-        assert_eq!(plan(&free).write, None);
+        assert_eq!(plan(&free).writes, []);
         let due = HeartbeatFacts {
             now: at("17:00:00"),
             ..free

@@ -24,8 +24,8 @@
 //!   a placement whose clusters are emptied.
 //! - [`envelope`]: what is in an envelope; [`overrides`]: what differs between clusters.
 //! - [`works`]: the Works of a binding, and what the binding says of them.
-//! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is; [`takeover`]:
-//!   whether one is compared before it is taken over or written again, and [`drift`]: what differs then.
+//! - [`manifests`], [`ownership`]: in a member, what is written of a Work, and whose an object there is; `takeover`:
+//!   whether one is compared before it is taken over or written again, and `drift`: what is told of the differences then.
 //! - [`waves`], [`availability`], [`work_status`]: there, what is applied first, what does its work, and what the Work
 //!   says of that.
 //! - [`status`]: what the placement says of all; [`explain`]: what a person is told who asks; [`refuse`]: what it may not
@@ -37,7 +37,7 @@ mod condition;
 pub mod content;
 pub mod deletion;
 pub mod drain;
-pub mod drift;
+mod drift;
 pub mod eligible;
 pub mod envelope;
 pub mod eviction;
@@ -61,7 +61,7 @@ pub mod snapshot;
 mod spread;
 pub mod status;
 pub mod strategy;
-pub mod takeover;
+mod takeover;
 pub mod update;
 pub mod waves;
 pub mod work_status;

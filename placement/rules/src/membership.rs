@@ -7,70 +7,56 @@
 //! The channel is the cluster's `InternalMemberCluster`. A cluster that leaves keeps what it has: its agent is asked to
 //! let go first, and only then its Works, its namespace and at last itself go from the hub.
 //!
-//! - `facts`: what decides; `writes`: what is written.
+//! - `facts`: what decides.
 //! - `belongings`: what a cluster has on the hub.
 //! - `report`: its status.
 
 mod belongings;
 mod facts;
 mod report;
-mod writes;
 
 use fleet_api::member::LEAVE;
-use fleet_api::names::{MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, member_namespace};
-use fleet_api::{InternalMemberCluster, MemberCluster};
-use jiff::Timestamp;
+use fleet_api::names::{
+    MEMBER_FINALIZER, MEMBER_NAME, PROFILE_FINALIZER, WORK_FINALIZER, member_namespace,
+};
+use fleet_api::{InternalMemberCluster, MemberCluster, Work};
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
 use objects::condition::find;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Plan, Write};
 use serde_json::{Value, json};
 
 pub use facts::MembershipFacts;
-pub use writes::{Change, MembershipWrite};
 
 use belongings::Belongings;
 use report::{Readiness, joined};
 
 use objects::condition_taint::desired_taints;
 
-/// What is to be done for a cluster of the fleet.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MembershipPlan {
-    /// The writes, in their order.
-    pub writes: Vec<MembershipWrite>,
-    /// The time at which the same facts mean something else.
-    pub wake_at: Option<Timestamp>,
-}
-
-/// Plans what is to be done for a cluster of the fleet.
-pub fn plan(facts: &MembershipFacts<'_>) -> MembershipPlan {
+/// Plans what is to be done for a cluster of the fleet: the writes in their order.
+pub fn plan(facts: &MembershipFacts<'_>) -> Plan {
     if facts.cluster.metadata.is_deleting() {
         return leave(facts);
     }
+    let mut plan = Plan::default();
     if let Some(reason) = refusal(facts.cluster) {
-        return MembershipPlan {
-            writes: report::write(facts, Readiness::Refused(reason))
-                .into_iter()
-                .collect(),
-            wake_at: None,
-        };
+        let write = report::write(facts, Readiness::Refused(reason));
+        plan.writes.extend(write);
+        return plan;
     }
-    let mut writes: Vec<_> = mark(facts).into_iter().collect();
+    let mark = mark(facts);
+    let is_marked = mark.is_none();
+    plan.writes.extend(mark);
     // One that an earlier cluster of the name has left is not ours yet.
     if !facts.namespace.is_some_and(Metadata::is_deleting) {
-        writes.extend(Belongings::of(facts).writes());
+        plan.writes.extend(Belongings::of(facts).writes());
         // The status is guarded by the version that this pass replaces.
-        if !writes
-            .iter()
-            .any(|write| matches!(write, MembershipWrite::Cluster(_)))
-        {
-            writes.extend(report::write(facts, Readiness::Ready));
+        if is_marked {
+            plan.writes.extend(report::write(facts, Readiness::Ready));
         }
     }
-    MembershipPlan {
-        writes,
-        wake_at: None,
-    }
+    plan
 }
 
 /// Returns why the hub can have nothing for a cluster, if it cannot.
@@ -85,7 +71,7 @@ fn refusal(cluster: &MemberCluster) -> Option<&'static str> {
 
 /// Returns the write that gives a cluster our finalizer, the label by which it is selected, and the taints that follow
 /// from its conditions.
-fn mark(facts: &MembershipFacts<'_>) -> Option<MembershipWrite> {
+fn mark(facts: &MembershipFacts<'_>) -> Option<Write> {
     let MembershipFacts {
         cluster,
         condition_taints,
@@ -114,13 +100,13 @@ fn mark(facts: &MembershipFacts<'_>) -> Option<MembershipWrite> {
     (!is_complete).then(|| of_cluster(cluster, body))
 }
 
-fn of_cluster(cluster: &MemberCluster, body: Value) -> MembershipWrite {
-    let version = cluster.metadata.resource_version();
-    MembershipWrite::Cluster(guarded(Some(version), body))
+fn of_cluster(cluster: &MemberCluster, body: Value) -> Write {
+    let write = Write::merge("member", ObjectRef::of(cluster, &()), body);
+    write.guarded(Guard::Version)
 }
 
-fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
-    let mut plan = MembershipPlan::default();
+fn leave(facts: &MembershipFacts<'_>) -> Plan {
+    let mut plan = Plan::default();
     let metadata = &facts.cluster.metadata;
     let ours = [MEMBER_FINALIZER, PROFILE_FINALIZER];
     let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
@@ -130,9 +116,12 @@ fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
     if let Some(channel) = facts.channel
         && channel.spec.state != LEAVE
     {
-        let patch = json!({ "spec": { "state": LEAVE } });
+        let (object, patch) = (
+            ObjectRef::of(channel, &()),
+            json!({ "spec": { "state": LEAVE } }),
+        );
         plan.writes
-            .push(MembershipWrite::Channel(Change::Patch(patch)));
+            .push(Write::merge("internalmember", object, patch));
     }
     plan.writes.extend(report::write(facts, Readiness::Leaving));
     let deleted_at = metadata.deletion_timestamp.as_ref();
@@ -150,14 +139,23 @@ fn leave(facts: &MembershipFacts<'_>) -> MembershipPlan {
         return plan;
     };
     let works = facts.waiting_works.iter();
-    let released = works.map(|name| MembershipWrite::ReleaseWork((*name).to_owned()));
-    plan.writes.extend(released);
+    plan.writes.extend(works.map(|work| release(work)));
     if !namespace.is_deleting() {
-        plan.writes.push(MembershipWrite::DeleteNamespace {
-            uid: namespace.uid().to_owned(),
-        });
+        // One that was made again meanwhile is another cluster's.
+        let namespace = ObjectRef::of_metadata::<Namespace>(namespace, &());
+        let deletion = Write::delete("namespace", namespace);
+        plan.writes.push(deletion.guarded(Guard::Uid));
     }
     plan
+}
+
+/// Returns the write that takes the finalizer of its agent from a Work.
+fn release(work: &ObjectMeta) -> Write {
+    let finalizers = work.finalizers.iter().flatten();
+    let kept: Vec<_> = finalizers.filter(|one| *one != WORK_FINALIZER).collect();
+    let body = json!({ "metadata": { "finalizers": kept } });
+    let object = ObjectRef::of_metadata::<Work>(work, &());
+    Write::merge("work_finalizer", object, body)
 }
 
 /// Returns `true` if no agent holds on to anything: it has let go, or there never was one.

@@ -26,10 +26,9 @@ mod wake;
 use std::collections::BTreeMap;
 
 use fleet_api::policy::PlacementType;
-use fleet_api::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
+use objects::write::Write;
 
-pub use binding::BindingWrite;
 pub use facts::{FleetCluster, SchedulingFacts};
 pub use wake::{ClusterChange, change, wakes};
 
@@ -40,9 +39,9 @@ use facts::{Bindings, number_of_clusters};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingPlan {
     /// The writes to bindings.
-    pub bindings: Vec<BindingWrite>,
-    /// The status of the policy snapshot, unless it is up to date.
-    pub status: Option<PolicySnapshotStatus>,
+    pub bindings: Vec<Write>,
+    /// That of the status of the policy snapshot, which follows, unless it is up to date.
+    pub status: Option<Write>,
 }
 
 /// Plans the bindings of a placement.
@@ -62,11 +61,7 @@ pub fn plan(facts: &SchedulingFacts<'_>) -> SchedulingPlan {
     }
 }
 
-fn writes(
-    facts: &SchedulingFacts<'_>,
-    bindings: &Bindings<'_>,
-    choice: &Choice<'_>,
-) -> Vec<BindingWrite> {
+fn writes(facts: &SchedulingFacts<'_>, bindings: &Bindings<'_>, choice: &Choice<'_>) -> Vec<Write> {
     let picks: BTreeMap<&str, &Pick<'_>> = choice
         .picks
         .iter()

@@ -18,7 +18,7 @@ use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::find;
 use objects::condition::{FALSE, TRUE};
-use objects::patch::{guarded, merge_between};
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use super::condition::{condition, put};
@@ -45,32 +45,17 @@ pub struct ProfileFacts<'a> {
     pub now: Timestamp,
 }
 
-/// A write of a profile.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProfileWrite {
-    /// It is created.
-    Create(Box<ClusterProfile>),
-    /// It is patched, by a merge patch, guarded.
-    Patch(Value),
-    /// Its status is patched, by a merge patch, guarded.
-    Status(Value),
-    /// It is deleted, if it has this uid.
-    Delete {
-        /// The uid.
-        uid: String,
-    },
-}
-
 /// Returns the next write of the profile of a cluster that has joined, or leaves; each leads to the next. One of another
 /// manager is left alone.
-pub fn plan(facts: &ProfileFacts<'_>) -> Option<ProfileWrite> {
+pub fn plan(facts: &ProfileFacts<'_>) -> Option<Write> {
+    const TARGET: &str = "cluster_profile";
     let profile = facts.profile.filter(|one| !one.metadata.is_deleting());
     if facts.profile.is_some_and(|one| !is_ours(one)) {
         return None;
     }
     if facts.cluster.metadata.is_deleting() {
-        let uid = profile?.metadata.uid().to_owned();
-        return Some(ProfileWrite::Delete { uid });
+        let deletion = Write::delete(TARGET, ObjectRef::of(profile?, &()));
+        return Some(deletion.guarded(Guard::Uid));
     }
     let status = facts.cluster.status.clone().unwrap_or_default();
     let joined = find(&status.conditions, "Joined");
@@ -81,17 +66,16 @@ pub fn plan(facts: &ProfileFacts<'_>) -> Option<ProfileWrite> {
         return facts
             .profile
             .is_none()
-            .then(|| ProfileWrite::Create(Box::new(created(facts))));
+            .then(|| Write::create(TARGET, &created(facts), &()));
     };
-    let version = profile.metadata.resource_version();
+    let object = ObjectRef::of(profile, &());
     if let Some(body) = marked(facts, profile) {
-        return Some(ProfileWrite::Patch(guarded(Some(version), body)));
+        let write = Write::merge(TARGET, object, body);
+        return Some(write.guarded(Guard::Version));
     }
     let before = profile.status.clone().unwrap_or_default();
     let after = told(facts, &status, profile, &before);
-    let patch = merge_between(&json!(before), &json!(after))?;
-    let body = json!({ "status": patch });
-    Some(ProfileWrite::Status(guarded(Some(version), body)))
+    Write::status_between("cluster_profile_status", object, &before, &after)
 }
 
 fn is_ours(profile: &ClusterProfile) -> bool {

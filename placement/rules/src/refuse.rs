@@ -17,6 +17,7 @@ use super::accessible::{accessible_in, is_accessible};
 use super::filter::affinity;
 use super::property;
 use super::select::InvalidSelector;
+use super::strategy::{ApplyType, Strategy};
 
 /// Something in a placement that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -234,9 +235,10 @@ fn of_strategy(strategy: &RolloutStrategy) -> Vec<Check> {
     ];
     if let Some(apply) = &strategy.apply_strategy {
         let is_configured = apply.server_side_apply_config.is_some();
+        let type_ = Strategy::of(Some(apply)).type_;
         checks.push((
             "spec.strategy.applyStrategy.serverSideApplyConfig",
-            is_configured && apply.type_ != "ServerSideApply",
+            is_configured && !matches!(type_, ApplyType::ServerSideApply { .. }),
             "needs type ServerSideApply",
         ));
     }

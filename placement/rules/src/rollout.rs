@@ -19,30 +19,20 @@ use std::collections::BTreeSet;
 
 use fleet_api::Binding;
 use fleet_api::binding::BindingState;
-use jiff::Timestamp;
 use objects::Metadata;
+use objects::write::{Plan, Write};
 
 pub use facts::{Reach, RolloutFacts};
 pub(super) use report::is_rendered;
-pub use writes::RolloutWrite;
-pub(super) use writes::{Latest, told};
+pub(super) use writes::{Latest, delete, give, told};
 
 use budget::Budget;
 use candidate::Candidate;
 use report::Rules;
 use writes::Standing;
 
-/// A step of a rollout.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RolloutPlan {
-    /// The writes, in their order.
-    pub writes: Vec<RolloutWrite>,
-    /// The time at which the same reports mean something else.
-    pub wake_at: Option<Timestamp>,
-}
-
 /// Plans a step of a rollout.
-pub fn plan(facts: &RolloutFacts<'_>) -> RolloutPlan {
+pub fn plan(facts: &RolloutFacts<'_>) -> Plan {
     let rules = Rules::of(facts);
     let bindings: Vec<_> = facts
         .bindings
@@ -59,9 +49,10 @@ pub fn plan(facts: &RolloutFacts<'_>) -> RolloutPlan {
     step.update(&bindings);
     step.bind(&bindings);
     let wake_at = bindings.iter().filter_map(|one| one.report.changes_at());
-    RolloutPlan {
+    Plan {
         wake_at: wake_at.min(),
         writes: step.writes(&bindings, &rules),
+        events: Vec::new(),
     }
 }
 
@@ -133,17 +124,14 @@ impl<'f> Step<'f, '_> {
         self.given.extend(bound);
     }
 
-    fn writes(self, bindings: &[Candidate<'f>], rules: &Rules) -> Vec<RolloutWrite> {
+    fn writes(self, bindings: &[Candidate<'f>], rules: &Rules) -> Vec<Write> {
         let Self {
             facts,
             given,
             deleted,
             ..
         } = self;
-        let mut writes: Vec<_> = deleted
-            .iter()
-            .map(|binding| RolloutWrite::delete(binding))
-            .collect();
+        let mut writes: Vec<_> = deleted.iter().map(|binding| delete(binding)).collect();
         let is_deleted = |one: &Candidate<'_>| {
             let mut deleted = deleted.iter();
             one.binding.metadata.is_deleting()
@@ -157,7 +145,7 @@ impl<'f> Step<'f, '_> {
             });
             let strategy = &rules.apply_strategy;
             if latest.is_some() || one.binding.spec.apply_strategy.as_ref() != Some(strategy) {
-                writes.push(RolloutWrite::spec(one.binding, latest, strategy));
+                writes.push(give(one.binding, latest, strategy));
                 // The next step says that it has started: then the generation is known.
                 continue;
             }

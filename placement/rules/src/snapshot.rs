@@ -20,4 +20,3 @@ mod tests;
 pub use overrides::{is_snapshotted, latest_override, may_go, plan_end, plan_overrides};
 pub use policies::{has_same_policy, latest_policy, plan_policies};
 pub use resources::{has_lost_part, is_of_last, latest_resources, plan_resources, whole_group};
-pub use sequence::SnapshotWrite;

@@ -35,7 +35,7 @@ use objects::condition::Condition;
 use objects::condition::FALSE;
 use objects::condition::{find, transition, upsert};
 
-pub use copy::{CopyWrite, copy, with_copied};
+pub use copy::{copy, with_copied};
 pub use external::given_snapshot;
 pub use facts::StatusFacts;
 

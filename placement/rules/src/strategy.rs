@@ -3,11 +3,103 @@
 use fleet_api::Placement;
 use fleet_api::placement::ApplyStrategy;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use objects::comparison::ComparisonOption;
+use objects::ownership::WriteStyle;
 use objects::patch::merge_between;
 use serde_json::{Value, json};
 
 /// The strategy by which runs through stages give snapshots to clusters, and nothing else does.
 const EXTERNAL: &str = "External";
+
+/// How the objects of a Work are written. A word that is left out, or unknown, means what is done without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    pub(super) type_: ApplyType,
+    pub(super) comparison_option: ComparisonOption,
+    pub(super) when_to_apply: WhenToApply,
+    /// When an object that a member had before is taken over.
+    pub when_to_take_over: WhenToTakeOver,
+    pub(super) allow_co_ownership: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApplyType {
+    ClientSideApply,
+    ServerSideApply {
+        /// True if a field that somebody else has set is taken from him.
+        force: bool,
+    },
+    /// Differences are reported, and nothing is written.
+    ReportDiff,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhenToApply {
+    Always,
+    IfNotDrifted,
+}
+
+/// When an object that a member had before is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenToTakeOver {
+    /// Whatever it is like.
+    Always,
+    /// If it does not differ from its manifest.
+    IfNoDiff,
+    /// In no case.
+    Never,
+}
+
+impl Strategy {
+    /// Reads what a strategy says.
+    pub fn of(strategy: Option<&ApplyStrategy>) -> Self {
+        let text = |field: fn(&ApplyStrategy) -> &str| strategy.map_or("", field);
+        let config = strategy.and_then(|strategy| strategy.server_side_apply_config.as_ref());
+        Self {
+            type_: match text(|strategy| &strategy.type_) {
+                "ServerSideApply" => ApplyType::ServerSideApply {
+                    force: config.is_some_and(|config| config.force),
+                },
+                "ReportDiff" => ApplyType::ReportDiff,
+                _ => ApplyType::ClientSideApply,
+            },
+            comparison_option: match text(|strategy| &strategy.comparison_option) {
+                "FullComparison" => ComparisonOption::Full,
+                _ => ComparisonOption::Partial,
+            },
+            when_to_apply: match text(|strategy| &strategy.when_to_apply) {
+                "IfNotDrifted" => WhenToApply::IfNotDrifted,
+                _ => WhenToApply::Always,
+            },
+            when_to_take_over: match text(|strategy| &strategy.when_to_take_over) {
+                "IfNoDiff" => WhenToTakeOver::IfNoDiff,
+                "Never" => WhenToTakeOver::Never,
+                _ => WhenToTakeOver::Always,
+            },
+            allow_co_ownership: strategy
+                .is_some_and(|strategy| strategy.allow_co_ownership == Some(true)),
+        }
+    }
+
+    /// Returns `true` if differences are reported and nothing is written.
+    pub fn only_reports(self) -> bool {
+        self.type_ == ApplyType::ReportDiff
+    }
+
+    /// Returns `true` if what an object has besides its manifest is compared, too.
+    pub(super) fn compares_all(self) -> bool {
+        self.comparison_option == ComparisonOption::Full
+    }
+
+    pub(super) fn write_style(self) -> WriteStyle {
+        match self.type_ {
+            ApplyType::ServerSideApply { force: false } => WriteStyle::ApplyUnforced,
+            ApplyType::ServerSideApply { force: true }
+            | ApplyType::ClientSideApply
+            | ApplyType::ReportDiff => WriteStyle::Apply,
+        }
+    }
+}
 
 /// Returns `true` if clusters of a placement are given something by runs only.
 pub fn is_external(placement: &Placement) -> bool {
@@ -66,22 +158,4 @@ pub(super) fn part_of(bound: &IntOrString, all: usize) -> Option<usize> {
 /// Returns a percentage of all, rounded up.
 pub(super) fn percentage_of(all: usize, percent: usize) -> usize {
     all.saturating_mul(percent).div_ceil(100)
-}
-
-/// Returns `true` if differences are reported and nothing is written.
-pub fn only_reports(strategy: Option<&ApplyStrategy>) -> bool {
-    strategy.is_some_and(|strategy| strategy.type_ == "ReportDiff")
-}
-
-/// Returns `true` if what an object has besides its manifest is compared, too.
-pub fn compares_all(strategy: Option<&ApplyStrategy>) -> bool {
-    strategy.is_some_and(|strategy| strategy.comparison_option == "FullComparison")
-}
-
-/// Returns `true` if a field that somebody else has set is taken from him.
-pub fn is_forced(strategy: Option<&ApplyStrategy>) -> bool {
-    strategy.is_none_or(|strategy| {
-        let config = strategy.server_side_apply_config.as_ref();
-        strategy.type_ != "ServerSideApply" || config.is_some_and(|config| config.force)
-    })
 }

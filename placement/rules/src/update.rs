@@ -10,7 +10,7 @@
 //! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
 //! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
 //!
-//! - `step`: the step as it is being planned; `facts`: what decides; `writes`: what is written beside the status; `words`: what is said in it.
+//! - `step`: the step as it is being planned; `facts`: what decides; `words`: what is said in it.
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
@@ -31,7 +31,6 @@ mod tasks;
 mod tests;
 mod validate;
 mod words;
-mod writes;
 
 use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
@@ -41,20 +40,22 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::condition::Condition;
 use objects::condition::find;
 use objects::condition::{FALSE, TRUE};
+use objects::write::Write;
 use objects::{Key, Metadata};
 
 pub use explain::{RunExplanation, explain};
 pub use facts::UpdateFacts;
 use step::{Obstacle, Step};
-pub use writes::UpdateWrite;
 
 /// A step of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdatePlan {
     /// What the run says of itself, unless it says so already.
     pub status: Option<UpdateRunStatus>,
-    /// The other writes.
-    pub writes: Vec<UpdateWrite>,
+    /// The writes of bindings.
+    pub bindings: Vec<Write>,
+    /// Those of approval requests.
+    pub approvals: Vec<Write>,
     /// The time at which the same facts mean something else.
     pub wake_at: Option<Timestamp>,
     /// True if the run has failed for good: that is to be decided on facts that are certain.
@@ -107,7 +108,8 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     let mut step = Step {
         facts,
         status: before.clone(),
-        writes: Vec::new(),
+        bindings: Vec::new(),
+        approvals: Vec::new(),
         wake_at: None,
     };
     let is_initialized = facts::is(&before.conditions, INITIALIZED, TRUE);
@@ -131,20 +133,23 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
         }
         Err(Obstacle::Fatal(reason)) => {
             has_failed = true;
-            step.writes.clear();
+            step.bindings.clear();
+            step.approvals.clear();
             step.fail(is_initialized, &reason);
         }
     }
     let Step {
         mut status,
-        writes,
+        bindings,
+        approvals,
         wake_at,
         ..
     } = step;
     words::stamp(&mut status, facts.run.metadata.generation);
     UpdatePlan {
         status: (status != before).then_some(status),
-        writes,
+        bindings,
+        approvals,
         wake_at,
         has_failed,
     }

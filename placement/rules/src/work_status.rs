@@ -23,7 +23,7 @@ pub use report::{ManifestReport, ManifestResult};
 
 use super::condition::{condition, put};
 use super::manifests::identifier;
-use super::strategy::only_reports;
+use super::strategy::Strategy;
 use manifest::of_manifest;
 use trim::trim;
 use whole::whole;
@@ -52,7 +52,7 @@ pub fn work_status(
         .iter()
         .any(|one| matches!(one.result, ManifestResult::Pending));
     if !is_pending {
-        let is_reported = only_reports(work.spec.apply_strategy.as_ref());
+        let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
         let mut new = whole(&after.manifest_conditions, is_reported);
         new.extend(trimmed);
         let ours = [APPLIED, AVAILABLE, DIFF_REPORTED, STATUS_TRIMMED];

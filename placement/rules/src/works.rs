@@ -22,7 +22,8 @@ use objects::condition::Condition;
 use objects::condition::TRUE;
 use objects::condition::find;
 use objects::metadata::has_marks;
-use serde_json::{Value, json};
+use objects::write::{ObjectRef, Write};
+use serde_json::json;
 
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
@@ -30,38 +31,19 @@ pub use report::{Synchronization, report};
 use super::strategy::change;
 use desired::{are_current, desired};
 
-/// A write to a Work.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WorkWrite {
-    /// It is created.
-    Create(Box<Work>),
-    /// Its content, or how that is written, changes.
-    Patch {
-        /// The name.
-        name: String,
-        /// The merge patch.
-        patch: Value,
-    },
-    /// It is deleted: nothing of the snapshot is in it.
-    Delete {
-        /// The name.
-        name: String,
-    },
-}
-
 /// What is to be done for the Works of a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorksPlan {
     /// Nothing yet: the rollout has not given its snapshot to the binding.
     Wait,
     /// These writes; none if the Works are up to date.
-    Write(Vec<WorkWrite>),
+    Write(Vec<Write>),
     /// What is there stays, and is reported. Only how it is written may change, by these writes.
-    Keep(Vec<WorkWrite>),
+    Keep(Vec<Write>),
     /// Nothing: what the snapshots ask for cannot be done.
     Refuse(Failure),
     /// Everything goes, for the binding does: these writes are next.
-    Remove(Vec<WorkWrite>),
+    Remove(Vec<Write>),
 }
 
 /// Plans the Works of a binding.
@@ -111,7 +93,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         .map(|work| work.metadata.name().to_owned())
         .collect();
     let mut writes: Vec<_> = desired
-        .into_iter()
+        .iter()
         .filter_map(|desired| write(facts.works, desired))
         .collect();
     let stale = facts
@@ -150,40 +132,33 @@ fn rollout(binding: &Binding) -> Option<&Condition> {
 }
 
 /// Returns the write that makes a Work as desired, or `None` if it is.
-fn write(works: &[&Work], desired: Work) -> Option<WorkWrite> {
+fn write(works: &[&Work], desired: &Work) -> Option<Write> {
     let mut works = works.iter();
     let Some(current) = works.find(|work| work.metadata.name() == desired.metadata.name()) else {
-        return Some(WorkWrite::Create(Box::new(desired)));
+        return Some(Write::create("work", desired, &()));
     };
     let (current, wanted) = (*current, &desired.metadata);
     let is_same = has_marks(&current.metadata, wanted) && current.spec == desired.spec;
     (!is_same).then(|| {
-        let [before, after] = [current, &desired].map(|work| work.spec.apply_strategy.as_ref());
+        let [before, after] = [current, desired].map(|work| work.spec.apply_strategy.as_ref());
         let mut spec = json!({ "workload": desired.spec.workload });
         if let Some(change) = change(before, after) {
             spec["applyStrategy"] = change;
         }
-        WorkWrite::Patch {
-            name: wanted.name().to_owned(),
-            patch: json!({
-                "metadata": { "labels": wanted.labels, "annotations": wanted.annotations },
-                "spec": spec,
-            }),
-        }
+        let marks = json!({ "labels": wanted.labels, "annotations": wanted.annotations });
+        let body = json!({ "metadata": marks, "spec": spec });
+        Write::merge("work", ObjectRef::of(current, &()), body)
     })
 }
 
 /// Returns the write by which a Work knows how its objects are to be written, or `None` if it does.
-fn rewrite(work: &Work, strategy: Option<&ApplyStrategy>) -> Option<WorkWrite> {
+fn rewrite(work: &Work, strategy: Option<&ApplyStrategy>) -> Option<Write> {
     let change = change(work.spec.apply_strategy.as_ref(), strategy)?;
-    Some(WorkWrite::Patch {
-        name: work.metadata.name().to_owned(),
-        patch: json!({ "spec": { "applyStrategy": change } }),
-    })
+    let body = json!({ "spec": { "applyStrategy": change } });
+    Some(Write::merge("work", ObjectRef::of(work, &()), body))
 }
 
-fn take_away(work: &Work) -> WorkWrite {
-    WorkWrite::Delete {
-        name: work.metadata.name().to_owned(),
-    }
+/// Deletes a Work: nothing of the snapshot is in it, or its binding goes.
+fn take_away(work: &Work) -> Write {
+    Write::delete("work", ObjectRef::of(work, &()))
 }

@@ -7,7 +7,6 @@ mod status;
 pub(crate) mod steps;
 mod versions;
 mod wanted;
-mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,16 +14,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{ClusterResourceBinding, ResourceBinding, Work, execution_namespace};
+use karmada_api::{Work, execution_namespace};
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{self, Stored, WriteError, WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use objects::patch::JsonPatch;
+use objects::write::{Guard, Write};
 use objects::{Key, Metadata, api_version, kind};
-use propagation_rules::binding::{self, BindingPlan};
+use propagation_rules::binding;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::interpret::Timed;
 use propagation_rules::template::Skipped;
@@ -38,13 +37,10 @@ pub(crate) use self::gauges::WorkGauges;
 use self::known::{Known, is_everywhere};
 use self::wanted::is_left;
 pub(crate) use self::wanted::{is_dispatched, is_free};
-pub(crate) use self::written::WrittenStatuses;
 use crate::events::Events;
-use crate::identity::NAME;
 use crate::index::{StoredBinding, template_of};
 use crate::latest::SharedReads;
 use crate::preferred::PreferredVersions;
-use crate::rivals::{self, Rivals};
 use crate::watch::SharedIndex;
 use crate::work_writer::{WorkWrite, WorkWriter};
 use crate::works::SharedWorks;
@@ -59,11 +55,10 @@ pub(crate) struct BindingReconciler {
     pub(crate) client: Client,
     /// The policies as the API has them.
     pub(crate) policies: SharedReads,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     pub(crate) skipped: Skipped,
     /// The writes of the Works.
     pub(crate) writer: WorkWriter,
-    pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
     pub(crate) events: Arc<Events>,
@@ -72,32 +67,13 @@ pub(crate) struct BindingReconciler {
     /// The time that conditions show.
     pub(crate) clock: fn() -> Timestamp,
     pub(crate) gauges: WorkGauges,
-    pub(crate) written: WrittenStatuses,
     pub(crate) preferred: PreferredVersions,
     /// True if templates of Deployments get conditions.
     pub(crate) conditions: bool,
 }
 
-/// A part of a binding that is written by itself.
-#[derive(Clone, Copy, Debug)]
-enum Part {
-    /// Its ID and finalizer.
-    Identity,
-    /// The end of our finalizer.
-    Finalizer,
-    Status,
-}
-
-impl Part {
-    /// Returns the label of the metrics of writes.
-    fn label(self) -> &'static str {
-        match self {
-            Self::Identity => "binding",
-            Self::Finalizer => "finalizer",
-            Self::Status => "binding_status",
-        }
-    }
-}
+/// The part of a binding that is its ID and its finalizer.
+const IDENTITY: &str = "identity";
 
 impl Controller for BindingReconciler {
     type Key = Key;
@@ -110,7 +86,6 @@ impl Controller for BindingReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(stored) = self.index.read(|index| index.binding(key)) else {
-            self.written.forget(key);
             self.gauges.set(key, Counts::default());
             return Ok(());
         };
@@ -153,7 +128,7 @@ impl BindingReconciler {
         if !finalizers.any(|finalizer| finalizer == binding.finalizer()) {
             return Ok(());
         }
-        self.rivals.forget(&rivals::Part::Identity(binding.key()));
+        (self.committer).forget_part("binding", &binding.key(), IDENTITY);
         let id = works::id(binding, works);
         let own = works.iter().filter(|work| {
             let is_own = id.is_some() && work.metadata.label(binding.id_label()) == id;
@@ -174,7 +149,7 @@ impl BindingReconciler {
             for work in own {
                 let change = WorkChange::to_namespace(namespace, binding, work);
                 self.writer
-                    .change(&Key::of(work), change, &reference)
+                    .change(&Key::of(work), Some(work), change, &reference)
                     .await?;
             }
             return self.let_go(binding).await;
@@ -208,8 +183,8 @@ impl BindingReconciler {
         let ours = ["metadata", "finalizers", place.as_str()];
         let mut patch = JsonPatch::default();
         patch.remove(ours);
-        let patch = patch.guarded(binding.metadata.resource_version.as_deref());
-        self.patch_binding(binding, Part::Finalizer, patch).await?;
+        let write = Write::json("finalizer", binding.object(), patch).guarded(Guard::Version);
+        self.committer.write(&write, None).await?;
         Ok(())
     }
 
@@ -245,7 +220,7 @@ impl BindingReconciler {
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let Some(outcome) = self.take_steps(stored, &known, steps).await else {
+        let Some(outcome) = self.take_steps(stored, &known, works, steps).await else {
             tracing::debug!(binding = %binding.key(), "Its policy is newer than known, waiting for the watch");
             self.queue.add_at(binding.key(), Instant::now() + BEHIND);
             return Ok(false);
@@ -284,31 +259,13 @@ impl BindingReconciler {
     ) -> Result<(), BoxError> {
         let binding = stored.view();
         let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        let Some(wanted) = plan.wanted() else {
+        let Some(write) = plan.write(binding.object()) else {
             return Ok(());
         };
-        let key = binding.key();
-        let part = rivals::Part::Identity(key.clone());
-        let concerned = || vec![reference(stored), template_reference(template)];
-        let begun = match stored {
-            StoredBinding::Namespaced(_) => {
-                let api = self.namespaced(&key.namespace);
-                self.rivals.begin(part, &wanted, &api, concerned).await
-            }
-            StoredBinding::Cluster(_) => {
-                let api = self.cluster_scoped();
-                self.rivals.begin(part, &wanted, &api, concerned).await
-            }
-        };
-        match (begun, plan) {
-            (Ok(attempt), BindingPlan::Patch(patch)) => {
-                let written = self.patch_binding(binding, Part::Identity, patch).await?;
-                if let Some(written) = written {
-                    self.rivals.stored(attempt, written.version());
-                }
-            }
-            (Ok(_), _) => {}
-            (Err(until), _) => self.queue.add_at(key, until),
+        let about = vec![reference(stored), template_reference(template)];
+        let write = write.of_part(IDENTITY.to_owned()).about(about);
+        if let Outcome::Contended(until) = self.committer.write(&write, None).await? {
+            self.queue.add_at(binding.key(), until);
         }
         Ok(())
     }
@@ -317,11 +274,12 @@ impl BindingReconciler {
     async fn apply(
         &self,
         key: &Key,
+        current: Option<&Work>,
         step: WorkStep,
         owner: &ObjectReference,
     ) -> Result<WorkWrite, BoxError> {
         match step {
-            WorkStep::Apply(change) => self.writer.change(key, change, owner).await,
+            WorkStep::Apply(change) => self.writer.change(key, current, change, owner).await,
             WorkStep::Delete { key, uid } => self.writer.delete(&key, uid).await,
             WorkStep::AwaitRemoval
             | WorkStep::Keep
@@ -333,61 +291,6 @@ impl BindingReconciler {
             | WorkStep::Unrevised(_) => Ok(WorkWrite::Unwritten),
         }
     }
-
-    fn namespaced(&self, namespace: &str) -> Api<ResourceBinding> {
-        Api::namespaced(self.client.clone(), namespace)
-    }
-
-    fn cluster_scoped(&self) -> Api<ClusterResourceBinding> {
-        Api::all(self.client.clone())
-    }
-
-    /// Patches a part of the binding. Returns what is stored if it was written.
-    async fn patch_binding(
-        &self,
-        binding: BindingRef<'_>,
-        part: Part,
-        patch: JsonPatch,
-    ) -> Result<Option<Stored>, BoxError> {
-        let name = binding.metadata.name.as_deref().unwrap_or_default();
-        let patch = patch.into();
-        let result = if let Some(namespace) = &binding.metadata.namespace {
-            let api = self.namespaced(namespace);
-            self.patch(&api, name, part, &patch).await
-        } else {
-            let api = self.cluster_scoped();
-            self.patch(&api, name, part, &patch).await
-        };
-        match result {
-            Ok(written) => Ok(written),
-            // The watch is about to show that it is gone.
-            Err(error) if is_past(&error) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn patch<K>(
-        &self,
-        api: &Api<K>,
-        name: &str,
-        part: Part,
-        patch: &Patch<()>,
-    ) -> Result<Option<Stored>, WriteError>
-    where
-        K: Resource + Clone,
-    {
-        let parameters = PatchParams::apply(NAME);
-        match part {
-            Part::Status => {
-                let call = write::patch_status(api, name, &parameters, patch);
-                self.writes.write(part.label(), call).await
-            }
-            Part::Identity | Part::Finalizer => {
-                let call = write::patch(api, name, &parameters, patch);
-                self.writes.write(part.label(), call).await
-            }
-        }
-    }
 }
 
 /// Returns `true` if the Work of a cluster is as it should be.
@@ -397,11 +300,6 @@ fn is_done(step: &WorkStep) -> bool {
         step,
         Apply(WorkChange::Unchanged) | Keep | HoldWhilePaused | Deleting
     )
-}
-
-/// Returns `true` if the object of a write is gone.
-pub(crate) fn is_past(error: &WriteError) -> bool {
-    error.kind() == WriteErrorKind::Missing
 }
 
 pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {

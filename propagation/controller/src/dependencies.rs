@@ -5,36 +5,33 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::ResourceBinding;
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{self, Stored, WriteMode};
-use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
+use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
 use propagation_rules::binding::{BindingPlan, Place};
-use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::binding_ref::{self, BindingRef};
 use propagation_rules::dependencies::{self, Dependency, Need, Referrers};
 use propagation_rules::template::{self, Skipped};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::binding::steps::is_trouble;
-use crate::binding::{is_dispatched, is_past, template_reference};
+use crate::binding::{is_dispatched, template_reference};
 use crate::events::Events;
-use crate::identity::NAME;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::reason::Reason;
-use crate::rivals::{Part, Rivals};
 use crate::watch::SharedIndex;
 
 /// Reconciles the bindings whose dependencies follow them.
 pub(crate) struct DependencyReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     pub(crate) events: Arc<Events>,
-    pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
     pub(crate) skipped: Skipped,
@@ -68,7 +65,7 @@ impl Controller for DependencyReconciler {
         if !dependencies::follow(binding) {
             self.detach_all(key, &BTreeSet::new()).await?;
             let released = dependencies::release(binding);
-            self.write(key, key, released).await?;
+            self.write(binding.object(), key, released).await?;
             self.events.settled(&stored.object_ref(&()));
             return Ok(());
         }
@@ -114,7 +111,7 @@ impl DependencyReconciler {
         let wanted = self.references(template).await?;
         // The finalizer must be there before anything is attached.
         let listed = dependencies::list(binding, &wanted);
-        if self.write(&key, &key, listed).await? && !wanted.is_empty() {
+        if self.write(binding.object(), &key, listed).await? && !wanted.is_empty() {
             let note = format!("Get dependencies({}) succeed.", named(&wanted));
             let template = template_reference(template);
             self.events
@@ -214,14 +211,14 @@ impl DependencyReconciler {
             Some(existing) => Place::Existing(existing),
             None => Place::New(new_key().ok_or(DependencyError::NoName(template_key.key))?),
         };
-        let key = match &place {
-            Place::Existing(existing) => existing.key(),
-            Place::New(key) => key.clone(),
+        let object = match &place {
+            Place::Existing(existing) => existing.object(),
+            Place::New(key) => binding_ref::named(key.clone()),
         };
         let is_served =
             |kind: &GroupVersionKind| self.index.read(|index| !index.not_served.contains(kind));
         let plan = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
-        self.write(&key, &referrer.key(), plan).await
+        self.write(object, &referrer.key(), plan).await
     }
 
     /// Detaches every binding that is attached on account of `referrer`, apart from those that are `wanted`.
@@ -253,7 +250,7 @@ impl DependencyReconciler {
         }
         let others = self.index.read(|index| index.referrers(binding));
         let plan = dependencies::detach(referrer, binding, &known(&others));
-        self.write(&binding.key(), referrer, plan).await
+        self.write(binding.object(), referrer, plan).await
     }
 
     fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
@@ -336,61 +333,28 @@ impl DependencyReconciler {
 
     /// Writes a binding as planned on account of `referrer`, or during a pause has that woken at its end. Returns
     /// `true` if it was written.
-    async fn write(&self, key: &Key, referrer: &Key, plan: BindingPlan) -> Result<bool, BoxError> {
-        let Some(wanted) = plan.wanted() else {
+    async fn write(
+        &self,
+        object: ObjectRef,
+        referrer: &Key,
+        plan: BindingPlan,
+    ) -> Result<bool, BoxError> {
+        // The end of the former binding wakes those that need another.
+        let Some(write) = plan.write(object) else {
             return Ok(false);
         };
-        let api = self.api(key);
-        let part = Part::Dependency {
-            binding: key.clone(),
-            referrer: referrer.clone(),
-        };
-        let concerned = || self.concerned(key);
-        let attempt = match self.rivals.begin(part, &wanted, &api, concerned).await {
-            Ok(attempt) => attempt,
-            Err(until) => {
+        let about = self.concerned(&write.object.key);
+        let write = write.of_part(referrer.to_string()).about(about);
+        match self.committer.write(&write, None).await? {
+            Outcome::Contended(until) => {
                 self.queue.add_at(referrer.clone(), until);
-                return Ok(false);
+                Ok(false)
             }
-        };
-        let stored = self.perform(&api, key, plan).await?;
-        let is_written = stored.is_some();
-        if let Some(stored) = stored {
-            self.rivals.stored(attempt, stored.version());
-        }
-        Ok(is_written)
-    }
-
-    /// Carries out the write of a binding. Returns what is stored if it was written.
-    async fn perform(
-        &self,
-        api: &Api<ResourceBinding>,
-        key: &Key,
-        plan: BindingPlan,
-    ) -> Result<Option<Stored>, BoxError> {
-        match plan {
-            // The end of the former binding wakes those that need another.
-            BindingPlan::Unchanged | BindingPlan::Waits => Ok(None),
             // One that was made meanwhile is a conflict like any other.
-            BindingPlan::Create(body) => {
-                let parameters = PostParams {
-                    field_manager: Some(NAME.to_owned()),
-                    ..PostParams::default()
-                };
-                let call = write::create(api, &parameters, &body);
-                Ok(self.writes.write("binding", call).await?)
-            }
-            BindingPlan::Patch(patch) => {
-                let parameters = PatchParams::apply(NAME);
-                let patch: Patch<()> = patch.into();
-                let call = write::patch(api, &key.name, &parameters, &patch);
-                match self.writes.write("binding", call).await {
-                    Ok(written) => Ok(written),
-                    // The watch is about to show that it is gone.
-                    Err(error) if is_past(&error) => Ok(None),
-                    Err(error) => Err(error.into()),
-                }
-            }
+            Outcome::Exists(error) => Err(error.into()),
+            // The watch is about to show that it is gone.
+            Outcome::Gone(_) => Ok(false),
+            outcome => Ok(outcome.is_stored()),
         }
     }
 }

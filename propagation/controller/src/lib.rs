@@ -16,9 +16,9 @@
 //!
 //! - Who says what a template has, looks like or refers to: the `Interpreters` of the index, scripts and webhooks of
 //!   users, which each loop asks before the rules.
-//! - What a loop remembers of its own writes until then: `template/subject`, `binding/written`.
+//! - What is written of a template, or a Work, is there at once: `index` and `works` have it as written.
 //! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
-//! - Who undoes what we write, and how long do we pause? `rivals`; of Works, `work_writer`.
+//! - Who undoes what we write? `rivals` tells. Works are written by `work_writer`.
 //! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
 //! - What users read: `events` with `reason`, `metrics`, `binding/status`.
 
@@ -45,18 +45,19 @@ mod works;
 
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::gates;
 use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
-use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::args::GATES;
-use crate::binding::{BindingReconciler, WorkGauges, WrittenStatuses};
+use crate::binding::{BindingReconciler, WorkGauges};
 use crate::customization::CustomizationReconciler;
 use crate::dependencies::DependencyReconciler;
 use crate::events::Events;
@@ -67,7 +68,6 @@ use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
 use crate::preferred::PreferredVersions;
 pub use crate::reason::Reason;
-use crate::rivals::Rivals;
 use crate::template::{Activations, TemplateReconciler};
 use crate::watch::{Queues, SharedIndex};
 use crate::work_writer::WorkWriter;
@@ -122,8 +122,19 @@ impl Loops {
         let recorders = Recorders::new(args, &client, program);
         let index = SharedIndex::watch(program, &client, queues.clone());
         let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
-        let rivals = Arc::new(Rivals::new(Arc::clone(&recorders.works)));
-        let work_writer = WorkWriter::new(&client, &writes, &works, &rivals);
+        let notices = Some(rivals::notices(Arc::clone(&recorders.works)));
+        // What is decided next is decided on what was written: nothing waits for its echo.
+        let committer = Committer::new(
+            client.clone(),
+            NAME,
+            writes,
+            Expectations::default(),
+            notices,
+        );
+        let work_writer = WorkWriter {
+            committer: committer.clone(),
+            works: Arc::clone(&works),
+        };
         Self {
             customizations: CustomizationReconciler {
                 index: Arc::clone(&index),
@@ -142,35 +153,31 @@ impl Loops {
                 works: Arc::clone(&works),
                 client: client.clone(),
                 policies: SharedReads::new(client.clone()),
-                writes: writes.clone(),
+                committer: committer.clone(),
                 skipped: args.skipped(),
                 writer: work_writer,
-                rivals: Arc::clone(&rivals),
                 queue: queues.bindings.clone(),
                 events: recorders.works,
                 status_events: recorders.statuses,
                 clock: program.clock,
                 gauges: WorkGauges::register(&mut program.registry),
-                written: WrittenStatuses::default(),
                 preferred: PreferredVersions::new(client.clone()),
                 conditions: args.deployment_conditions,
             },
             dependencies: DependencyReconciler {
                 index: Arc::clone(&index),
                 client: client.clone(),
-                writes: writes.clone(),
+                committer: committer.clone(),
                 events: recorders.dependencies,
-                rivals: Arc::clone(&rivals),
                 queue: queues.dependencies.clone(),
                 skipped: args.skipped(),
                 attaches: args.attaches_dependencies(),
             },
             templates: TemplateReconciler {
                 index: Arc::clone(&index),
-                client: client.clone(),
-                writes: writes.clone(),
+                client,
+                committer: committer.clone(),
                 events: Arc::clone(&recorders.policies),
-                rivals,
                 queue: queues.templates.clone(),
                 features: args.features(),
                 preemption: args.preemption(),
@@ -178,9 +185,8 @@ impl Loops {
                 uninterpreted: CountedTemplates::uninterpreted(&mut program.registry),
                 unnamed: CountedTemplates::unnamed(&mut program.registry),
                 activations: Activations::register(&mut program.registry),
-                claimed: Mutex::default(),
             },
-            policies: PolicyReconciler::new(index, client, writes, recorders.policies, works),
+            policies: PolicyReconciler::new(index, committer, recorders.policies, works),
         }
     }
 

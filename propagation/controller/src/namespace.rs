@@ -70,8 +70,12 @@ impl Controller for NamespaceReconciler {
             let current = self.works.work(&work_key);
             let new_id = || Uuid::new_v4().to_string();
             match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
-                Ok(change) => writes
-                    .push(async move { self.writer.change(&work_key, change, reference).await }),
+                Ok(change) => writes.push(async move {
+                    let current = current.as_ref();
+                    self.writer
+                        .change(&work_key, current, change, reference)
+                        .await
+                }),
                 Err(error) => refused = Some(format!("{error} for cluster {of}")),
             }
         }

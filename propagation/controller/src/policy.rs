@@ -2,26 +2,22 @@
 //! applied.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::sync::Arc;
 
-use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, Suspension};
+use karmada_api::{PropagationSpec, Suspension};
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write::{WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use objects::write::{Guard, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::problems::problems;
 use propagation_rules::{claim, rights};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::events::Events;
-use crate::identity::NAME;
 use crate::index::{Index, Policy};
 use crate::reason::Reason;
 use crate::watch::{ForbiddenKind, SharedIndex};
@@ -30,8 +26,7 @@ use crate::works::SharedWorks;
 /// Reconciles policies of both scopes.
 pub(crate) struct PolicyReconciler {
     index: Arc<SharedIndex>,
-    client: Client,
-    writes: WriteMode,
+    committer: Committer,
     events: Arc<Events>,
     works: Arc<SharedWorks>,
     /// The policies that were there when this replica began to lead, until they are reconciled.
@@ -67,7 +62,7 @@ impl Controller for PolicyReconciler {
                 None => self.events.settled(&reference),
             }
             if !is_claimed && let Some(patch) = claim::release(&candidate) {
-                self.patch(key, patch).await?;
+                self.patch(&policy, patch).await?;
             }
             return Ok(());
         }
@@ -75,7 +70,7 @@ impl Controller for PolicyReconciler {
         // Who had not adopted it had not told of it either.
         self.record_obstacles(key, &policy, is_inherited && adoption.is_none());
         match adoption {
-            Some(patch) => self.patch(key, patch).await,
+            Some(patch) => self.patch(&policy, patch).await,
             None => Ok(()),
         }
     }
@@ -84,15 +79,13 @@ impl Controller for PolicyReconciler {
 impl PolicyReconciler {
     pub(crate) fn new(
         index: Arc<SharedIndex>,
-        client: Client,
-        writes: WriteMode,
+        committer: Committer,
         events: Arc<Events>,
         works: Arc<SharedWorks>,
     ) -> Self {
         Self {
             index,
-            client,
-            writes,
+            committer,
             events,
             works,
             inherited: Mutex::default(),
@@ -191,27 +184,10 @@ impl PolicyReconciler {
             .collect()
     }
 
-    async fn patch(&self, key: &Key, patch: Value) -> Result<(), BoxError> {
-        if key.namespace.is_empty() {
-            let api: Api<ClusterPropagationPolicy> = Api::all(self.client.clone());
-            self.patch_in(&api, &key.name, patch).await
-        } else {
-            let api: Api<PropagationPolicy> = Api::namespaced(self.client.clone(), &key.namespace);
-            self.patch_in(&api, &key.name, patch).await
-        }
-    }
-
-    async fn patch_in<K>(&self, api: &Api<K>, name: &str, patch: Value) -> Result<(), BoxError>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug,
-    {
-        let parameters = PatchParams::apply(NAME);
-        let patch = Patch::Merge(patch);
-        let call = api.patch_metadata(name, &parameters, &patch);
-        match self.writes.write("policy", call).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+    async fn patch(&self, policy: &Policy, body: Value) -> Result<(), BoxError> {
+        let write = Write::merge("policy", policy.object(), body);
+        let write = write.guarded(Guard::Version);
+        self.committer.write(&write, None).await?;
+        Ok(())
     }
 }

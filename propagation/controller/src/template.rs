@@ -6,16 +6,14 @@ mod memory;
 mod subject;
 mod write;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::WriteMode;
 use kube::Client;
 use objects::{GroupVersionKind, Key, Metadata};
-use parking_lot::Mutex;
 use propagation_rules::binding;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::choice::{Choice, Preemption, choose};
@@ -24,7 +22,7 @@ use propagation_rules::template::{self, Skipped};
 use serde_json::Value;
 
 pub(crate) use self::memory::Activations;
-use self::subject::{Claimed, Subject, TemplateError, Written, counted};
+use self::subject::{Subject, TemplateError, Written, counted};
 use crate::args::Features;
 use crate::binding::is_free;
 use crate::events::Events;
@@ -32,16 +30,14 @@ use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::latest;
 use crate::metrics::CountedTemplates;
 use crate::reason::Reason;
-use crate::rivals::{Part, Rivals};
 use crate::watch::SharedIndex;
 
 /// Reconciles templates.
 pub(crate) struct TemplateReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     pub(crate) events: Arc<Events>,
-    pub(crate) rivals: Arc<Rivals>,
     /// The queue of this loop.
     pub(crate) queue: Queue<TemplateKey>,
     pub(crate) skipped: Skipped,
@@ -53,8 +49,6 @@ pub(crate) struct TemplateReconciler {
     /// The templates for whose binding no name is left.
     pub(crate) unnamed: CountedTemplates,
     pub(crate) activations: Activations,
-    /// The claims that were written and that the watch has still to show.
-    pub(crate) claimed: Mutex<BTreeMap<TemplateKey, Claimed>>,
 }
 
 impl Controller for TemplateReconciler {
@@ -72,9 +66,8 @@ impl Controller for TemplateReconciler {
         }
         // The garbage collector deletes the binding of a template that is gone.
         let Some(template) = self.index.template(key) else {
-            self.claimed.lock().remove(key);
             if let Some(binding) = self.index.read(|index| binding_key(index, key)) {
-                self.rivals.forget(&Part::Binding(binding));
+                self.committer.forget("binding", &binding);
             }
             self.events.settled(&key.reference());
             self.uninterpreted.note(key, false);
@@ -162,14 +155,9 @@ impl TemplateReconciler {
             Some((binding, binding_key(index, key)?))
         })?;
         let stored = binding.as_ref().map(StoredBinding::metadata);
-        // The watch may have still to show the claim that was written on this version.
-        let written = self.claimed.lock().get(key).and_then(|written| {
-            let is_latest = written.version == template.resource_version();
-            (is_latest && !self.writes.is_dry_run()).then(|| written.claim.clone())
-        });
         Some(Subject {
             key: key.clone(),
-            claimed: written.unwrap_or_else(|| Claim::on(&template, stored)),
+            claimed: Claim::on(&template, stored),
             is_bound: stored.is_some_and(|stored| claim::is_own(stored, &template)),
             template,
             binding_key,

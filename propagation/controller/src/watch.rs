@@ -21,6 +21,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::write::{ObjectRef, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use propagation_rules::candidate::Candidate;
@@ -241,6 +242,17 @@ impl SharedIndex {
     pub(crate) fn observe_cluster_binding(&self, event: Event<Decoded<ClusterResourceBinding>>) {
         let transitions = self.index.lock().cluster_bindings.observe(event);
         self.bindings_changed(transitions, StoredBinding::Cluster);
+    }
+
+    /// Takes in what was written to a binding, as an event that shows it.
+    pub(crate) fn binding_written(&self, write: &Write, stored: &ObjectRef) {
+        if stored.key.namespace.is_empty() {
+            let change = self.index.lock().cluster_bindings.written(write, stored);
+            self.bindings_changed(change.into_iter().collect(), StoredBinding::Cluster);
+        } else {
+            let change = self.index.lock().bindings.written(write, stored);
+            self.bindings_changed(change.into_iter().collect(), StoredBinding::Namespaced);
+        }
     }
 
     /// Wakes the bindings that the binding `key` requires, which are suspended with it.

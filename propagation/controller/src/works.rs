@@ -1,7 +1,7 @@
 //! The Works, the clusters they are for, and the Namespaces; and the bindings and Namespaces that a change
 //! of one of them wakes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use objects::write::{ObjectRef, Write};
 use parking_lot::Mutex;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::works::{self, work_name};
@@ -50,8 +51,6 @@ pub(crate) struct SharedWorks {
 struct Inner {
     works: Cache<StoredWork>,
     by_owner: ReverseIndex<Key, Owner>,
-    /// The version of each Work that our last patch replaced, until the watch shows another.
-    patched: BTreeMap<Key, String>,
     clusters: Cache<ClusterView>,
     namespaces: Cache<Namespace>,
 }
@@ -113,6 +112,15 @@ fn is_status(change: &Transition<StoredWork>) -> bool {
 }
 
 impl Inner {
+    /// Follows a Work, and returns whose it was, and whose it is.
+    fn owners(&mut self, change: &Transition<StoredWork>) -> [Option<Owner>; 2] {
+        let owners = [&change.old, &change.new];
+        let owners = owners.map(|work| owner_of(work.as_ref()?));
+        let now = owners[1].iter().cloned().collect();
+        self.by_owner.replace(&change.key, now);
+        owners
+    }
+
     /// Returns `true` if a Work of the owner has still to report.
     fn is_awaited(&self, owner: &Owner) -> bool {
         let mut works = self.by_owner.sources(owner);
@@ -184,22 +192,18 @@ impl SharedWorks {
         Some(stored?.object())
     }
 
-    /// Returns `true` if we have replaced this version of a Work.
-    pub(crate) fn is_patched(&self, key: &Key, version: &str) -> bool {
-        let inner = self.inner.lock();
-        inner.patched.get(key).is_some_and(|last| last == version)
-    }
-
-    /// Notes that we have replaced this version of a Work, unless the watch has shown another.
-    pub(crate) fn note_patched(&self, key: &Key, version: String) {
-        let mut inner = self.inner.lock();
-        let shown = inner
-            .works
-            .get(key)
-            .map(|work| &work.meta().resource_version);
-        if shown.is_some_and(|shown| shown.as_ref() == Some(&version)) {
-            inner.patched.insert(key.clone(), version);
-        }
+    /// Takes in what was written to a Work, and wakes whose it was and is. Whatever is decided on an older version could
+    /// only conflict.
+    pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) {
+        let owners = {
+            let mut inner = self.inner.lock();
+            let Some(change) = inner.works.written(write, stored) else {
+                return;
+            };
+            inner.owners(&change)
+        };
+        let owners = owners.into_iter().flatten();
+        self.wake(owners.map(|owner| (owner, Urgency::Now)));
     }
 
     /// Returns the clusters.
@@ -239,12 +243,7 @@ impl SharedWorks {
         {
             let mut inner = self.inner.lock();
             for change in inner.works.observe(event) {
-                inner.patched.remove(&change.key);
-                let owners = [&change.old, &change.new];
-                let owners = owners.map(|work| owner_of(work.as_ref()?));
-                let now = owners[1].iter().cloned().collect();
-                inner.by_owner.replace(&change.key, now);
-                for owner in owners.into_iter().flatten() {
+                for owner in inner.owners(&change).into_iter().flatten() {
                     let urgency = match is_status(&change) {
                         true if inner.is_awaited(&owner) => Urgency::WithOthers,
                         true => Urgency::Paced,
@@ -254,6 +253,10 @@ impl SharedWorks {
                 }
             }
         }
+        self.wake(woken);
+    }
+
+    fn wake(&self, woken: impl IntoIterator<Item = (Owner, Urgency)>) {
         let Queues {
             bindings,
             namespaces,

@@ -3,13 +3,34 @@
 use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_api::work::{ManifestIdentifier, ManifestStatus};
-use karmada_runtime::events::EventReason;
+use karmada_runtime::commit::{Notices, Obstacle};
+use karmada_runtime::events::{EventReason, EventRecorder};
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
+use objects::Key;
 use propagation_rules::execution::{StatusPlan, SyncOutcome, identifier};
 use serde_json::Value;
 
 use crate::reason::Reason;
+
+/// Returns what tells users of a write that the API refuses, on the imports for which it is.
+pub(crate) fn notices(events: EventRecorder) -> Notices {
+    Box::new(move |write, obstacle| {
+        let Obstacle::Refused(reason) = obstacle else {
+            return;
+        };
+        for import in &write.about {
+            events.record(import.clone(), refused(&write.object.key, reason));
+        }
+    })
+}
+
+/// Returns the Event of an import whose Service is refused.
+fn refused(service: &Key, reason: &str) -> Event {
+    let note = format!("Service {service} cannot be written for the import: {reason}");
+    let derive = Reason::DeriveServiceFailed;
+    event(EventType::Warning, derive, &note, "Import")
+}
 
 /// Returns the Events about the changes of a Work's status.
 pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {

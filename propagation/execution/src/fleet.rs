@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::customization::SharedCustomizations;
 use crate::endpoints::{SharedEndpoints, member};
 use crate::index::Works;
-use crate::ownership::KarmadaWork;
+use crate::ownership::{KarmadaWork, selected};
 
 /// The objects of the Works of a member.
 pub(crate) type Member = Applier<KarmadaWork>;
@@ -119,10 +119,9 @@ impl Fleet {
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
             interpreters: Arc::clone(&self.interpreters),
-            prunes_slices: self.works.index.lock().imports.is_some(),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
-        let (member, watches) = Applier::new(client, owner, wake);
+        let (member, watches) = Applier::new(client, owner, selected(), wake);
         member.want(self.works.index.lock().kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();

@@ -16,7 +16,8 @@
 //! - Whose is an object in a member? `ownership`, by the decisions of `propagation_rules::execution`.
 //! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
 //! - What happens to one Work, and in which order? `reconcile`.
-//! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s.
+//! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s, and `index`
+//!   has it before the watch shows it.
 
 mod args;
 mod arrivals;
@@ -42,7 +43,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::{EventForm, EventRecorder};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::lease;
 use karmada_runtime::members::{self, Background, Connect, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
@@ -139,25 +142,36 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         clock: program.clock,
     };
     gauges.register(program);
+    // The next report is decided on the last one as it was written: none waits for its echo.
+    let committer = Committer::new(
+        client.clone(),
+        NAME,
+        writes.clone(),
+        Expectations::default(),
+        events.clone().map(events::notices),
+    );
     if let Some(endpoints) = endpoints {
-        let (writes, events) = (writes.clone(), events.clone());
+        let (committer, events) = (committer.clone(), events.clone());
         endpoints::spawn(
             program,
             client.clone(),
             endpoints,
-            writes,
+            committer,
             events,
             leadership.clone(),
         );
     }
+    let (reports, beside) = (committer.clone(), Arc::clone(&works));
+    let reporter = Reporter::new(client.clone(), reports, beside, events, program.clock);
     let reconciler = Reconciler {
         works,
         fleet,
         customizations,
-        client: client.clone(),
-        writes: writes.clone(),
+        client,
+        committer,
+        writes,
         queues: queues.clone(),
-        reporter: Reporter::new(client, writes, events, program.clock),
+        reporter,
     };
     let is_read = program.elsewhere.clone();
     members::spawn_after(program, is_read, "work", reconciler, queues, leadership);

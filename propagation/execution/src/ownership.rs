@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use apply::{LastWrite, Ownership, Unit, WriteStyle};
+use apply::{LastWrite, ManifestRef, ManifestSet, Ownership};
 use interpreters::Interpreters;
 use karmada_api::Work;
 use karmada_api::names::MANAGED;
@@ -11,7 +11,7 @@ use karmada_runtime::dynamic::Selected;
 use kube::runtime::watcher::Config;
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
-use objects::ownership::{Adoption, Removal};
+use objects::ownership::{Instruction, Removal, Retainer};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::customization::Operation;
 use propagation_rules::execution::{self, Block};
@@ -25,13 +25,11 @@ pub(crate) struct KarmadaWork {
     pub(crate) namespace: String,
     /// Who has a say in how objects are replaced.
     pub(crate) interpreters: Arc<Interpreters>,
-    /// True if `EndpointSlice`s go when their Work has them no longer: two providers may share one.
-    pub(crate) prunes_slices: bool,
 }
 
-/// Returns the manifests of a Work as one unit.
-pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
-    Unit {
+/// Returns the manifests of a Work.
+pub(crate) fn manifest_set(work: &Work) -> ManifestSet<'_, Work> {
+    ManifestSet {
         source: work,
         key: Key::of(work),
         generation: work.metadata.generation,
@@ -49,59 +47,55 @@ pub(crate) fn unit(work: &Work) -> Unit<'_, Work> {
 }
 
 /// Returns the same without the manifests that the `blocks` of their clusters withhold.
-pub(crate) fn unit_under<'a>(work: &'a Work, blocks: &[Option<Block>]) -> Unit<'a, Work> {
+pub(crate) fn manifest_set_under<'a>(
+    work: &'a Work,
+    blocks: &[Option<Block>],
+) -> ManifestSet<'a, Work> {
     let places = blocks.iter().enumerate();
     let withheld = places.filter(|(_, block)| **block == Some(Block::Withheld));
-    Unit {
+    ManifestSet {
         withheld: withheld.map(|(place, _)| place).collect(),
-        ..unit(work)
+        ..manifest_set(work)
     }
+}
+
+/// Selects the objects of Works.
+pub(crate) fn selected() -> Selected {
+    Config::default().labels(&format!("{MANAGED}=true")).into()
 }
 
 impl Ownership for KarmadaWork {
     type Source = Work;
 
-    fn managers(&self) -> Managers {
-        execution::MANAGERS
-    }
+    const MANAGERS: Managers = execution::MANAGERS;
 
-    fn watched(&self) -> Selected {
-        Config::default().labels(&format!("{MANAGED}=true")).into()
-    }
+    const WRITTEN: fn(&Value) -> Option<Written> = execution::written;
 
-    fn unit_of(&self, object: &impl Metadata) -> Option<Key> {
+    // Two providers may share a Work: then the slice of one leaves it, and that of the other comes.
+    const PRUNED: fn(&GroupVersionKind) -> bool = execution::is_slice;
+
+    fn set_of(&self, object: &impl Metadata) -> Option<Key> {
         // The annotations may name the Work of another member, if somebody copied the object.
         execution::work_of(object).filter(|work| work.namespace == self.namespace)
     }
 
-    fn write_style(&self, _: &Unit<'_, Work>) -> WriteStyle {
-        WriteStyle::Replace
+    fn instruction(&self, one: &ManifestRef<'_, Work>, object: Option<&Value>) -> Instruction {
+        let interpreter = self
+            .interpreters
+            .interpreter(one.manifest, Operation::Retain);
+        let retainer = match interpreter {
+            Some(interpreter) => Retainer::Interpreter(interpreter.fingerprint()),
+            None => Retainer::Rule(interpret::retain),
+        };
+        execution::instruction(
+            one.set.source,
+            (one.ordinal, one.manifest),
+            object,
+            retainer,
+        )
     }
 
-    fn written(&self, object: &Value) -> Option<Written> {
-        execution::written(object)
-    }
-
-    fn retains_replicas(&self, manifest: &Value) -> bool {
-        execution::retains_replicas(manifest)
-    }
-
-    fn allocated_node_ports(&self, unit: &Unit<'_, Work>, _: &Value) -> BTreeSet<u16> {
-        execution::allocated_node_ports(unit.source)
-    }
-
-    fn retain(&self, body: &mut Value, object: &Value) {
-        if self.customization(body).is_none() {
-            interpret::retain(body, object);
-        }
-    }
-
-    fn customization(&self, manifest: &Value) -> Option<u64> {
-        let interpreter = self.interpreters.interpreter(manifest, Operation::Retain)?;
-        Some(interpreter.fingerprint())
-    }
-
-    async fn customize(&self, body: Value, object: &Value) -> Result<Value, String> {
+    async fn retain(&self, body: Value, object: &Value) -> Result<Value, String> {
         match self.interpreters.retain(&body, object).await {
             None => Ok(body),
             // A time that the script puts in stays as it was first.
@@ -110,16 +104,8 @@ impl Ownership for KarmadaWork {
         }
     }
 
-    fn adoption(&self, unit: &Unit<'_, Work>, manifest: &Value, object: &Value) -> Adoption {
-        execution::adoption(unit.source, manifest, object)
-    }
-
-    fn prunes(&self, kind: &GroupVersionKind) -> bool {
-        self.prunes_slices && execution::is_slice(kind)
-    }
-
-    fn removal(&self, unit: &Unit<'_, Work>, object: &Value) -> Removal {
-        execution::removal(unit.source, object)
+    fn removal(&self, work: &Work, object: &Value) -> Removal {
+        execution::removal(work, object)
     }
 }
 

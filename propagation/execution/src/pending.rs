@@ -1,42 +1,20 @@
-//! The reports that are put off, and the ones that the watch has not shown yet.
+//! The reports that are put off.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use karmada_api::Work;
-use karmada_api::work::WorkStatus;
-use karmada_runtime::write::Stored;
 use objects::Key;
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio::time::Instant;
 
 /// The time from the write of an object until that is reported. The copies of an edit go to the other members
 /// first, and mostly the member has set the object's status by then, which takes no report of its own.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The reports that are under way, by Work.
+/// The Works whose objects were written, until that is reported.
 #[derive(Debug, Default)]
-pub(crate) struct PendingReports {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// The last write of the status of each Work, until the watch shows it.
-    written: BTreeMap<Key, Written>,
-    /// The Works whose objects were written, until that is reported.
-    waiting: BTreeMap<Key, Waiting>,
-}
-
-#[derive(Debug)]
-struct Written {
-    /// The version that the watch shows until then.
-    shown: Option<String>,
-    version: String,
-    status: WorkStatus,
-}
+pub(crate) struct PendingReports(Mutex<BTreeMap<Key, Waiting>>);
 
 #[derive(Debug)]
 struct Waiting {
@@ -47,20 +25,18 @@ struct Waiting {
 impl PendingReports {
     /// Forgets the reports of all Works.
     pub(crate) fn clear(&self) {
-        *self.state.lock() = State::default();
+        self.0.lock().clear();
     }
 
     /// Forgets the reports of a Work that is gone.
     pub(crate) fn forget(&self, key: &Key) {
-        let mut state = self.state.lock();
-        state.written.remove(key);
-        state.waiting.remove(key);
+        self.0.lock().remove(key);
     }
 
     /// Returns the time until which a Work needs no sync, because its objects were just written.
     pub(crate) fn awaited(&self, work: &Work) -> Option<Instant> {
-        let state = self.state.lock();
-        let waiting = state.waiting.get(&Key::of(work))?;
+        let all = self.0.lock();
+        let waiting = all.get(&Key::of(work))?;
         let is_same = waiting.generation == work.metadata.generation;
         (is_same && Instant::now() < waiting.due).then_some(waiting.due)
     }
@@ -69,50 +45,14 @@ impl PendingReports {
     /// write: somebody may undo each of ours.
     pub(crate) fn put_off(&self, work: &Work, is_written: bool) -> Option<Instant> {
         let (key, generation) = (Key::of(work), work.metadata.generation);
-        let mut state = self.state.lock();
-        let has_waited = state.waiting.remove(&key).is_some();
+        let mut all = self.0.lock();
+        let has_waited = all.remove(&key).is_some();
         if has_waited || !is_written {
             return None;
         }
         let due = Instant::now() + DELAY;
-        state.waiting.insert(key, Waiting { generation, due });
+        all.insert(key, Waiting { generation, due });
         Some(due)
-    }
-
-    /// Brings a Work up to the last write of its status: a report on an older version would only conflict.
-    pub(crate) fn catch_up(&self, key: &Key, work: &mut Work) {
-        let written = &mut self.state.lock().written;
-        match written.get(key) {
-            Some(last) if last.shown == work.metadata.resource_version => {
-                work.metadata.resource_version = Some(last.version.clone());
-                work.status = Some(last.status.clone());
-            }
-            _ => drop(written.remove(key)),
-        }
-    }
-
-    /// Notes the write of a Work's status, unless the server stored it as it was before.
-    pub(crate) fn note_written(&self, work: &Work, body: &Value, stored: Stored) {
-        let (key, replaced) = (Key::of(work), work.metadata.resource_version.clone());
-        let written = &mut self.state.lock().written;
-        let last = written.remove(&key);
-        let version = stored
-            .version()
-            .filter(|version| Some(version) != replaced.as_ref());
-        let status = WorkStatus::deserialize(&body["status"]).ok();
-        let (Some(version), Some(status)) = (version, status) else {
-            return;
-        };
-        let shown = match last {
-            Some(last) if Some(&last.version) == replaced.as_ref() => last.shown,
-            _ => replaced,
-        };
-        let last = Written {
-            shown,
-            version,
-            status,
-        };
-        written.insert(key, last);
     }
 }
 

@@ -4,33 +4,31 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use apply::{MemberError, SyncResult, Synced, Unit};
+use apply::{ManifestSet, MemberError, SyncResult, Synced};
 use karmada_api::cluster_view::PULL;
 use karmada_api::names::WORK_FINALIZER;
 use karmada_api::work::APPLIED;
 use karmada_api::{ClusterView, Work};
+use karmada_runtime::commit::Committer;
 use karmada_runtime::error::Chain;
 use karmada_runtime::members::{
     ConnectError, Contact, MemberController, MemberQueues, ReconcileError,
 };
 use karmada_runtime::panics::caught;
-use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
+use karmada_runtime::write::WriteMode;
 use kube::Client;
-use kube::api::{Patch, PatchParams};
 use objects::Key;
 use objects::ownership::ObservedObject;
-use objects::patch::guarded;
+use objects::write::{ObjectRef, Write};
 use propagation_rules::execution::{Block, Interpreted, Outcome, SyncOutcome};
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::customization::SharedCustomizations;
 use crate::finalizer;
 use crate::fleet::{Fleet, Member};
-use crate::identity::NAME;
 use crate::index::Works;
-use crate::ownership::{unit, unit_under};
-use crate::report::{Reporter, works};
+use crate::ownership::{manifest_set, manifest_set_under};
+use crate::report::Reporter;
 
 /// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
 /// of the object tells.
@@ -42,6 +40,8 @@ pub(crate) struct Reconciler {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) customizations: Arc<SharedCustomizations>,
     pub(crate) client: Client,
+    pub(crate) committer: Committer,
+    /// Of the engines of members.
     pub(crate) writes: WriteMode,
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) reporter: Reporter,
@@ -124,12 +124,9 @@ impl MemberController for Reconciler {
 }
 
 impl Reconciler {
-    /// Returns a Work with what was reported last.
     fn work(&self, key: &Key) -> Option<Work> {
         let stored = self.works.index.lock().work(key)?;
-        let mut work = stored.object();
-        self.reporter.pending.catch_up(key, &mut work);
-        Some(work)
+        Some(stored.object())
     }
 
     /// Returns `true` if we carry out the Works of a cluster: those of mode Pull are carried out in the cluster, and only
@@ -160,8 +157,8 @@ impl Reconciler {
             }
         };
         let blocks = self.works.index.lock().blocks(cluster, work);
-        let unit = unit_under(work, &blocks);
-        let (synced, untouched) = match member.sync(&self.writes, &unit).await {
+        let set = manifest_set_under(work, &blocks);
+        let (synced, untouched) = match member.sync(&self.writes, &set).await {
             SyncResult::Done {
                 manifests,
                 untouched,
@@ -182,7 +179,7 @@ impl Reconciler {
         if let Some(until) = pauses.map(|contested| contested.until).min() {
             self.queues.of(cluster).add_at(Key::of(work), until);
         }
-        let pruned = self.prune(&member, &unit, &synced).await;
+        let pruned = self.prune(&member, &set, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
@@ -208,13 +205,13 @@ impl Reconciler {
     async fn prune(
         &self,
         member: &Member,
-        unit: &Unit<'_, Work>,
+        set: &ManifestSet<'_, Work>,
         synced: &[Synced],
     ) -> Result<(), MemberError> {
         let is_applied = synced.iter().all(|one| one.error.is_none());
-        let brings_slices = self.works.index.lock().brings_slices(&unit.key);
+        let brings_slices = self.works.index.lock().brings_slices(&set.key);
         if is_applied && brings_slices {
-            member.prune(&self.writes, unit).await?;
+            member.prune(&self.writes, set).await?;
         }
         Ok(())
     }
@@ -327,9 +324,9 @@ impl Reconciler {
         }
         let removed = match self.fleet.member(cluster, view).await {
             Ok(member) => {
-                let unit = unit(work);
-                let removed = member.remove(&self.writes, &unit).await;
-                member.forget(&unit.key);
+                let set = manifest_set(work);
+                let removed = member.remove(&self.writes, &set).await;
+                member.forget(&set.key);
                 // What is being deleted there goes without us.
                 removed.map(drop).map_err(WorkError::from)
             }
@@ -362,26 +359,20 @@ impl Reconciler {
         if !has_finalizer(work) {
             return Ok(());
         }
-        let finalizers = work.metadata.finalizers.iter().flatten();
-        let rest: Vec<_> = finalizers.filter(|name| *name != WORK_FINALIZER).collect();
-        let version = work.metadata.resource_version.as_deref();
-        let rest = json!({ "metadata": { "finalizers": rest } });
-        let patch = Patch::Merge(guarded(version, rest));
-        let (works, parameters) = (works(&self.client, work), PatchParams::apply(NAME));
-        let name = work.metadata.name.as_deref().unwrap_or_default();
-        let call = async {
-            match self.fleet.sync_mode() {
-                PULL => finalizer::replace(&self.client, work).await,
-                _ => write::patch(&works, name, &parameters, &patch)
-                    .await
-                    .map(drop),
-            }
+        const TARGET: &str = "work_finalizer";
+        let write = if self.fleet.sync_mode() == PULL {
+            finalizer::replacement(TARGET, &self.client, work).await?
+        } else {
+            let finalizers = work.metadata.finalizers.iter().flatten();
+            let rest = finalizers.filter(|name| *name != WORK_FINALIZER).cloned();
+            let rest: Vec<_> = rest.collect();
+            let object = ObjectRef::of(work, &());
+            Some(Write::finalizers(TARGET, object, &rest))
         };
-        match self.writes.write("work_finalizer", call).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
-            Err(error) => Err(error.into()),
+        if let Some(write) = write {
+            self.committer.write(&write, None).await?;
         }
+        Ok(())
     }
 }
 

@@ -2,21 +2,22 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use apply::Synced;
 use jiff::Timestamp;
 use karmada_api::Work;
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::members::ReconcileError;
-use karmada_runtime::write::{self, WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams};
+use karmada_runtime::write::WriteErrorKind;
 use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
 use propagation_rules::execution::{StatusPlan, SyncOutcome, status};
 
 use crate::events::{self, changes, troubles, warning};
-use crate::identity::NAME;
+use crate::index::Works;
 use crate::pending::PendingReports;
 use crate::reason::Reason;
 
@@ -26,7 +27,8 @@ const MAX_EDITS: u32 = 4;
 /// Writes the status of Works, with Events about its changes.
 pub(crate) struct Reporter {
     client: Client,
-    writes: WriteMode,
+    committer: Committer,
+    works: Arc<Works>,
     events: Option<EventRecorder>,
     clock: fn() -> Timestamp,
     pub(crate) pending: PendingReports,
@@ -38,13 +40,15 @@ impl Reporter {
     /// Creates the reporter of a program. There are no `events` if nothing is written.
     pub(crate) fn new(
         client: Client,
-        writes: WriteMode,
+        committer: Committer,
+        works: Arc<Works>,
         events: Option<EventRecorder>,
         clock: fn() -> Timestamp,
     ) -> Self {
         Self {
             client,
-            writes,
+            committer,
+            works,
             events,
             clock,
             pending: PendingReports::default(),
@@ -54,6 +58,9 @@ impl Reporter {
 
     /// Forgets a Work that is gone.
     pub(crate) fn forget(&self, key: &Key) {
+        for target in ["work_status", "work_finalizer"] {
+            self.committer.forget(target, key);
+        }
         self.pending.forget(key);
         self.troubles.lock().remove(key);
     }
@@ -100,33 +107,29 @@ impl Reporter {
         work: &Work,
         outcome: SyncOutcome<'_>,
     ) -> Result<(), ReconcileError> {
-        let (works, parameters) = (works(&self.client, work), PatchParams::apply(NAME));
-        let name = work.metadata.name.as_deref().unwrap_or_default();
         self.record_troubles(work, outcome);
         let mut synced = Cow::Borrowed(work);
         let mut edits = 0;
         loop {
             let plan = status(&synced, outcome, (self.clock)());
-            let Some(body) = &plan.patch else {
+            let Some(write) = &plan.write else {
                 return Ok(());
             };
-            let patch = Patch::Merge(body);
-            let call = write::patch_status(&works, name, &parameters, &patch);
-            let error = match self.writes.write("work_status", call).await {
-                Ok(None) => return Ok(()),
-                Ok(Some(stored)) => {
-                    self.record(work, &plan);
-                    self.pending.note_written(&synced, body, stored);
+            match self.committer.write(write, None).await {
+                Ok(outcome) => {
+                    if outcome.is_stored() {
+                        self.record(work, &plan);
+                    }
+                    if let Outcome::Stored(stored) = &outcome {
+                        self.works.index.lock().works.written(write, stored);
+                    }
                     return Ok(());
                 }
-                Err(error) => error,
-            };
-            match error.kind() {
-                // It was deleted meanwhile.
-                WriteErrorKind::Missing => return Ok(()),
                 // The edit may be a suspension: then no later sync would report what this one has applied.
-                WriteErrorKind::Conflict if edits < MAX_EDITS => {
+                Err(error) if error.kind() == WriteErrorKind::Conflict && edits < MAX_EDITS => {
                     edits += 1;
+                    let Key { namespace, name } = &write.object.key;
+                    let works: Api<Work> = Api::namespaced(self.client.clone(), namespace);
                     let newer = works.get_opt(name).await?;
                     let Some(newer) = newer.filter(|newer| newer.metadata.uid == work.metadata.uid)
                     else {
@@ -136,7 +139,7 @@ impl Reporter {
                     synced.metadata.resource_version = newer.metadata.resource_version;
                     synced.status = newer.status;
                 }
-                _ => return Err(error.into()),
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -149,10 +152,4 @@ impl Reporter {
             }
         }
     }
-}
-
-/// Returns the API of the Works beside `work`.
-pub(crate) fn works(client: &Client, work: &Work) -> Api<Work> {
-    let namespace = work.metadata.namespace.as_deref().unwrap_or_default();
-    Api::namespaced(client.clone(), namespace)
 }

@@ -61,7 +61,7 @@ pub fn follow_version(template: &Value, existing: BindingRef<'_>) -> BindingPlan
     if existing.spec.resource.api_version != api_version(template) {
         patch.add(["spec", "resource"], patch::reference(template));
     }
-    patch::guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 /// Plans the write of the ID and the finalizer without which a binding has no Works. `works` are those that
@@ -79,7 +79,7 @@ pub fn identify(
         patch.entries("labels", metadata.labels.as_ref(), [label]);
     }
     patch.finalizer(metadata, binding.finalizer());
-    patch::guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 /// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
@@ -129,7 +129,7 @@ fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {
         pause(&mut patch, source.policy, existing.spec);
     }
     update_metadata(&mut patch, source, metadata);
-    patch::guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &ObjectMeta) {

@@ -7,6 +7,7 @@ use karmada_api::{
 };
 use kube::core::ObjectMeta;
 use objects::condition::find;
+use objects::write::ObjectRef;
 use objects::{Key, Metadata};
 use serde::Deserialize;
 
@@ -22,6 +23,15 @@ pub struct BindingRef<'a> {
     pub spec: &'a ResourceBindingSpec,
     /// The state of scheduling and in the clusters.
     pub status: Option<&'a ResourceBindingStatus>,
+}
+
+/// Returns the binding `key` as an object of the API, whatever it is now.
+pub fn named(key: Key) -> ObjectRef {
+    if key.namespace.is_empty() {
+        ObjectRef::named::<ClusterResourceBinding>(key, &())
+    } else {
+        ObjectRef::named::<ResourceBinding>(key, &())
+    }
 }
 
 impl<'a> From<&'a ResourceBinding> for BindingRef<'a> {
@@ -51,6 +61,17 @@ impl<'a> BindingRef<'a> {
             self.metadata.namespace.clone().unwrap_or_default(),
             self.metadata.name.clone().unwrap_or_default(),
         )
+    }
+
+    /// Returns the binding as an object of the API.
+    pub fn object(&self) -> ObjectRef {
+        let metadata = self.metadata;
+        ObjectRef {
+            uid: metadata.uid.clone(),
+            version: metadata.resource_version.clone(),
+            generation: metadata.generation,
+            ..named(self.key())
+        }
     }
 
     /// Returns `true` if it is the binding of the object, in whichever version. One in another namespace is not:

@@ -21,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::binding::BindingPlan;
-use super::binding::patch::guarded;
 use crate::binding_ref::BindingRef;
 
 pub use attached::{
@@ -146,7 +145,7 @@ pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> BindingPl
     if !wanted.is_empty() {
         patch.finalizer(metadata, names::DEPENDENCIES_FINALIZER);
     }
-    guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 /// Plans the last write of a binding on whose account nothing is attached any more.
@@ -162,5 +161,5 @@ pub fn release(binding: BindingRef<'_>) -> BindingPlan {
     patch.remove(["metadata", "finalizers", &place.to_string()]);
     let list = (names::DEPENDENCIES, None);
     patch.entries("annotations", metadata.annotations.as_ref(), [list]);
-    guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }

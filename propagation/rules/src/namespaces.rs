@@ -172,7 +172,7 @@ mod tests {
         };
         assert!(manifest);
         let paths: Vec<_> = patch.paths().map(ToString::to_string).collect();
-        assert_eq!(paths, ["/metadata/resourceVersion", "/spec/workload"]);
+        assert_eq!(paths, ["/spec/workload"]);
         work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
         assert_eq!(change(Some(&work)), WorkChange::Deleting);
     }

@@ -9,7 +9,7 @@ use karmada_api::rebalancer::{
     WorkloadRebalancerStatus,
 };
 use karmada_api::{ResourceBindingSpec, WorkloadRebalancer};
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 /// Returns the workloads of the request with their results so far, sorted. One that was dropped from the request stays
@@ -47,18 +47,18 @@ pub fn is_triggered(binding: &ResourceBindingSpec, at: &Time) -> bool {
     triggered.is_some_and(|triggered| triggered.0 >= at.0)
 }
 
-/// Returns the merge patch that asks for a binding, of which this is the raw spec, to be scheduled anew, or `None` if it
-/// is that of another workload.
+/// Returns the write that asks for a binding, which is this object with this raw spec, to be scheduled anew, or `None` if
+/// it is that of another workload.
 pub fn trigger(
     spec: &Value,
-    resource_version: Option<&str>,
+    object: ObjectRef,
     workload: &RebalancedWorkload,
     at: &Time,
-) -> Option<Value> {
+) -> Option<Write> {
     let resource = &spec["resource"];
     let is_own = resource["kind"] == *workload.kind && resource["name"] == *workload.name;
     let body = json!({ "spec": { "rescheduleTriggeredAt": at } });
-    is_own.then(|| guarded(resource_version, body))
+    is_own.then(|| Write::merge("trigger", object, body).guarded(Guard::Version))
 }
 
 /// Returns the status of the request with these results, or `None` if it has that already.

@@ -11,6 +11,7 @@ use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
 use objects::Metadata;
 use objects::condition::{find, transition};
 use objects::patch::JsonPatch;
+use objects::write::Guard;
 use serde_json::json;
 
 use super::interpret::MemberStatus;
@@ -33,10 +34,12 @@ const UNKNOWN: &str = "Unknown";
 pub enum StatusPlan {
     /// It is up to date.
     Unchanged,
-    /// It is patched, at the resource version that was read.
+    /// It is patched.
     Patch {
         /// The patch.
         patch: JsonPatch,
+        /// What must be as it was.
+        guard: Guard,
         /// True if a cluster's result has changed, and not only details of its status.
         is_transition: bool,
     },
@@ -86,11 +89,15 @@ pub fn plan(
         return StatusPlan::Unchanged;
     }
     // An element that is not in this version may have been added since.
-    if status.is_none() || changed.iter().any(|new| find(known, &new.type_).is_none()) {
-        patch = patch.guarded(binding.metadata.resource_version.as_deref());
-    }
+    let is_added = changed.iter().any(|new| find(known, &new.type_).is_none());
+    let guard = if status.is_none() || is_added {
+        Guard::Version
+    } else {
+        Guard::None
+    };
     StatusPlan::Patch {
         patch,
+        guard,
         is_transition,
     }
 }

@@ -1,8 +1,9 @@
 //! The Works of a binding: those that its clusters need, those that wait there until they may go, and
 //! those that nobody needs any more.
 //!
-//! [`plan`] goes once through the clusters: those that need the template (`desired` makes the Work that each should
-//! have, `change` the write that leads there), those that it is leaving, and those that have a Work for nothing.
+//! [`plan`] goes once through the clusters: those that need the template (each gets an order, of which `desired` makes the
+//! Work that it should have, and `change` the write that leads there), those that it is leaving, and those that have a Work
+//! for nothing.
 
 mod change;
 mod desired;
@@ -11,50 +12,20 @@ mod facts;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::convert::identity;
 
 use karmada_api::{TargetCluster, Work, names};
 use objects::{Key, Metadata};
 
 pub(super) use self::change::namespace_owner;
-pub use self::change::{DesiredWork, WorkChange};
+pub use self::change::{DesiredWork, WorkChange, WorkStep};
 pub use self::desired::revisions;
-use self::desired::{Obstacle, Order, desired, divided_completions};
+use self::desired::{Order, desired, divided_completions};
 use self::facts::purged_clusters;
 pub use self::facts::{
     WorkFacts, bound, id, is_delivered, is_outlived, kept_clusters, wanted_clusters, work_name,
 };
-pub(super) use self::facts::{cluster_of, other_owner};
-use super::overrides::OverrideError;
-
-/// The step for the Work of one cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkStep {
-    /// The cluster needs it.
-    Apply(WorkChange),
-    /// The cluster needs it, once the copies are gone that leave other clusters first.
-    AwaitRemoval,
-    /// It stays as it is until an eviction is complete.
-    Keep,
-    /// Nobody needs it, but while dispatching is suspended no copy may go.
-    HoldWhilePaused,
-    /// It is being deleted, and nobody needs it.
-    Deleting,
-    /// Nobody needs it: it is deleted.
-    Delete {
-        /// The name of the Work.
-        key: Key,
-        /// Its uid.
-        uid: Option<String>,
-    },
-    /// The cluster needs it, and the Work of its name there is that of this binding.
-    Taken(Key),
-    /// The cluster is not known, or is leaving and has no Work.
-    NoCluster,
-    /// An override policy cannot be applied: the Work stays as it is.
-    Refused(OverrideError),
-    /// The script that revises its manifest has failed with this error: the Work stays as it is.
-    Unrevised(String),
-}
+pub(super) use self::facts::{allocated_node_ports, cluster_of, other_owner};
 
 /// Plans the Works of a binding, by cluster. `new_id` makes the ID of a Work that has none. A binding
 /// without an ID of its own has no Works yet.
@@ -66,36 +37,15 @@ pub fn plan(
         return BTreeMap::new();
     };
     let planner = Planner::new(facts, id);
-    let mut steps = BTreeMap::new();
-    let mut is_undelivered = false;
-    for (&cluster, target) in &planner.wanted {
-        let step = planner.needed(cluster, *target, &mut new_id);
-        is_undelivered |= facts.is_suspended(cluster) && !planner.stays_delivered(cluster, &step);
-        steps.insert(cluster.to_owned(), step);
-    }
+    let mut steps = planner.needed(&mut new_id);
+    let is_undelivered = planner.is_undelivered(&steps);
     for cluster in kept_clusters(facts.binding) {
-        steps.entry(cluster.to_owned()).or_insert(WorkStep::Keep);
+        let step = steps.entry(cluster.to_owned());
+        step.or_insert(WorkStep::Keep);
     }
     for (cluster, work) in planner.own_works() {
-        steps.entry(cluster.to_owned()).or_insert_with(|| {
-            if work.metadata.is_deleting() {
-                WorkStep::Deleting
-            } else if is_undelivered || facts.is_paused(cluster) {
-                // Somebody paused to keep what runs, while its replacement has not arrived.
-                WorkStep::HoldWhilePaused
-            } else if facts.is_everywhere {
-                WorkStep::Apply(WorkChange::to_namespace(
-                    facts.template,
-                    facts.binding,
-                    work,
-                ))
-            } else {
-                WorkStep::Delete {
-                    key: Key::of(work),
-                    uid: work.metadata.uid.clone(),
-                }
-            }
-        });
+        let step = steps.entry(cluster.to_owned());
+        step.or_insert_with(|| planner.unneeded(cluster, work, is_undelivered));
     }
     steps
 }
@@ -139,6 +89,73 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Returns the steps of the clusters that need the template.
+    fn needed(&self, new_id: &mut impl FnMut() -> String) -> BTreeMap<String, WorkStep> {
+        let wanted = self.wanted.iter();
+        let steps = wanted.map(|(&cluster, &target)| {
+            let order = self.order(cluster, target, new_id);
+            let change = order.and_then(|order| self.change(&order));
+            let step = change.map_or_else(identity, WorkStep::Apply);
+            (cluster.to_owned(), step)
+        });
+        steps.collect()
+    }
+
+    /// Returns the order of the Work of a cluster.
+    ///
+    /// # Errors
+    /// Fails with the step of the cluster if no Work can be made there.
+    fn order(
+        &self,
+        name: &str,
+        target: Option<&TargetCluster>,
+        new_id: &mut impl FnMut() -> String,
+    ) -> Result<Order<'a>, WorkStep> {
+        if let Some(other) = self.taken.get(name) {
+            return Err(WorkStep::Taken(other.clone()));
+        }
+        let current = self.existing.get(name).copied();
+        let cluster = self.facts.clusters.get(name).copied();
+        // No Work can be made in the namespace of a cluster that is leaving.
+        let cluster = cluster.filter(|one| current.is_some() || !one.metadata.is_deleting());
+        let work_id = current.and_then(|work| work.metadata.label(names::WORK_ID));
+        Ok(Order {
+            cluster: cluster.ok_or(WorkStep::NoCluster)?,
+            current,
+            replicas: target.map(|target| target.replicas.unwrap_or_default()),
+            completions: self.completions.get(name).copied(),
+            binding_id: self.id,
+            work_id: work_id.map_or_else(new_id, str::to_owned),
+            suspended: self.facts.is_suspended(name),
+        })
+    }
+
+    /// Returns the write that an order needs.
+    ///
+    /// # Errors
+    /// Fails with the step of the cluster if there may be no write now.
+    fn change(&self, order: &Order<'_>) -> Result<WorkChange, WorkStep> {
+        let change = desired(self.facts, order)?.change(order.current);
+        let is_delivery = match change {
+            WorkChange::Create(_) => true,
+            // A pause is not put off.
+            WorkChange::Patch { manifest, .. } => manifest && !order.suspended,
+            WorkChange::Unchanged | WorkChange::Deleting => false,
+        };
+        if is_delivery && self.awaits_removal {
+            return Err(WorkStep::AwaitRemoval);
+        }
+        Ok(change)
+    }
+
+    /// Returns `true` if a pause keeps the manifest from a member that needs it.
+    fn is_undelivered(&self, needed: &BTreeMap<String, WorkStep>) -> bool {
+        let mut suspended = needed
+            .iter()
+            .filter(|(cluster, _)| self.facts.is_suspended(cluster));
+        suspended.any(|(cluster, step)| !self.stays_delivered(cluster, step))
+    }
+
     /// Iterates over the Works with the binding's ID, and their clusters.
     fn own_works(&self) -> impl Iterator<Item = (&'a str, &'a Work)> {
         let works = self.facts.works.iter().copied();
@@ -147,43 +164,22 @@ impl<'a> Planner<'a> {
             .filter_map(|work| Some((cluster_of(work)?, work)))
     }
 
-    /// Returns the step of a cluster that needs the template.
-    fn needed(
-        &self,
-        name: &str,
-        target: Option<&TargetCluster>,
-        new_id: &mut impl FnMut() -> String,
-    ) -> WorkStep {
-        if let Some(other) = self.taken.get(name) {
-            return WorkStep::Taken(other.clone());
-        }
-        let current = self.existing.get(name).copied();
-        // No Work can be made in the namespace of a cluster that is leaving.
-        let cluster = self.facts.clusters.get(name);
-        let cluster = cluster.filter(|one| current.is_some() || !one.metadata.is_deleting());
-        let Some(cluster) = cluster else {
-            return WorkStep::NoCluster;
-        };
-        let work_id = current.and_then(|work| work.metadata.label(names::WORK_ID));
-        let work_id = work_id.map_or_else(new_id, str::to_owned);
-        let suspended = self.facts.is_suspended(name);
-        let order = Order {
-            cluster,
-            replicas: target.map(|target| target.replicas.unwrap_or_default()),
-            completions: self.completions.get(name).copied(),
-            binding_id: self.id,
-            work_id: &work_id,
-            suspended,
-        };
-        match desired(self.facts, &order, current).map(|desired| desired.change(current)) {
-            Ok(WorkChange::Create(_)) if self.awaits_removal => WorkStep::AwaitRemoval,
-            // A pause is not put off.
-            Ok(WorkChange::Patch { manifest: true, .. }) if self.awaits_removal && !suspended => {
-                WorkStep::AwaitRemoval
+    /// Returns the step for a Work that nobody needs.
+    fn unneeded(&self, cluster: &str, work: &Work, is_undelivered: bool) -> WorkStep {
+        let facts = self.facts;
+        if work.metadata.is_deleting() {
+            WorkStep::Deleting
+        } else if is_undelivered || facts.is_paused(cluster) {
+            // Somebody paused to keep what runs, while its replacement has not arrived.
+            WorkStep::HoldWhilePaused
+        } else if facts.is_everywhere {
+            let change = WorkChange::to_namespace(facts.template, facts.binding, work);
+            WorkStep::Apply(change)
+        } else {
+            WorkStep::Delete {
+                key: Key::of(work),
+                uid: work.metadata.uid.clone(),
             }
-            Ok(change) => WorkStep::Apply(change),
-            Err(Obstacle::Override(error)) => WorkStep::Refused(error),
-            Err(Obstacle::Script(error)) => WorkStep::Unrevised(error),
         }
     }
 

@@ -20,9 +20,9 @@ pub(crate) struct AssumedBindings {
 /// What is assumed of one binding.
 #[derive(Debug, Default)]
 struct Account {
-    /// What the watch has shown.
+    /// What the watch has shown, or was written.
     shown: Assumptions,
-    /// What counts: that, with the decision that the watch has still to show.
+    /// What counts: that, with the decision that is not written yet.
     counted: Assumptions,
 }
 
@@ -41,7 +41,7 @@ impl AssumedBindings {
         (self.clock)()
     }
 
-    /// Returns what the watch has shown of the binding `key`.
+    /// Returns what is assumed of the binding `key` by what is written.
     pub(crate) fn shown(&self, key: &Key) -> Assumptions {
         let account = self.bindings.get(key);
         account.map_or_else(Assumptions::default, |account| account.shown.clone())

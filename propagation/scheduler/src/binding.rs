@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::{
     ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus, names,
 };
-use kube::Resource;
 use kube::core::ObjectMeta;
 use objects::Key;
+use objects::write::ObjectRef;
 use propagation_rules::binding_ref::BindingRef;
 
 /// A binding of either kind. The key of a cluster-scoped one has no namespace.
@@ -33,10 +33,10 @@ impl AnyBinding {
         }
     }
 
-    pub(crate) fn reference(&self) -> ObjectReference {
+    pub(crate) fn object(&self) -> ObjectRef {
         match self {
-            Self::Namespaced(binding) => binding.object_ref(&()),
-            Self::ClusterScoped(binding) => binding.object_ref(&()),
+            Self::Namespaced(binding) => ObjectRef::of(&**binding, &()),
+            Self::ClusterScoped(binding) => ObjectRef::of(&**binding, &()),
         }
     }
 

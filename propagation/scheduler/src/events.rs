@@ -1,11 +1,33 @@
 //! The Events recorded on bindings and their templates.
 
+use std::sync::Arc;
+
 use karmada_api::{GracefulEvictionTask, TargetCluster};
-use karmada_runtime::events::EventReason;
+use karmada_runtime::commit::{Notices, Obstacle};
+use karmada_runtime::events::{EventReason, EventRecorder};
 use kube::runtime::events::{Event, EventType};
+use parking_lot::Mutex;
 use propagation_rules::schedule::SUCCESS;
 
+use crate::binding::AnyBinding;
+use crate::index::Index;
 use crate::reason::Reason;
+
+/// Records an Event on a binding and on its template.
+pub(crate) fn record(events: &EventRecorder, binding: &AnyBinding, event: impl Fn() -> Event) {
+    events.record(binding.object().reference(), event());
+    events.record(binding.template(), event());
+}
+
+/// Returns what tells users of a binding whose clusters another client undoes.
+pub(crate) fn notices(events: EventRecorder, index: Arc<Mutex<Index>>) -> Notices {
+    Box::new(move |write, obstacle| {
+        let binding = index.lock().binding(&write.object.key);
+        if let (Obstacle::Contested(manager), Some(binding)) = (obstacle, binding) {
+            record(&events, &binding, || contested(manager));
+        }
+    })
+}
 
 /// Returns the Event of a binding that has got its clusters.
 pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
@@ -40,7 +62,7 @@ pub(crate) fn evicted(task: &GracefulEvictionTask) -> Event {
 }
 
 /// Returns the Event of a binding whose clusters `manager` undoes.
-pub(crate) fn contested(manager: &str) -> Event {
+fn contested(manager: &str) -> Event {
     let note = format!(
         "{manager} undoes every write to spec.clusters; this scheduler writes again after growing pauses, up to 5 minutes"
     );

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding};
+use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, TargetCluster};
 use karmada_runtime::cache::Transition;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::store::Store;
 use objects::Key;
 use propagation_rules::schedule::{
@@ -19,8 +20,10 @@ use propagation_rules::schedule::{
 
 use crate::assumptions::AssumedBindings;
 use crate::binding::{AnyBinding, Reports, keep};
-use crate::decisions::Decisions;
 use crate::groups::{Group, groups_of};
+
+/// The topic of writes to a binding.
+pub(crate) const BINDING: &str = "binding";
 
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
@@ -33,8 +36,8 @@ pub(crate) struct Index {
     heeds_priority: bool,
     /// What is assumed of bindings; `None` if nobody keeps account of it.
     assumed: Option<AssumedBindings>,
-    /// The decisions about bindings that heed others.
-    pub(crate) decisions: Decisions,
+    /// The clusters of the last decisions about bindings that heed others, unless they are written: `bindings` have those.
+    pub(crate) decisions: BTreeMap<Key, Vec<TargetCluster>>,
     /// Bindings whose affinity selects a cluster that has changed since they were decided.
     cluster_changed: BTreeSet<Key>,
     /// Bindings whose placement is not supported, with the message of the last Event.
@@ -99,7 +102,8 @@ impl Snapshot {
 }
 
 impl Index {
-    pub(crate) fn new(scheduler: Scheduler, heeded: Heeded) -> Self {
+    /// Creates an index whose bindings `expectations` wait for.
+    pub(crate) fn new(scheduler: Scheduler, heeded: Heeded, expectations: &Expectations) -> Self {
         let bindings = if heeded.groups {
             Store::by(groups_of)
         } else {
@@ -109,14 +113,16 @@ impl Index {
             Some(_) => Reports::Health,
             None => Reports::OfMoves,
         };
+        let bindings = bindings.keeping(keep(reports));
+        let cluster_bindings = Store::default().keeping(keep(reports));
         Self {
             scheduler,
             clusters: Store::default().keeping(keep_facts),
-            bindings: bindings.keeping(keep(reports)),
-            cluster_bindings: Store::default().keeping(keep(reports)),
+            bindings: bindings.expecting(expectations, &()),
+            cluster_bindings: cluster_bindings.expecting(expectations, &()),
             heeds_priority: heeded.priority,
             assumed: heeded.promises.map(AssumedBindings::new),
-            decisions: Decisions::default(),
+            decisions: BTreeMap::new(),
             cluster_changed: BTreeSet::new(),
             left_alone: BTreeMap::new(),
         }
@@ -140,7 +146,7 @@ impl Index {
     /// Begins a term of leadership. The previous leader has decided about the clusters' changes so far.
     pub(crate) fn begin_term(&mut self) {
         self.cluster_changed.clear();
-        self.decisions.release_all();
+        self.decisions.clear();
         self.end_all_assumptions();
     }
 

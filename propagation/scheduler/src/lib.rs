@@ -7,8 +7,9 @@
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
 //! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say, and the room that `assumptions`
-//!   leave. Both count `decisions` that the watch has still to show. Bindings of both scopes are read alike in `binding`.
-//!   Of these and of clusters only what scheduling reads is kept: a change of anything else wakes nobody.
+//!   leave. Both count the decisions that are not written yet; those that are, `index` has before the watch shows them.
+//!   Bindings of both scopes are read alike in `binding`. Of these and of clusters only what scheduling reads is kept: a
+//!   change of anything else wakes nobody.
 //! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
 //! - What is written, and what a crash between two writes leaves: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
@@ -17,7 +18,6 @@
 mod args;
 mod assumptions;
 mod binding;
-mod decisions;
 mod estimators;
 mod events;
 mod groups;
@@ -31,8 +31,9 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
@@ -44,7 +45,7 @@ pub use crate::args::Args;
 use crate::args::GATES;
 use crate::estimators::{Answers, Estimators};
 pub use crate::identity::{IDENTITY, NAME};
-use crate::index::Index;
+use crate::index::{BINDING, Index};
 use crate::metrics::BindingMetrics;
 pub use crate::reason::Reason;
 use crate::rebalance::RebalanceReconciler;
@@ -75,8 +76,14 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
 
     let queue = Queue::default();
     let heeded = args.heeded(program.clock);
-    let index = Arc::new(Mutex::new(Index::new(args.scheduler(), heeded)));
+    let expectations = Expectations::default();
+    expectations.add_queue(BINDING, &queue);
+    let index = Index::new(args.scheduler(), heeded, &expectations);
+    let index = Arc::new(Mutex::new(index));
     watch::watch(program, &client, &index, &queue);
+    let notices = events.clone();
+    let notices = notices.map(|events| events::notices(events, Arc::clone(&index)));
+    let committer = Committer::new(client.clone(), NAME, writes, expectations.clone(), notices);
     let bindings = BindingMetrics {
         index: Arc::clone(&index),
         clock: program.clock,
@@ -87,11 +94,11 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     if args.rebalance_workloads {
         let queue = Queue::default();
         let rebalancers = RebalanceReconciler {
-            requests: rebalance::watch(program, &client, &queue),
+            requests: rebalance::watch(program, &client, &queue, &expectations),
             queue: queue.clone(),
             index: Arc::clone(&index),
             client: client.clone(),
-            writes: writes.clone(),
+            committer: committer.clone(),
             clock: program.clock,
         };
         let (name, leadership) = ("workloadrebalancer", leadership.clone());
@@ -101,15 +108,13 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let estimators = args.estimators.clone();
     let estimators = estimators
         .enable_scheduler_estimator
-        .then(|| Estimators::new(estimators, client.clone(), answers));
+        .then(|| Estimators::new(estimators, client, answers));
     let reconciler = Reconciler {
         index,
         queue: queue.clone(),
         estimators,
-        client,
-        writes,
+        committer,
         events,
-        contention: Contention::default(),
         clock: program.clock,
     };
     controller::spawn(program, "resourcebinding", reconciler, queue, leadership);

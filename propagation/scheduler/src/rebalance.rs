@@ -6,22 +6,28 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::rebalancer::RebalancedWorkload;
 use karmada_api::{ClusterResourceBinding, ResourceBinding, WorkloadRebalancer, names};
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::expectations::{Expectations, Subject};
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::store::Store;
 use karmada_runtime::wakes::Watch;
-use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use karmada_runtime::write::WriteError;
+use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use propagation_rules::rebalance;
 use serde_json::json;
+use tokio::time::Instant;
 
-use crate::identity::NAME;
 use crate::index::Index;
+
+/// The topic of writes to a request.
+const REQUEST: &str = "request";
 
 /// Serves requests to schedule workloads anew.
 pub(crate) struct RebalanceReconciler {
@@ -29,7 +35,7 @@ pub(crate) struct RebalanceReconciler {
     pub(crate) queue: Queue<Key>,
     pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -38,8 +44,11 @@ pub(crate) fn watch(
     program: &mut Program,
     client: &Client,
     queue: &Queue<Key>,
+    expectations: &Expectations,
 ) -> Arc<Mutex<Store<WorkloadRebalancer>>> {
-    let requests: Arc<Mutex<Store<WorkloadRebalancer>>> = Arc::default();
+    expectations.add_queue(REQUEST, queue);
+    let requests: Store<WorkloadRebalancer> = Store::default().expecting(expectations, &());
+    let requests = Arc::new(Mutex::new(requests));
     Watch::new(&requests, |requests| requests)
         .wakes(queue, |_, change| [change.key.clone()])
         .start(program, client, "workloadrebalancers");
@@ -53,8 +62,15 @@ impl Controller for RebalanceReconciler {
         self.requests.lock().keys().cloned().collect()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.committer.held_until([Subject::new(REQUEST, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let request = self.requests.lock().get(key).cloned();
+        if request.is_none() {
+            self.committer.forget("rebalancer", key);
+        }
         let Some(request) = request.filter(|request| !request.metadata.is_deleting()) else {
             return Ok(());
         };
@@ -71,29 +87,35 @@ impl Controller for RebalanceReconciler {
         let now = (self.clock)();
         let status = rebalance::status(&request, observed, now);
         let is_settled = status.is_none();
+        let object = ObjectRef::of(&*request, &());
         if let Some(status) = status {
-            let requests: Api<WorkloadRebalancer> = Api::all(self.client.clone());
-            let patch = Patch::Merge(json!({ "status": status }));
-            let parameters = PatchParams::apply(NAME);
-            let call = requests.patch_status(&key.name, &parameters, &patch);
-            unless_missing(self.writes.write("rebalancer", call).await)?;
+            let body = json!({ "status": status });
+            let write = Write::merge("rebalancer", object.clone(), body);
+            self.write(key, &write.of_status()).await?;
         }
         if let Some(failure) = failure {
             return Err(failure.into());
         }
         // What was written wakes it once more.
         match rebalance::expires(&request).filter(|_| is_settled) {
-            Some(at) if at <= now => self.delete(&request).await,
-            Some(at) => {
-                self.queue.add_at_time(key.clone(), at, now);
-                Ok(())
+            Some(at) if at <= now => {
+                // Unless it has changed.
+                let write = Write::delete("rebalancer", object).guarded(Guard::Version);
+                self.write(key, &write).await?;
             }
-            None => Ok(()),
+            Some(at) => self.queue.add_at_time(key.clone(), at, now),
+            None => {}
         }
+        Ok(())
     }
 }
 
 impl RebalanceReconciler {
+    async fn write(&self, key: &Key, write: &Write) -> Result<Outcome, WriteError> {
+        let subject = Subject::new(REQUEST, key);
+        self.committer.write(write, Some(&subject)).await
+    }
+
     /// Asks for the workload to be scheduled anew. Returns `false` if it has no binding.
     async fn trigger(&self, workload: &RebalancedWorkload, at: &Time) -> Result<bool, WriteError> {
         let group = objects::group(&workload.api_version);
@@ -131,48 +153,24 @@ impl RebalanceReconciler {
         at: &Time,
     ) -> Result<bool, WriteError> {
         let client = self.client.clone();
-        let bindings: Api<DynamicObject> = if key.namespace.is_empty() {
-            Api::all_with(client, &ApiResource::erase::<ClusterResourceBinding>(&()))
+        let (kind, bindings): (_, Api<DynamicObject>) = if key.namespace.is_empty() {
+            let kind = ApiResource::erase::<ClusterResourceBinding>(&());
+            (kind.clone(), Api::all_with(client, &kind))
         } else {
             let kind = ApiResource::erase::<ResourceBinding>(&());
-            Api::namespaced_with(client, &key.namespace, &kind)
+            let bindings = Api::namespaced_with(client, &key.namespace, &kind);
+            (kind, bindings)
         };
         // The watch may have still to show it.
         let Some(found) = bindings.get_opt(&key.name).await? else {
             return Ok(false);
         };
-        let version = found.metadata.resource_version.as_deref();
-        let Some(patch) = rebalance::trigger(&found.data["spec"], version, workload, at) else {
+        let object = ObjectRef::of(&found, &kind);
+        let Some(write) = rebalance::trigger(&found.data["spec"], object, workload, at) else {
             return Ok(false);
         };
-        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(patch));
-        let call = bindings.patch_metadata(&key.name, &parameters, &patch);
-        match self.writes.write("trigger", call).await {
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(false),
-            written => written.map(|_| true),
-        }
-    }
-
-    /// Deletes a request whose time is over, unless it has changed.
-    async fn delete(&self, request: &WorkloadRebalancer) -> Result<(), BoxError> {
-        let requests: Api<WorkloadRebalancer> = Api::all(self.client.clone());
-        let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                resource_version: request.metadata.resource_version.clone(),
-                uid: request.metadata.uid.clone(),
-            }),
-            ..DeleteParams::default()
-        };
-        let call = requests.delete(request.metadata.name(), &parameters);
-        unless_missing(self.writes.write("rebalancer", call).await)
-    }
-}
-
-/// Fails unless the object was written, or was deleted meanwhile.
-fn unless_missing<T>(written: Result<Option<T>, WriteError>) -> Result<(), BoxError> {
-    match written {
-        Err(error) if error.kind() != WriteErrorKind::Missing => Err(error.into()),
-        _ => Ok(()),
+        let outcome = self.committer.write(&write, None).await?;
+        Ok(!matches!(outcome, Outcome::Gone(_)))
     }
 }
 

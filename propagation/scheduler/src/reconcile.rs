@@ -2,38 +2,32 @@
 
 mod estimate;
 mod quota;
-mod rival;
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use karmada_api::{ClusterResourceBinding, ResourceBinding, TargetCluster};
-use karmada_runtime::contention::Contention;
+use karmada_api::TargetCluster;
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams};
+use karmada_runtime::write::WriteError;
 use kube::runtime::events::Event;
-use kube::{Api, Client, Resource};
 use objects::Key;
-use objects::patch::JsonPatch;
+use objects::write::{Guard, ObjectRef, Write};
 use parking_lot::Mutex;
-use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::{
     Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
 };
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use self::quota::quota_exceeded;
 use crate::binding::AnyBinding;
 use crate::estimators::Estimators;
 use crate::events;
-use crate::identity::NAME;
-use crate::index::{Index, Snapshot};
+use crate::index::{BINDING, Index, Snapshot};
 
 /// Reconciles bindings.
 pub(crate) struct Reconciler {
@@ -41,12 +35,9 @@ pub(crate) struct Reconciler {
     pub(crate) queue: Queue<Key>,
     /// `None` while none is asked.
     pub(crate) estimators: Option<Estimators>,
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     /// `None` while only observing.
     pub(crate) events: Option<EventRecorder>,
-    /// Who undoes our clusters, by binding.
-    pub(crate) contention: Contention<Key>,
     pub(crate) clock: fn() -> Timestamp,
 }
 
@@ -59,6 +50,10 @@ impl Controller for Reconciler {
         index.keys()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.committer.held_until([Subject::new(BINDING, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         self.update(|index| index.end_assumptions(key));
         let asked = self.estimate(key).await;
@@ -68,7 +63,9 @@ impl Controller for Reconciler {
         drop(asked);
         let Some((snapshot, plan)) = decided else {
             self.index.lock().forget(key);
-            self.contention.forget(key);
+            for target in ["clusters", "evictions", "status", "trigger"] {
+                self.committer.forget(target, key);
+            }
             return Ok(());
         };
         let message = match &plan {
@@ -82,12 +79,16 @@ impl Controller for Reconciler {
             tracing::warn!(binding = %key, message, "Binding left alone");
             self.record(&snapshot.binding, || events::failed(message));
         }
+        let binding = &snapshot.binding;
         match plan {
             SchedulePlan::Unchanged | SchedulePlan::LeftAlone { .. } => {}
-            SchedulePlan::EndEvictions(patch) => self.end_evictions(key, patch).await?,
+            SchedulePlan::EndEvictions(patch) => {
+                let write = Write::json("evictions", binding.object(), patch);
+                self.write(key, &write.guarded(Guard::Version)).await?;
+            }
             SchedulePlan::Write { spec, status } => {
-                let binding = &snapshot.binding;
-                if !self.apply(key, binding, spec, status).await? {
+                let applied = self.apply(key, binding, spec.as_ref(), status.as_ref());
+                if !applied.await? {
                     return Ok(());
                 }
             }
@@ -150,130 +151,75 @@ impl Reconciler {
         }
     }
 
-    async fn end_evictions(&self, key: &Key, patch: JsonPatch) -> Result<(), BoxError> {
-        let (client, patch) = (self.client.clone(), Patch::<()>::from(patch));
-        let parameters = PatchParams::apply(NAME);
-        let ended = if key.namespace.is_empty() {
-            let api: Api<ClusterResourceBinding> = Api::all(client);
-            let call = api.patch_metadata(&key.name, &parameters, &patch);
-            self.writes.write("evictions", call).await.map(drop)
-        } else {
-            let api: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
-            let call = api.patch_metadata(&key.name, &parameters, &patch);
-            self.writes.write("evictions", call).await.map(drop)
-        };
-        match ended {
-            Err(error) if error.kind() != WriteErrorKind::Missing => Err(error.into()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Carries out a decision. Returns `false` during a pause.
+    /// Writes the clusters, then the status with the generation that the first write made. Returns `false` during a pause.
     async fn apply(
         &self,
         key: &Key,
         binding: &AnyBinding,
-        spec: Option<SpecWrite>,
-        status: Option<StatusWrite>,
-    ) -> Result<bool, BoxError> {
-        let client = self.client.clone();
-        let applied = match binding {
-            AnyBinding::Namespaced(_) => {
-                let api: Api<ResourceBinding> = Api::namespaced(client, &key.namespace);
-                self.apply_with(&api, key, binding, spec.as_ref(), status.as_ref())
-                    .await
-            }
-            AnyBinding::ClusterScoped(_) => {
-                let api: Api<ClusterResourceBinding> = Api::all(client);
-                self.apply_with(&api, key, binding, spec.as_ref(), status.as_ref())
-                    .await
-            }
-        };
-        match applied {
-            // The binding was deleted meanwhile.
-            Err(error) if is_missing(&error) => Ok(true),
-            applied => applied,
-        }
-    }
-
-    /// Writes the clusters, then the status with the generation that the first write made. Returns `false` during a pause.
-    async fn apply_with<K>(
-        &self,
-        api: &Api<K>,
-        key: &Key,
-        binding: &AnyBinding,
         spec: Option<&SpecWrite>,
         status: Option<&StatusWrite>,
-    ) -> Result<bool, BoxError>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug,
-        for<'a> &'a K: Into<BindingRef<'a>>,
-    {
-        let mut written: Option<K> = None;
+    ) -> Result<bool, BoxError> {
+        let mut object = binding.object();
         if let Some(spec) = spec {
-            let Some(attempt) = self.begin(api, key, binding, spec).await else {
-                return Ok(false);
-            };
-            let patch: Patch<()> = spec.patch(binding.view()).into();
-            let parameters = PatchParams::apply(NAME);
-            let call = api.patch(&key.name, &parameters, &patch);
-            written = match self.writes.write("clusters", call).await {
-                Ok(response) => {
-                    let generation = response.as_ref().and_then(|new| new.meta().generation);
-                    self.update(|index| index.written(key, generation));
-                    if let Some(stored) = &response {
-                        let version = stored.meta().resource_version.clone();
-                        self.contention.stored(attempt, version, Instant::now());
-                    }
-                    response
+            let write = spec.write(object.clone(), binding.view());
+            match self.write(key, &write).await {
+                Ok(Outcome::Contended(until)) => {
+                    self.update(|index| index.assume(key, None));
+                    self.queue.add_at(key.clone(), until);
+                    return Ok(false);
                 }
+                // The binding was deleted meanwhile.
+                Ok(Outcome::Gone(_)) => {
+                    self.update(|index| index.assume(key, None));
+                    return Ok(true);
+                }
+                Ok(Outcome::Stored(stored)) => {
+                    self.update(|index| index.written(&write, Some(&stored)));
+                    object = stored;
+                }
+                Ok(_) => self.update(|index| index.written(&write, None)),
                 Err(error) => {
                     // Without an answer it may have been written all the same.
                     if matches!(error, WriteError::Api(kube::Error::Api(_))) {
                         self.update(|index| index.assume(key, None));
                     }
                     if let Some(refused) = quota_exceeded(binding.view(), &error, (self.clock)()) {
-                        self.write_status(api, key, binding.view(), &refused)
-                            .await?;
-                        self.announce_failure(key, binding, &refused);
+                        self.write_status(key, binding, object, &refused).await?;
                     }
                     // No watch shows that a quota has grown: only a retry does.
                     return Err(error.into());
                 }
-            };
+            }
+            // The status may be refused, and be written later without the clusters.
+            if let Some(StatusWrite::Scheduled { .. }) = status {
+                self.announce_clusters(key, binding, spec);
+            }
         }
-        // The status may be refused, and be written later without the clusters.
-        if let (Some(spec), Some(StatusWrite::Scheduled { .. })) = (spec, status) {
-            self.announce_clusters(key, binding, spec);
+        if let Some(status) = status {
+            self.write_status(key, binding, object, status).await?;
         }
-        let Some(status) = status else {
-            return Ok(true);
-        };
-        let current = written.as_ref().map_or_else(|| binding.view(), Into::into);
-        self.write_status(api, key, current, status).await?;
-        self.announce_failure(key, binding, status);
         Ok(true)
     }
 
-    /// Writes the status of the binding `key`, whose newest known version is `current`.
-    async fn write_status<K>(
+    /// Writes the status of a binding, which is `object` by now.
+    async fn write_status(
         &self,
-        api: &Api<K>,
         key: &Key,
-        current: BindingRef<'_>,
+        binding: &AnyBinding,
+        object: ObjectRef,
         status: &StatusWrite,
-    ) -> Result<(), BoxError>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
-        let metadata = current.metadata;
-        let version = metadata.resource_version.as_deref();
-        let patch = status.patch(current.status, metadata.generation, version);
-        let patch: Patch<()> = patch.into();
-        let parameters = PatchParams::apply(NAME);
-        let call = api.patch_status(&key.name, &parameters, &patch);
-        self.writes.write("status", call).await?;
+    ) -> Result<(), WriteError> {
+        let write = status.write(object, binding.view().status);
+        let outcome = self.write(key, &write).await?;
+        if !matches!(outcome, Outcome::Gone(_)) {
+            self.announce_failure(key, binding, status);
+        }
         Ok(())
+    }
+
+    async fn write(&self, key: &Key, write: &Write) -> Result<Outcome, WriteError> {
+        let subject = Subject::new(BINDING, key);
+        self.committer.write(write, Some(&subject)).await
     }
 
     /// Records the clusters that a binding has got, and those that it leaves.
@@ -302,19 +248,13 @@ impl Reconciler {
 
     fn record(&self, binding: &AnyBinding, event: impl Fn() -> Event) {
         if let Some(events) = &self.events {
-            events.record(binding.reference(), event());
-            events.record(binding.template(), event());
+            events::record(events, binding, event);
         }
     }
 }
 
 fn name(target: &TargetCluster) -> &str {
     &target.name
-}
-
-fn is_missing(error: &BoxError) -> bool {
-    let error = error.downcast_ref::<WriteError>();
-    error.is_some_and(|error| error.kind() == WriteErrorKind::Missing)
 }
 
 #[cfg(test)]

@@ -41,7 +41,6 @@ pub(crate) fn bindings(
     let ranked = queue.clone();
     Watch::new(index, |index| &mut index.bindings)
         .follows(move |index, change| ranked.rank_all(index.priority(change)))
-        .wakes(queue, |_, change| [change.key.clone()])
         .wakes(queue, Index::follow)
         .wakes(queue, |index, change| index.left_beside(change))
 }
@@ -51,7 +50,5 @@ pub(crate) fn cluster_bindings(
     index: &Arc<Mutex<Index>>,
     queue: &Queue<Key>,
 ) -> Watch<Index, ClusterResourceBinding> {
-    Watch::new(index, |index| &mut index.cluster_bindings)
-        .wakes(queue, |_, change| [change.key.clone()])
-        .wakes(queue, Index::follow)
+    Watch::new(index, |index| &mut index.cluster_bindings).wakes(queue, Index::follow)
 }

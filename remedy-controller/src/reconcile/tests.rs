@@ -9,14 +9,16 @@ use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteMode, Writer};
 use kube::Client;
-use kube::api::PostParams;
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
-use serde_json::{Value, from_value};
+use serde_json::{Value, from_value, json};
 use tower::ServiceExt;
 use traffic::remedy::MaxBlocked;
 
 use super::*;
+use crate::events::notices;
 
 /// Returns a cluster whose DNS fails.
 fn failing(name: &str, actions: &Value) -> Cluster {
@@ -54,16 +56,23 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
         per_second: 20,
     };
     let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
+    let events = EventRecorder::spawn(&mut program, client.clone(), budget);
+    let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+    let notices = notices(events.clone());
+    let (writes, expectations) = (WriteMode::Perform(writer), index.expectations());
     Reconciler {
         index: Arc::clone(index),
         clusters: Api::all(client.clone()),
-        listed: Api::all(client.clone()),
         surveying: Mutex::default(),
-        writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-        events: EventRecorder::spawn(&mut program, client.clone(), budget),
+        committer: Committer::new(
+            client.clone(),
+            crate::identity::NAME,
+            writes,
+            expectations,
+            Some(notices),
+        ),
+        events,
         queue: Queue::default(),
-        contention: Contention::default(),
-        refusals: Refusals::default(),
         following: crate::metrics::action_delay(&mut program.registry),
     }
 }

@@ -6,9 +6,9 @@ use embedded_apiserver::{Fault, Verb};
 use jiff::Timestamp;
 use karmada_api::condition::DNS_READY;
 use karmada_api::remedy::{ACCEPTED, ACTIVE, DRAIN, EXPIRES_AT, OBSERVE_ONLY};
-use karmada_api::{Cluster, TRAFFIC_CONTROL};
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{from_value, json};
+use karmada_api::{Cluster, RemedyStatus, TRAFFIC_CONTROL};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, from_value, json};
 use tokio::time::sleep;
 
 use self::fleet::{Fleet, SETTLED, clock, definition};
@@ -366,6 +366,27 @@ async fn dropped_status_is_given_up() {
     sleep(Duration::from_mins(10)).await;
     let writes = fleet.metric("writes_total{target=\"remedy_status\",outcome=\"applied\"}");
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
+}
+
+/// A cluster whose decision was a write is woken once the watch shows that, or what came after.
+/// Another client undoes the block before the watch shows it, which then looks as if nothing had been (karmada#7776).
+#[tokio::test(start_paused = true)]
+async fn unsettled_cluster_is_woken() {
+    let fleet = Fleet::start(true, &[]).await;
+    let late = Fault::DelayEvents {
+        by: Duration::from_secs(2),
+        coalesce: true,
+    };
+    fleet.server.faults().inject(late.kind("clusters"));
+    fleet.create("all", at_once(&["m1"]), &[]).await;
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
+    let undone = Patch::Merge(json!({ "status": { "remedyActions": null } }));
+    let (clusters, parameters) = (fleet.clusters(), PatchParams::default());
+    let undone = clusters.patch_status("m1", &parameters, &undone).await;
+    assert_eq!(undone.unwrap().remedy_actions(), [""; 0]);
+    sleep(SETTLED).await;
+    assert_eq!(fleet.blocked().await, ["m1"]);
 }
 
 /// A policy refuses the actions of a cluster: an Event of it says so once, and they are set once they may be.

@@ -89,24 +89,6 @@ fn own_echo_wakes_cluster() {
     assert_eq!(index.observe_cluster(echo), keys(&["m1"]));
 }
 
-/// A cluster whose decision was a write is woken by every event.
-/// A new list may show neither our write nor that another writer undid it.
-#[test]
-fn unsettled_cluster_is_woken() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
-    *shared.index.lock() = index();
-    let key = Key::cluster_scoped("m1");
-    let woken = |version| {
-        let event = Event::Apply(cluster("m1", version, None, &[]));
-        shared.index.lock().observe_cluster(event)
-    };
-    shared.set_unsettled(&key, true);
-    assert_eq!(woken(2), keys(&["m1"]));
-    assert_eq!(woken(3), keys(&["m1"]));
-    shared.set_unsettled(&key, false);
-    assert_eq!(woken(4), keys(&[]));
-}
-
 /// A remedy wakes the clusters of its old scope and of its new one.
 #[test]
 fn remedy_wakes_both_scopes() {

@@ -95,9 +95,7 @@ fn write_spec(binding: &mut Value, write: &SpecWrite) -> Result<()> {
 
 fn write_status(binding: &mut Value, write: &StatusWrite) -> Result<()> {
     let before = ResourceBinding::deserialize(&*binding)?;
-    let metadata = &before.metadata;
-    let version = metadata.resource_version.as_deref();
-    let patch = write.patch(before.status.as_ref(), metadata.generation, version);
+    let patch = write.patch(before.status.as_ref(), before.metadata.generation);
     apply(&patch, binding)
 }
 

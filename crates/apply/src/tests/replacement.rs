@@ -335,7 +335,7 @@ async fn unknown_field_awaits_its_schema() {
         let mut stage = stage.restarted(&mut source).await;
         let kind = GroupVersionKind::new("example.com/v1", "Shirt");
         stage.member.want(BTreeSet::from([kind]));
-        while let SyncResult::Later(_) = stage.member.sync(&stage.writes, &source.unit()).await {
+        while let SyncResult::Later(_) = stage.member.sync(&stage.writes, &source.set()).await {
             stage.woken().await;
         }
         for _ in 0..3 {

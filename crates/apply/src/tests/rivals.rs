@@ -32,7 +32,7 @@ fn both() -> Source {
     }
 }
 
-/// The rival is named once, its object is written after growing pauses, and whatever else is of the unit at once. Once
+/// The rival is named once, its object is written after growing pauses, and whatever else is of the set at once. Once
 /// it stops, all is as wanted at the end of the pause.
 #[tokio::test(start_paused = true)]
 async fn rival_meets_growing_pauses() {
@@ -123,7 +123,7 @@ async fn idle_writes_are_not_undone() {
     assert_eq!(stage.api.get(WEB).await["spec"]["replicas"], 8);
 }
 
-/// A unit that comes and goes with its objects, as under failover, is nobody's contention.
+/// A set that comes and goes with its objects, as under failover, is nobody's contention.
 #[tokio::test(start_paused = true)]
 async fn removal_ends_contention() {
     let stage = Stage::watching().await;
@@ -131,8 +131,8 @@ async fn removal_ends_contention() {
     for _ in 0..8 {
         let synced = stage.sync(&source).await;
         assert!(synced.iter().all(|one| one.written), "{synced:?}");
-        let removed = stage.member.remove(&stage.writes, &source.unit()).await;
+        let removed = stage.member.remove(&stage.writes, &source.set()).await;
         assert_eq!(removed.unwrap(), []);
-        stage.member.forget(&source.unit().key);
+        stage.member.forget(&source.set().key);
     }
 }

@@ -1,15 +1,15 @@
-//! Manifests that are withheld, and objects that their unit does not list any more.
+//! Manifests that are withheld, and objects that their set does not list any more.
 
 use super::*;
 
 impl Stage {
     /// Syncs while the manifest at `place` is withheld.
     async fn sync_without(&self, source: &Source, place: usize) -> Vec<Synced> {
-        let unit = Unit {
+        let set = ManifestSet {
             withheld: BTreeSet::from([place]),
-            ..source.unit()
+            ..source.set()
         };
-        match self.member.sync(&self.writes, &unit).await {
+        match self.member.sync(&self.writes, &set).await {
             SyncResult::Done { manifests, .. } => manifests,
             SyncResult::Later(_) => panic!("not listed"),
         }
@@ -40,8 +40,8 @@ async fn withheld_object_goes_and_returns() {
     assert_eq!(stage.api.writes(), [format!("PATCH {SETTINGS}")]);
 }
 
-/// An object that its unit does not list any more goes, after a restart too. Those that it lists stay, and so do those of
-/// other units, and of kinds that are not pruned.
+/// An object that its set does not list any more goes, after a restart too. Those that it lists stay, and so do those of
+/// other sets, and of kinds that are not pruned.
 #[tokio::test(start_paused = true)]
 async fn unlisted_object_is_pruned() {
     let mut stage = Stage::watching().await;
@@ -49,19 +49,19 @@ async fn unlisted_object_is_pruned() {
     stage.sync(&source).await;
     stage.woken().await;
     stage.woken().await;
-    let unit = source.unit();
-    stage.member.prune(&stage.writes, &unit).await.unwrap();
+    let set = source.set();
+    stage.member.prune(&stage.writes, &set).await.unwrap();
     assert!(stage.api.find(SETTINGS).await.is_some());
     let mut other = settings();
     other["metadata"]["name"] = json!("other");
-    other["metadata"]["annotations"][UNIT] = json!("other");
+    other["metadata"]["annotations"][SET] = json!("other");
     stage.api.send("POST", MAPS, &other).await;
     let stage = Stage::of(stage.api).watch().await;
-    let unit = Unit {
+    let set = ManifestSet {
         manifests: Vec::new(),
-        ..source.unit()
+        ..source.set()
     };
-    stage.member.prune(&stage.writes, &unit).await.unwrap();
+    stage.member.prune(&stage.writes, &set).await.unwrap();
     assert_eq!(stage.api.find(SETTINGS).await, None);
     for kept in [WEB, &format!("{MAPS}/other")] {
         assert!(stage.api.find(kept).await.is_some(), "{kept}");

@@ -169,10 +169,4 @@ async fn late_kind_is_found() {
         }
     }
     assert!(!stage.watches.served(&widget).unwrap().namespaced);
-    assert!(
-        stage
-            .watches
-            .api(&widget, &Key::cluster_scoped("a"))
-            .is_some()
-    );
 }

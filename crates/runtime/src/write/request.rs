@@ -5,9 +5,10 @@ use std::fmt::Debug;
 
 use http::HeaderValue;
 use http::header::ACCEPT;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::core::{Request, request};
-use kube::{Api, Resource};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{DynamicObject, Request, request};
+use kube::{Api, Client, Resource};
+use objects::write::{Action, Guard, ObjectRef, Write};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,17 +19,23 @@ const METADATA: HeaderValue = HeaderValue::from_static(
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json",
 );
 
-/// An object as a write has left it, of which the answer shows only the version.
+/// An object as a write has left it, of which the answer shows only which one it is, and its version.
 #[derive(Debug, Deserialize)]
 pub struct Stored {
+    /// Those of a `Status`, which answers a deletion, have no version.
+    #[serde(default)]
     metadata: Version,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Version {
     #[serde(default)]
+    uid: Option<String>,
+    #[serde(default)]
     resource_version: Option<String>,
+    #[serde(default)]
+    generation: Option<i64>,
 }
 
 impl Stored {
@@ -36,17 +43,17 @@ impl Stored {
     pub fn version(self) -> Option<String> {
         self.metadata.resource_version
     }
-}
 
-/// Creates an object, given as JSON. Like all writes here it is large, so it is neither asked for nor
-/// decoded.
-pub async fn create<K: Resource + Clone>(
-    objects: &Api<K>,
-    parameters: &PostParams,
-    object: &Value,
-) -> kube::Result<Stored> {
-    let body = object.to_string().into_bytes();
-    send(objects, |request| request.create(parameters, body)).await
+    /// Returns `object` as it is stored.
+    pub(crate) fn of(self, object: &ObjectRef) -> ObjectRef {
+        ObjectRef {
+            resource: object.resource.clone(),
+            key: object.key.clone(),
+            uid: self.metadata.uid,
+            version: self.metadata.resource_version,
+            generation: self.metadata.generation,
+        }
+    }
 }
 
 /// Returns the name of an object as the path of a request has it. Names of roles may have a `?`, after which the
@@ -117,9 +124,89 @@ async fn send<K: Resource + Clone>(
     build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,
 ) -> kube::Result<Stored> {
     let request = build(Request::new(objects.resource_url()));
+    answered(&objects.clone().into_client(), request).await
+}
+
+/// Performs a write as it was decided, as `manager`.
+pub(crate) async fn perform(client: &Client, write: &Write, manager: &str) -> kube::Result<Stored> {
+    answered(client, build(write, manager)).await
+}
+
+fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let object = &write.object;
+    let namespace = Some(&*object.key.namespace).filter(|namespace| !namespace.is_empty());
+    let request = Request::new(DynamicObject::url_path(&object.resource, namespace));
+    let name = in_path(&object.key.name);
+    match &write.action {
+        Action::Create(body) => {
+            let body = body.to_string().into_bytes();
+            request.create(&posted(manager), body)
+        }
+        Action::Merge(_) => {
+            let patch = Patch::Merge(write.guarded_body());
+            patched(&request, write, manager, &patch)
+        }
+        Action::Json(patch) => {
+            let patch = patch.clone();
+            let patch = match write.guard {
+                Guard::Version => patch.guarded(object.version.as_deref()),
+                Guard::None | Guard::Uid => patch,
+            };
+            patched(&request, write, manager, &patch.into())
+        }
+        Action::Replace(_) => {
+            let body = write.guarded_body().to_string().into_bytes();
+            request.replace(&name, &posted(manager), body)
+        }
+        Action::Delete => {
+            let preconditions = match write.guard {
+                Guard::None => None,
+                Guard::Version => Some(Preconditions {
+                    resource_version: object.version.clone(),
+                    uid: None,
+                }),
+                Guard::Uid => Some(Preconditions {
+                    resource_version: None,
+                    uid: object.uid.clone(),
+                }),
+            };
+            let parameters = DeleteParams {
+                preconditions,
+                ..DeleteParams::background()
+            };
+            request.delete(&name, &parameters)
+        }
+    }
+}
+
+fn patched(
+    request: &Request,
+    write: &Write,
+    manager: &str,
+    patch: &Patch<Value>,
+) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let name = in_path(&write.object.key.name);
+    let parameters = PatchParams::apply(manager);
+    match write.subresource {
+        Some(part) => request.patch_subresource(part, &name, &parameters, patch),
+        None => request.patch(&name, &parameters, patch),
+    }
+}
+
+fn posted(manager: &str) -> PostParams {
+    PostParams {
+        field_manager: Some(manager.to_owned()),
+        ..PostParams::default()
+    }
+}
+
+async fn answered(
+    client: &Client,
+    request: Result<http::Request<Vec<u8>>, request::Error>,
+) -> kube::Result<Stored> {
     let mut request = request.map_err(kube::Error::BuildRequest)?;
     request.headers_mut().insert(ACCEPT, METADATA);
-    objects.clone().into_client().request(request).await
+    client.request(request).await
 }
 
 #[cfg(test)]

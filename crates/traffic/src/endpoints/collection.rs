@@ -11,8 +11,8 @@ use karmada_api::names::{
 use karmada_api::{ClusterView, ServiceExport, execution_namespace};
 use objects::Key;
 use objects::metadata::has_marks;
-use objects::patch::guarded;
-use serde_json::{Value, json};
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::json;
 
 use super::collected::{OWNER, OWNER_LABEL, is_ours};
 use crate::ingress::Cached;
@@ -45,37 +45,16 @@ pub struct CollectionFacts<'a> {
 
 /// The writes that collect the endpoints of a Service from a cluster: in this order, so that none is missing for a
 /// while.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CollectionPlan {
-    /// Create these slices.
-    pub create: Vec<EndpointSlice>,
-    /// Change these.
-    pub change: Vec<SlicePatch>,
-    /// Delete these.
-    pub delete: Vec<Outdated>,
+    /// Creations, changes and deletions.
+    pub writes: Vec<Write>,
     /// True if another program collects them, to which they are left.
     pub is_theirs: bool,
 }
 
-/// A change of a collected slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SlicePatch {
-    /// Its name.
-    pub name: String,
-    /// The merge patch (RFC 7396), which fails on another version.
-    pub body: Value,
-}
-
-/// A collected slice that is to be deleted in this version only: in another one it may be another's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outdated {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: Option<String>,
-    /// Its version.
-    pub version: Option<String>,
-}
+/// What is written, in the words of metrics.
+const TARGET: &str = "endpoint_slice";
 
 impl Need {
     /// Returns the need for the endpoints of a Service from `cluster`. `work` is the Work that brings the Service there.
@@ -112,34 +91,29 @@ pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
         (Need::Wanted, Some(sources)) => sources.iter().map(|source| copy(facts, source)).collect(),
         (Need::Wanted, None) | (Need::Unclear, _) => return CollectionPlan::default(),
     };
-    let mut plan = CollectionPlan {
-        is_theirs,
-        ..CollectionPlan::default()
-    };
     let stays = |slice: &EndpointSlice| {
         let name = &slice.metadata.name;
         wanted.iter().any(|copy| copy.metadata.name == *name)
     };
-    plan.delete = ours
-        .iter()
-        .filter(|slice| !stays(slice))
-        .map(|slice| outdated(slice))
-        .collect();
-    for copy in wanted {
-        let name = copy.metadata.name.clone().unwrap_or_default();
+    let outdated = ours.iter().filter(|slice| !stays(slice));
+    // In this version only: another one may be another's.
+    let deletions = outdated.map(|slice| {
+        let write = Write::delete(TARGET, ObjectRef::of(*slice, &()));
+        write.guarded(Guard::Version)
+    });
+    let (mut writes, mut changes) = (Vec::new(), Vec::new());
+    for copy in &wanted {
         let same = ours
             .iter()
             .find(|slice| slice.metadata.name == copy.metadata.name);
         match same {
-            None => plan.create.push(copy),
-            Some(slice) => {
-                let body = change(slice, &copy);
-                plan.change
-                    .extend(body.map(|body| SlicePatch { name, body }));
-            }
+            None => writes.push(Write::create(TARGET, copy, &())),
+            Some(slice) => changes.extend(change(slice, copy)),
         }
     }
-    plan
+    writes.extend(changes);
+    writes.extend(deletions);
+    CollectionPlan { writes, is_theirs }
 }
 
 /// Returns the copy of a slice of a member: its addresses and ports. Its nodes, zones and pods do not exist elsewhere.
@@ -187,8 +161,8 @@ fn ports(slice: &EndpointSlice) -> Vec<EndpointPort> {
     slice.ports.clone().unwrap_or_default()
 }
 
-/// Returns the merge patch that makes `wanted` of `slice`, if something that is ours differs.
-fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Value> {
+/// Returns the write that makes `wanted` of `slice`, if something that is ours differs.
+fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Write> {
     let (old, new) = (&slice.metadata, &wanted.metadata);
     // By its annotation it is known whose it is: that is the same.
     let is_same = has_marks(old, new)
@@ -198,17 +172,8 @@ fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Value> {
         let metadata = json!({ "labels": new.labels });
         let body =
             json!({ "metadata": metadata, "endpoints": wanted.endpoints, "ports": wanted.ports });
-        guarded(old.resource_version.as_deref(), body)
+        Write::merge(TARGET, ObjectRef::of(slice, &()), body).guarded(Guard::Version)
     })
-}
-
-fn outdated(slice: &EndpointSlice) -> Outdated {
-    let metadata = &slice.metadata;
-    Outdated {
-        name: metadata.name.clone().unwrap_or_default(),
-        uid: metadata.uid.clone(),
-        version: metadata.resource_version.clone(),
-    }
 }
 
 #[cfg(test)]

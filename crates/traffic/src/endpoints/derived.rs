@@ -1,8 +1,9 @@
 //! The Service that stands for a `ServiceImport`: the slices that are collected of the exported Service are its endpoints.
 
+use k8s_openapi::api::core::v1::Service;
 use karmada_api::names::DERIVED_PREFIX;
-use objects::Metadata;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
+use objects::{Key, Metadata};
 use serde_json::{Map, Value, json};
 
 use super::collected::{OWNER, OWNER_LABEL};
@@ -13,40 +14,42 @@ pub const DERIVED: &str = "app.kubernetes.io/managed-by=karmada-rs.io_execution-
 /// The fields of the port of an import that its Service has, too.
 const OF_PORT: [&str; 4] = ["name", "port", "protocol", "appProtocol"];
 
-/// The write that brings the Service of an import up to date.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DerivedPlan {
-    /// There is nothing to write.
-    Unchanged,
-    /// Create this Service. If there is one of its name, that is somebody else's.
-    Create(Value),
-    /// Change the one that is ours: a merge patch (RFC 7396), which fails on another version.
-    Change(Value),
+/// What is written, in the words of metrics.
+pub const DERIVED_TARGET: &str = "derived_service";
+
+/// Returns the Service of an import, as Karmada names it.
+pub fn derived_service(import: &Key) -> Key {
+    Key::new(
+        &import.namespace,
+        format!("{DERIVED_PREFIX}{}", import.name),
+    )
 }
 
-/// Returns the name of the Service of the import `import`, as Karmada names it.
-pub fn derived_service(import: &str) -> String {
-    format!("{DERIVED_PREFIX}{import}")
-}
-
-impl DerivedPlan {
-    /// Plans the Service of an import. `existing` is the one that was derived before. It goes with the import, its owner.
-    pub fn of(import: &Value, existing: Option<&Value>) -> Self {
-        let wanted = ports(import);
-        // A Service has a port.
-        if import.is_deleting() || wanted.is_empty() {
-            return Self::Unchanged;
-        }
-        let Some(service) = existing else {
-            return Self::Create(service(import, &wanted));
-        };
-        let is_ours = service.label(OWNER_LABEL) == Some(OWNER) && !service.is_deleting();
-        if !is_ours || ports(service) == wanted {
-            return Self::Unchanged;
-        }
-        let body = json!({ "spec": { "ports": wanted } });
-        Self::Change(guarded(Some(service.resource_version()), body))
+/// Returns the write that brings the Service of an import up to date. `existing` is the one that was derived before. It goes
+/// with the import, its owner.
+pub fn derive_service(import: &Value, existing: Option<&Value>) -> Option<Write> {
+    let wanted = ports(import);
+    // A Service has a port.
+    if import.is_deleting() || wanted.is_empty() {
+        return None;
     }
+    let key = Key::new(import.namespace(), import.name());
+    let named = ObjectRef::named::<Service>(derived_service(&key), &());
+    let Some(derived) = existing else {
+        // If there is one of its name, that is somebody else's.
+        let body = service(import, &wanted);
+        return Some(Write::create_as(DERIVED_TARGET, named, body));
+    };
+    let is_ours = derived.label(OWNER_LABEL) == Some(OWNER) && !derived.is_deleting();
+    if !is_ours || ports(derived) == wanted {
+        return None;
+    }
+    let object = ObjectRef {
+        version: Some(derived.resource_version().to_owned()),
+        ..named
+    };
+    let body = json!({ "spec": { "ports": wanted } });
+    Some(Write::merge(DERIVED_TARGET, object, body).guarded(Guard::Version))
 }
 
 fn service(import: &Value, ports: &[Value]) -> Value {
@@ -57,7 +60,7 @@ fn service(import: &Value, ports: &[Value]) -> Value {
     let mut service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": {
-            "name": derived_service(import.name()), "namespace": import.namespace(),
+            "name": format!("{DERIVED_PREFIX}{}", import.name()), "namespace": import.namespace(),
             "labels": { OWNER_LABEL: OWNER }, "ownerReferences": [owner],
         },
         "spec": { "ports": ports },
@@ -97,9 +100,7 @@ mod tests {
 
     /// Returns the Service of an import as an API stores it.
     fn stored(import: &Value) -> Value {
-        let DerivedPlan::Create(mut service) = DerivedPlan::of(import, None) else {
-            panic!("not created");
-        };
+        let mut service = derive_service(import, None).unwrap().body().clone();
         service["metadata"]["resourceVersion"] = json!("7");
         for port in service["spec"]["ports"].as_array_mut().unwrap() {
             port["targetPort"] = port["port"].clone();
@@ -130,28 +131,22 @@ mod tests {
         let http = json!([{ "name": "http", "port": 80, "appProtocol": null }]);
         let before = import(http);
         let service = stored(&before);
-        assert_eq!(
-            DerivedPlan::of(&before, Some(&service)),
-            DerivedPlan::Unchanged
-        );
+        assert_eq!(derive_service(&before, Some(&service)), None);
         let after = import(json!([{ "name": "http", "port": 81, "appProtocol": "h2c" }]));
-        let DerivedPlan::Change(patch) = DerivedPlan::of(&after, Some(&service)) else {
-            panic!("not changed");
-        };
+        let change = derive_service(&after, Some(&service)).unwrap();
+        assert_eq!(change.object.key, Key::new("shop", "derived-web"));
+        let patch = change.guarded_body();
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         let port = json!({ "name": "http", "port": 81, "appProtocol": "h2c", "protocol": "TCP" });
         assert_eq!(patch["spec"]["ports"], json!([port]));
         let mut theirs = service.clone();
         theirs["metadata"]["labels"] = json!({});
-        assert_eq!(
-            DerivedPlan::of(&after, Some(&theirs)),
-            DerivedPlan::Unchanged
-        );
+        assert_eq!(derive_service(&after, Some(&theirs)), None);
         let mut leaving = after;
         leaving["metadata"]["deletionTimestamp"] = json!("2026-11-30T08:00:00Z");
-        assert_eq!(DerivedPlan::of(&leaving, None), DerivedPlan::Unchanged);
+        assert_eq!(derive_service(&leaving, None), None);
         for odd in [json!([]), json!("http"), Value::Null] {
-            assert_eq!(DerivedPlan::of(&import(odd), None), DerivedPlan::Unchanged);
+            assert_eq!(derive_service(&import(odd), None), None);
         }
     }
 }

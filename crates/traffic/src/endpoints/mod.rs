@@ -13,6 +13,6 @@ mod derived;
 mod selection;
 
 pub use collected::{COLLECTED, is_ours, slice_cluster, slice_service};
-pub use collection::{CollectionFacts, CollectionPlan, Need, Outdated, SlicePatch, plan};
-pub use derived::{DERIVED, DerivedPlan, derived_service};
+pub use collection::{CollectionFacts, CollectionPlan, Need, plan};
+pub use derived::{DERIVED, DERIVED_TARGET, derive_service, derived_service};
 pub use selection::{Selection, source_service};

@@ -1,8 +1,10 @@
 use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy};
+use objects::write::{Plan, Write};
+use serde::Deserialize;
 
 use super::bound::{BlockBound, Claim, MaxBlocked, OverBound};
-use super::{ActionChange, Allowance, RemedyPlan, Scope, plan};
+use super::{ActionChange, Allowance, Scope, plan};
 
 /// The future of a cluster, as far as remedies decide about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,11 +53,10 @@ pub fn forecast<'a>(
                 may_block: known.over_bound.is_none(),
             };
             let remedies = remedies.iter().copied();
-            if let RemedyPlan::Write { actions, changes } =
-                plan(&known.cluster, remedies, now, allowance)
-            {
+            let Plan { writes, events, .. } = plan(&known.cluster, remedies, now, allowance);
+            if let Some(write) = writes.first() {
                 is_settled = false;
-                known.write(actions, changes);
+                known.write(write, events);
             }
         }
         if is_settled {
@@ -77,9 +78,10 @@ impl Forecast {
         self.cluster.metadata.name.as_deref().unwrap_or_default()
     }
 
-    fn write(&mut self, actions: Vec<String>, changes: Vec<ActionChange>) {
+    fn write(&mut self, write: &Write, changes: Vec<ActionChange>) {
         let status = self.cluster.status.get_or_insert_default();
-        status.remedy_actions = Some(actions).filter(|actions| !actions.is_empty());
+        let actions = &write.body()["status"]["remedyActions"];
+        status.remedy_actions = Option::deserialize(actions).unwrap_or_default();
         status.unclear_actions = false;
         self.changes.extend(changes);
     }

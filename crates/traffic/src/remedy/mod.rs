@@ -28,6 +28,8 @@ use std::fmt;
 
 use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
+use objects::write::{ObjectRef, Plan, Write};
+use serde_json::json;
 
 pub use self::bound::{BlockBound, Claim, MaxBlocked, OverBound};
 pub use self::decision::{Cause, Decision, MetCondition, WhenError, is_met};
@@ -39,23 +41,9 @@ pub use self::problem::{FleetLookup, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};
 pub use self::scope::{RemedyIndex, Scope, covers};
 pub use self::silence::{ReporterOf, Reporters, reporter_silent};
-pub use self::status::{State, has_expired, status, status_patch};
+pub use self::status::{State, has_expired, status, status_write};
 
 use self::effect::actions;
-
-/// The write of a cluster's `status.remedyActions`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RemedyPlan {
-    /// The field is up to date.
-    Unchanged,
-    /// These actions replace the current ones.
-    Write {
-        /// Sorted and unique. If empty, the field is removed.
-        actions: Vec<String>,
-        /// The changes, for Events and logs.
-        changes: Vec<ActionChange>,
-    },
-}
 
 /// An action that a write sets or clears.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,14 +113,14 @@ pub fn plan<'a>(
     remedies: impl IntoIterator<Item = &'a Remedy>,
     now: Timestamp,
     allowance: Allowance,
-) -> RemedyPlan {
+) -> Plan<ActionChange> {
     let Allowance {
         complete,
         may_block,
     } = allowance;
     // A cluster that is leaving keeps its actions: lifting a block would send it traffic again.
     if cluster.metadata.deletion_timestamp.is_some() {
-        return RemedyPlan::Unchanged;
+        return Plan::default();
     }
     let current = cluster.remedy_actions();
     let mut acting: Vec<(&Remedy, Cause)> = Vec::new();
@@ -146,7 +134,7 @@ pub fn plan<'a>(
         }
     }
     if cluster.has_unclear_actions() && !(complete && possible.is_empty()) {
-        return RemedyPlan::Unchanged;
+        return Plan::default();
     }
     // By name, so that the remedy named in a change does not depend on the order of the cache.
     acting.sort_by(|(a, _), (b, _)| a.metadata.name.cmp(&b.metadata.name));
@@ -171,12 +159,26 @@ pub fn plan<'a>(
         wanted.iter().copied().eq(current) && !cluster.has_unclear_actions()
     };
     if settled {
-        return RemedyPlan::Unchanged;
+        return Plan::default();
     }
-    RemedyPlan::Write {
-        changes: changes(current, &wanted, &acting),
-        actions: wanted.into_iter().cloned().collect(),
+    Plan {
+        writes: vec![write(cluster, &wanted)],
+        events: changes(current, &wanted, &acting),
+        wake_at: None,
     }
+}
+
+/// Returns the write that replaces the actions of `cluster`.
+///
+/// No other writer has a right to this field, so a merge patch overwrites nobody's change. It has no guard: clusters
+/// change every few seconds and would make it a conflict each time, while a decision on an older version is made again
+/// when the watch shows this write.
+fn write(cluster: &Cluster, actions: &BTreeSet<&String>) -> Write {
+    // Absent rather than empty: a merge patch removes a field that is null (RFC 7396).
+    let actions = (!actions.is_empty()).then_some(actions);
+    let body = json!({ "status": { "remedyActions": actions } });
+    let write = Write::merge("remedy_actions", ObjectRef::of(cluster, &()), body);
+    write.of_status().owning("/status/remedyActions")
 }
 
 /// Returns the changes from the current actions to those wanted, first those set. `acting` has the

@@ -6,8 +6,8 @@ use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::remedy::{ACCEPTED, ACTIVE};
 use karmada_api::{Remedy, RemedyStatus};
 use objects::condition::{find, transition, upsert};
-use objects::patch::guarded;
-use serde_json::{Value, json};
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::json;
 
 use super::decision::Decision;
 use super::mode::{Expiry, Mode};
@@ -120,9 +120,9 @@ pub fn status(
     }
 }
 
-/// Returns the merge patch that gives `remedy` this status, and `None` if it has it. The patch fails if
-/// the remedy has changed meanwhile.
-pub fn status_patch(remedy: &Remedy, status: &RemedyStatus) -> Option<Value> {
+/// Returns the write that gives `remedy` this status, and `None` if it has it. The write fails if the remedy has changed
+/// meanwhile.
+pub fn status_write(remedy: &Remedy, status: &RemedyStatus) -> Option<Write> {
     if remedy.status.as_ref() == Some(status) {
         return None;
     }
@@ -135,8 +135,9 @@ pub fn status_patch(remedy: &Remedy, status: &RemedyStatus) -> Option<Value> {
         "refusedClusters": status.refused_clusters,
         "refusedClusterNames": status.refused_cluster_names,
     });
-    let version = remedy.metadata.resource_version.as_deref();
-    Some(guarded(version, json!({ "status": fields })))
+    let (object, body) = (ObjectRef::of(remedy, &()), json!({ "status": fields }));
+    let write = Write::merge("remedy_status", object, body);
+    Some(write.of_status().guarded(Guard::Version))
 }
 
 /// Returns `true` if the status of `remedy` says that it has expired.

@@ -62,11 +62,22 @@ fn acts(spec: Value, conditions: &[(&str, &str)]) -> bool {
     cause(&remedy("r", spec), &cluster, NOW).is_some()
 }
 
-fn written(plan: RemedyPlan) -> Vec<String> {
-    match plan {
-        RemedyPlan::Write { actions, .. } => actions,
-        RemedyPlan::Unchanged => panic!("nothing to write"),
-    }
+/// Returns the actions that a plan writes.
+#[expect(clippy::needless_pass_by_value, reason = "callers plan in place")]
+fn written(plan: Plan<ActionChange>) -> Vec<String> {
+    let [write] = &*plan.writes else {
+        panic!("nothing to write");
+    };
+    let actions = write.body()["status"]["remedyActions"].clone();
+    from_value::<Option<_>>(actions)
+        .unwrap()
+        .unwrap_or_default()
+}
+
+/// Returns the field that a plan writes; `None` if it writes nothing.
+fn field(plan: &Plan<ActionChange>) -> Option<&Value> {
+    let write = plan.writes.first()?;
+    Some(&write.body()["status"]["remedyActions"])
 }
 
 /// A remedy without matches acts at once and one with an empty list never.
@@ -176,7 +187,7 @@ fn unreadable_condition_changes_nothing() {
         let dns = remedy("dns", matching);
         for actions in [json!(null), json!([TRAFFIC_CONTROL])] {
             let plan = plan(&unclear(&odd, &actions), [&dns], NOW, FREE);
-            assert_eq!(plan, RemedyPlan::Unchanged, "{operator} {actions}");
+            assert_eq!(plan, Plan::default(), "{operator} {actions}");
         }
         // What other remedies decide holds.
         let alert = remedy("alert", json!({"actions": ["Alert"]}));
@@ -199,11 +210,7 @@ fn unclear_actions_are_overwritten() {
             "{garbage}"
         );
         assert_eq!(written(plan(&member, [], NOW, FREE)), [""; 0], "{garbage}");
-        assert_eq!(
-            plan(&member, [], NOW, UNREAD),
-            RemedyPlan::Unchanged,
-            "{garbage}"
-        );
+        assert_eq!(plan(&member, [], NOW, UNREAD), Plan::default(), "{garbage}");
         let dns = remedy(
             "dns",
             json!({"actions": ["A"], "decisionMatches": [when("Equal", "False")]}),
@@ -211,7 +218,7 @@ fn unclear_actions_are_overwritten() {
         let unclear = unclear(&json!(7), &garbage);
         assert_eq!(
             plan(&unclear, [&dns], NOW, FREE),
-            RemedyPlan::Unchanged,
+            Plan::default(),
             "{garbage}"
         );
     }
@@ -223,10 +230,10 @@ fn deleted_remedy_requires_nothing() {
     let mut deleting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
     deleting.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let member = cluster("member1", &[], None);
-    assert_eq!(plan(&member, [&deleting], NOW, FREE), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [&deleting], NOW, FREE), Plan::default());
     assert_eq!(
         plan(&member, [&remedy("r", json!({"actions": []}))], NOW, FREE),
-        RemedyPlan::Unchanged
+        Plan::default()
     );
 }
 
@@ -236,7 +243,7 @@ fn deleted_cluster_is_left_alone() {
     let mut member = cluster("member1", &[], None);
     member.metadata.deletion_timestamp = Some(from_value(json!("2026-11-20T08:00:00Z")).unwrap());
     let acting = remedy("r", json!({"actions": [TRAFFIC_CONTROL]}));
-    assert_eq!(plan(&member, [&acting], NOW, FREE), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [&acting], NOW, FREE), Plan::default());
 }
 
 /// Unknown actions are passed on sorted and unique.
@@ -255,23 +262,20 @@ fn unknown_actions_are_passed_on() {
 #[test]
 fn last_action_removes_field() {
     let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, FREE);
+    let last = plan(Some(&[TRAFFIC_CONTROL]));
+    let cleared = ActionChange::Cleared {
+        action: TRAFFIC_CONTROL.to_owned(),
+    };
     assert_eq!(
-        plan(Some(&[TRAFFIC_CONTROL])),
-        RemedyPlan::Write {
-            actions: vec![],
-            changes: vec![ActionChange::Cleared {
-                action: TRAFFIC_CONTROL.to_owned()
-            }],
-        }
+        (field(&last), &*last.events),
+        (Some(&Value::Null), &[cleared][..])
     );
+    let empty = plan(Some(&[]));
     assert_eq!(
-        plan(Some(&[])),
-        RemedyPlan::Write {
-            actions: vec![],
-            changes: vec![]
-        }
+        (field(&empty), &*empty.events),
+        (Some(&Value::Null), &[][..])
     );
-    assert_eq!(plan(None), RemedyPlan::Unchanged);
+    assert_eq!(plan(None), Plan::default());
 }
 
 /// An unsorted or duplicated list is corrected.
@@ -291,7 +295,7 @@ fn unread_remedy_clears_nothing() {
         written(plan(&member, [&alert], NOW, UNREAD)),
         ["Alert", TRAFFIC_CONTROL]
     );
-    assert_eq!(plan(&member, [], NOW, UNREAD), RemedyPlan::Unchanged);
+    assert_eq!(plan(&member, [], NOW, UNREAD), Plan::default());
 }
 
 /// A change names the remedy and condition that caused it.
@@ -301,16 +305,10 @@ fn change_names_its_cause() {
         "dns",
         json!({"actions": [TRAFFIC_CONTROL], "decisionMatches": [when("Equal", "False")]}),
     );
-    let RemedyPlan::Write { changes, .. } = plan(
-        &cluster("member1", &[(DNS_READY, "False")], None),
-        [&dns],
-        NOW,
-        FREE,
-    ) else {
-        panic!("nothing to write");
-    };
+    let failing = cluster("member1", &[(DNS_READY, "False")], None);
+    let plan = plan(&failing, [&dns], NOW, FREE);
     assert_eq!(
-        changes[0].to_string(),
+        plan.events[0].to_string(),
         "TrafficControl set by Remedy dns: ServiceDomainNameResolutionReady is False"
     );
 }
@@ -358,9 +356,9 @@ proptest! {
         let allowance = Allowance { complete, ..FREE };
         let forward = plan(&member, &remedies, NOW, allowance);
         prop_assert_eq!(&forward, &plan(&member, remedies.iter().rev(), NOW, allowance));
-        if let RemedyPlan::Write { actions, .. } = forward {
-            member.status.as_mut().unwrap().remedy_actions = (!actions.is_empty()).then_some(actions);
-            prop_assert_eq!(plan(&member, &remedies, NOW, allowance), RemedyPlan::Unchanged);
+        if let Some(actions) = field(&forward) {
+            member.status.as_mut().unwrap().remedy_actions = from_value(actions.clone()).unwrap();
+            prop_assert_eq!(plan(&member, &remedies, NOW, allowance), Plan::default());
         }
     }
 

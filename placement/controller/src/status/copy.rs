@@ -1,17 +1,17 @@
 //! Keeps the copy of a placement's status in the namespace that it places.
 
+use fleet_api::Placement;
 use fleet_api::placement::PlacementStatus;
-use fleet_api::{ClusterResourcePlacementStatus, Placement};
 use jiff::Timestamp;
 use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::write::WriteErrorKind;
+use karmada_runtime::expectations::Subject;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::{Key, Metadata};
 use placement_rules::accessible::readable_in;
-use placement_rules::status::{CopyWrite, copy, with_copied};
+use placement_rules::status::{copy, with_copied};
 
 use super::StatusReconciler;
-use crate::requests::{Written, exists};
-use crate::watch::Echo;
+use crate::topics::STATUS_COPIES;
 
 impl StatusReconciler {
     /// Copies what a placement says, or is about to, if those are to read it who may read in its namespace only. Returns what
@@ -39,7 +39,7 @@ impl StatusReconciler {
         let result = match written {
             // The namespace is not there: once it is, something else is selected.
             Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
-            written => written.map(drop).map_err(BoxError::from),
+            written => written.map_err(BoxError::from),
         };
         ((after != before).then_some(after), result)
     }
@@ -50,36 +50,15 @@ impl StatusReconciler {
         key: &Key,
         said: &PlacementStatus,
         now: Timestamp,
-    ) -> Written {
+    ) -> Result<(), WriteError> {
         let existing = self
             .index
             .read(|index| index.status_copies.get(key).cloned());
         let Some(write) = copy(placement, said, existing.as_deref(), now) else {
-            return Ok(None);
+            return Ok(());
         };
-        let copies = self
-            .hub
-            .within::<ClusterResourcePlacementStatus>(&key.namespace);
-        let owner = placement.metadata.key();
-        let echo = Echo {
-            of: |writes| &mut writes.status_copies,
-            object: key.clone(),
-            owner: &owner,
-            replaced: existing.as_ref().map(|one| one.metadata.resource_version()),
-        };
-        match write {
-            CopyWrite::Create(new) => {
-                let create = self.hub.create("status_copy", &copies, &*new);
-                match self.index.awaiting(echo, create).await {
-                    // The watch is about to show it.
-                    Err(error) if exists(&error) => Ok(None),
-                    created => created,
-                }
-            }
-            CopyWrite::Patch(patch) => {
-                let patch = self.hub.patch("status_copy", &copies, &key.name, &patch);
-                self.index.awaiting(echo, patch).await
-            }
-        }
+        let subject = Subject::new(STATUS_COPIES, &placement.metadata.key());
+        let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
+        outcome.if_present().map(drop)
     }
 }

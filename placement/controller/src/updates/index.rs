@@ -9,6 +9,7 @@ use fleet_api::names::TARGET_RUN;
 use fleet_api::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Undecoded;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Scope;
@@ -35,19 +36,17 @@ pub(crate) struct RunIndex {
     answered: BTreeMap<Key, BTreeSet<String>>,
 }
 
-impl Default for RunIndex {
-    fn default() -> Self {
+impl RunIndex {
+    pub(crate) fn new(expectations: &Expectations) -> Self {
         Self {
-            runs: Scoped::default(),
-            strategies: Scoped::default(),
-            approvals: ByParent::new(run_of),
+            runs: Scoped::expecting(expectations),
+            strategies: Scoped::expecting(expectations),
+            approvals: ByParent::new(run_of, Scoped::expecting(expectations)),
             by_placement: ReverseIndex::default(),
             answered: BTreeMap::new(),
         }
     }
-}
 
-impl RunIndex {
     /// Applies an event of the watch of runs of a scope, and returns the keys of those that changed.
     pub(crate) fn observe(
         &mut self,

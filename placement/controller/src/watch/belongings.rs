@@ -24,15 +24,7 @@ impl SharedIndex {
     /// Applies an event of a cluster. What depends on it is woken once it is judged.
     pub(super) fn observe_member(&self, event: Event<Decoded<MemberCluster>>) {
         let now = (self.clock)();
-        let changed = self.change(|index| {
-            let changed = index.fleet.observe(event, now);
-            for name in &changed {
-                let key = Key::cluster_scoped(&**name);
-                index.awaited.belongings.shown(&key);
-            }
-            changed
-        });
-        for name in changed {
+        for name in self.change(|index| index.fleet.observe(event, now)) {
             let key = Key::cluster_scoped(name);
             self.queues.membership.add(key.clone());
             self.queues.profiles.add(key.clone());
@@ -64,13 +56,7 @@ impl SharedIndex {
 
     /// Applies an event of a profile, and wakes its cluster.
     pub(super) fn observe_profile(&self, event: Event<Decoded<ClusterProfile>>) {
-        let changes = self.change(|index| {
-            let changes = index.profiles.observe(event);
-            for change in &changes {
-                index.awaited.profiles.shown(&change.key);
-            }
-            changes
-        });
+        let changes = self.change(|index| index.profiles.observe(event));
         let clusters = changes.into_iter().map(|change| change.key.name);
         self.queues
             .profiles
@@ -140,14 +126,7 @@ impl SharedIndex {
         {
             return;
         }
-        let changes = self.change(|index| {
-            let changes = cache(index).observe(event);
-            for change in &changes {
-                index.awaited.belongings.shown(&change.key);
-            }
-            changes
-        });
-        for change in changes {
+        for change in self.change(|index| cache(index).observe(event)) {
             if let Some(cluster) = cluster_of(&change.key) {
                 self.queues.membership.add(Key::cluster_scoped(cluster));
             }

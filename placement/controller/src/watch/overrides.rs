@@ -24,14 +24,8 @@ impl SharedIndex {
 
     /// Applies an event of a snapshot of an override, and wakes the bindings that list it.
     pub(super) fn observe_override_snapshot<K: InScope>(&self, event: Event<Decoded<K::Snapshot>>) {
-        let (changes, concerned) = self.change(|index| {
-            let scope = K::scope_mut(&mut index.overrides);
-            let observed = scope.observe_snapshots(event);
-            for change in &observed.0 {
-                index.awaited.overrides.shown(&change.key);
-            }
-            observed
-        });
+        let (changes, concerned) =
+            self.change(|index| K::scope_mut(&mut index.overrides).observe_snapshots(event));
         self.queues.overrides.add_all(concerned);
         for change in &changes {
             // Nothing else of one ever changes.

@@ -44,14 +44,7 @@ impl SharedIndex {
 
     /// Applies an event of a policy's snapshot.
     pub(super) fn observe_policy(&self, scope: Scope, event: Event<Decoded<PolicySnapshot>>) {
-        let changes = self.change(|index| {
-            let changes = index.policies.observe(scope, event);
-            for change in &changes {
-                index.awaited.snapshots.shown(&change.key);
-                index.awaited.bindings.shown(&change.key);
-            }
-            changes
-        });
+        let changes = self.change(|index| index.policies.observe(scope, event));
         for change in &changes {
             for key in self.read(|index| index.policies.concerned(change)) {
                 self.tell(key.clone());
@@ -68,13 +61,7 @@ impl SharedIndex {
 
     /// Applies an event of a snapshot, and wakes the bindings that may wait for it.
     pub(super) fn observe_snapshot(&self, scope: Scope, event: Event<Decoded<StoredSnapshot>>) {
-        let changes = self.change(|index| {
-            let changes = index.snapshots.observe(scope, event);
-            for change in &changes {
-                index.awaited.snapshots.shown(&change.key);
-            }
-            changes
-        });
+        let changes = self.change(|index| index.snapshots.observe(scope, event));
         for change in &changes {
             let (placements, bindings) =
                 self.read(|index| (index.snapshots.concerned(change), naming(index, change)));
@@ -93,8 +80,6 @@ impl SharedIndex {
         let changes = self.change(|index| {
             let changes = index.bindings.observe(scope, event);
             for change in &changes {
-                index.awaited.bindings.shown(&change.key);
-                index.awaited.works.shown(&change.key);
                 let cluster = change.new.as_ref().map(|new| &new.spec.target_cluster);
                 let cluster = cluster.cloned().into_iter().collect();
                 index.by_cluster.replace(&change.key, cluster);
@@ -137,14 +122,7 @@ impl SharedIndex {
         &self,
         event: Event<Decoded<ClusterResourcePlacementStatus>>,
     ) {
-        let changes = self.change(|index| {
-            let changes = index.status_copies.observe(event);
-            for change in &changes {
-                index.awaited.status_copies.shown(&change.key);
-            }
-            changes
-        });
-        for change in changes {
+        for change in self.change(|index| index.status_copies.observe(event)) {
             self.tell(Key::cluster_scoped(change.key.name));
         }
     }
@@ -156,7 +134,8 @@ impl SharedIndex {
         })
     }
 
-    fn is_deleting(&self, placement: &Key) -> bool {
+    /// Returns `true` if a placement is being deleted.
+    pub(crate) fn is_deleting(&self, placement: &Key) -> bool {
         self.read(|index| {
             let placement = index.placements.get(placement);
             placement.is_some_and(|placement| placement.metadata.is_deleting())
@@ -165,13 +144,7 @@ impl SharedIndex {
 
     /// Applies an event of a Work, and wakes its binding.
     pub(super) fn observe_work(&self, event: Event<Decoded<StoredWork>>) {
-        let changes = self.change(|index| {
-            let changes = index.works.observe(Scope::Namespaced, event);
-            for change in &changes {
-                index.awaited.works.shown(&change.key);
-            }
-            changes
-        });
+        let changes = self.change(|index| index.works.observe(Scope::Namespaced, event));
         for change in &changes {
             let bindings = self.read(|index| index.works.concerned(change));
             self.queues.works.add_all(bindings);

@@ -11,13 +11,7 @@ use super::SharedIndex;
 impl SharedIndex {
     /// Applies an event of a run, and wakes it: what it has said of itself leads to its next step.
     pub(super) fn observe_run(&self, scope: Scope, event: Event<Decoded<StagedUpdateRun>>) {
-        let changed = self.change(|index| {
-            let changed = index.runs.observe(scope, event);
-            for key in &changed {
-                index.awaited.runs.shown(key);
-            }
-            changed
-        });
+        let changed = self.change(|index| index.runs.observe(scope, event));
         self.queues.updates.add_all(changed);
     }
 
@@ -40,10 +34,10 @@ impl SharedIndex {
     pub(super) fn observe_approval(&self, scope: Scope, event: Event<Decoded<ApprovalRequest>>) {
         let runs = self.change(|index| {
             let changes = index.runs.approvals.observe(scope, event);
-            let runs = changes.iter().flat_map(|change| {
-                index.awaited.approvals.shown(&change.key);
-                index.runs.approvals.concerned(change)
-            });
+            let approvals = &index.runs.approvals;
+            let runs = changes
+                .iter()
+                .flat_map(|change| approvals.concerned(change));
             runs.collect::<Vec<_>>()
         });
         self.queues.updates.add_all(runs);

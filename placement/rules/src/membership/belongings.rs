@@ -7,11 +7,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use objects::Metadata;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
 use super::facts::MembershipFacts;
-use super::writes::{Change, MembershipWrite};
 
 /// The seconds between two heartbeats where a cluster does not say.
 const HEARTBEAT_SECONDS: i32 = 60;
@@ -44,14 +43,10 @@ impl<'a> Belongings<'a> {
     }
 
     /// Returns the writes after which the cluster has everything, the namespace first.
-    pub(super) fn writes(&self) -> impl Iterator<Item = MembershipWrite> {
-        let namespace = self.namespace().map(MembershipWrite::Namespace);
-        let role = self.role().map(MembershipWrite::Role);
-        let role_binding = self.role_binding().map(MembershipWrite::RoleBinding);
-        let channel = self.channel().map(MembershipWrite::Channel);
-        [namespace, role, role_binding, channel]
-            .into_iter()
-            .flatten()
+    pub(super) fn writes(&self) -> impl Iterator<Item = Write> {
+        let first = [self.namespace(), self.role()];
+        let then = [self.role_binding(), self.channel()];
+        first.into_iter().chain(then).flatten()
     }
 
     fn metadata(&self, name: String) -> ObjectMeta {
@@ -63,17 +58,19 @@ impl<'a> Belongings<'a> {
         }
     }
 
-    fn namespace(&self) -> Option<Change<Namespace>> {
+    fn namespace(&self) -> Option<Write> {
+        const TARGET: &str = "namespace";
         let label = (IS_FLEET_RESOURCE.to_owned(), "true".to_owned());
         let Some(current) = self.facts.namespace else {
-            return Some(Change::Create(Box::new(Namespace {
+            let new = Namespace {
                 metadata: ObjectMeta {
                     namespace: None,
                     labels: Some([label].into()),
                     ..self.metadata(member_namespace(self.name))
                 },
                 ..Namespace::default()
-            })));
+            };
+            return Some(Write::create(TARGET, &new, &()));
         };
         let mut owners = current.owner_references.clone().unwrap_or_default();
         let is_ours = owners.iter().any(|owner| owner.uid == self.owner.uid);
@@ -87,31 +84,30 @@ impl<'a> Belongings<'a> {
         }
         let labels = json!({ IS_FLEET_RESOURCE: "true" });
         let metadata = json!({ "labels": labels, "ownerReferences": owners });
-        let version = current.resource_version();
-        Some(Change::Patch(guarded(
-            Some(version),
-            json!({ "metadata": metadata }),
-        )))
+        let object = ObjectRef::of_metadata::<Namespace>(current, &());
+        let write = Write::merge(TARGET, object, json!({ "metadata": metadata }));
+        Some(write.guarded(Guard::Version))
     }
 
-    fn role(&self) -> Option<Change<Role>> {
+    fn role(&self) -> Option<Write> {
         let rules = rules();
-        match self.facts.role {
-            None => Some(Change::Create(Box::new(Role {
+        let Some(current) = self.facts.role else {
+            let new = Role {
                 metadata: self.metadata(member_role(self.name)),
                 rules: Some(rules),
-            }))),
-            Some(current) if current.rules.as_ref() != Some(&rules) => {
-                Some(Change::Patch(json!({ "rules": rules })))
-            }
-            Some(_) => None,
-        }
+            };
+            return Some(Write::create("role", &new, &()));
+        };
+        (current.rules.as_ref() != Some(&rules)).then(|| {
+            let object = ObjectRef::of(current, &());
+            Write::merge("role", object, json!({ "rules": rules }))
+        })
     }
 
-    fn role_binding(&self) -> Option<Change<RoleBinding>> {
+    fn role_binding(&self) -> Option<Write> {
         let subjects = vec![self.subject()];
-        match self.facts.role_binding {
-            None => Some(Change::Create(Box::new(RoleBinding {
+        let Some(current) = self.facts.role_binding else {
+            let new = RoleBinding {
                 metadata: self.metadata(member_role_binding(self.name)),
                 subjects: Some(subjects),
                 role_ref: RoleRef {
@@ -119,12 +115,13 @@ impl<'a> Belongings<'a> {
                     kind: "Role".to_owned(),
                     name: member_role(self.name),
                 },
-            }))),
-            Some(current) if current.subjects.as_ref() != Some(&subjects) => {
-                Some(Change::Patch(json!({ "subjects": subjects })))
-            }
-            Some(_) => None,
-        }
+            };
+            return Some(Write::create("rolebinding", &new, &()));
+        };
+        (current.subjects.as_ref() != Some(&subjects)).then(|| {
+            let object = ObjectRef::of(current, &());
+            Write::merge("rolebinding", object, json!({ "subjects": subjects }))
+        })
     }
 
     /// Returns the cluster's agent as the API server stores a subject.
@@ -140,23 +137,26 @@ impl<'a> Belongings<'a> {
         }
     }
 
-    fn channel(&self) -> Option<Change<InternalMemberCluster>> {
+    fn channel(&self) -> Option<Write> {
         let seconds = self.facts.cluster.spec.heartbeat_period_seconds;
         let spec = InternalMemberClusterSpec {
             state: JOIN.to_owned(),
             heartbeat_period_seconds: Some(seconds.unwrap_or(HEARTBEAT_SECONDS)),
         };
-        match self.facts.channel {
-            None => Some(Change::Create(Box::new(InternalMemberCluster {
+        let Some(current) = self.facts.channel else {
+            let new = InternalMemberCluster {
                 api_version: InternalMemberCluster::API_VERSION.to_owned(),
                 kind: InternalMemberCluster::KIND.to_owned(),
                 metadata: self.metadata(self.name.to_owned()),
                 spec,
                 status: None,
-            }))),
-            Some(current) if current.spec != spec => Some(Change::Patch(json!({ "spec": spec }))),
-            Some(_) => None,
-        }
+            };
+            return Some(Write::create("internalmember", &new, &()));
+        };
+        (current.spec != spec).then(|| {
+            let object = ObjectRef::of(current, &());
+            Write::merge("internalmember", object, json!({ "spec": spec }))
+        })
     }
 }
 

@@ -20,8 +20,8 @@ pub struct MembershipFacts<'a> {
     pub role_binding: Option<&'a RoleBinding>,
     /// Its channel.
     pub channel: Option<&'a InternalMemberCluster>,
-    /// The names of its Works that wait for its agent.
-    pub waiting_works: &'a [&'a str],
+    /// Those of its Works that wait for its agent.
+    pub waiting_works: &'a [&'a ObjectMeta],
     /// The taints that clusters have for their conditions.
     pub condition_taints: &'a [ConditionTaint],
     /// The time after which a cluster that leaves is no longer waited for.

@@ -2,15 +2,12 @@
 
 use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
 use fleet_api::member::{AgentStatus, MEMBER_AGENT};
-use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::find;
 use objects::condition::{FALSE, TRUE};
-use objects::patch::{guarded, merge_between};
-use serde_json::json;
+use objects::write::{ObjectRef, Write};
 
 use super::facts::MembershipFacts;
-use super::writes::MembershipWrite;
 use crate::condition::{condition, put};
 
 /// Whether the hub has for a cluster what its agent needs.
@@ -47,7 +44,7 @@ impl Readiness {
 }
 
 /// Returns the write that brings the status of the cluster up to date with its channel, unless it is.
-pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option<MembershipWrite> {
+pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option<Write> {
     let cluster = facts.cluster;
     let before = cluster.status.clone().unwrap_or_default();
     let mut after = before.clone();
@@ -73,10 +70,8 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
     let new = told.iter().cloned().chain(new.into_iter().flatten());
     let dated = (cluster.metadata.generation, facts.now);
     put(&mut after.conditions, new, dated);
-    let patch = merge_between(&json!(before), &json!(after))?;
-    let version = cluster.metadata.resource_version();
-    let body = json!({ "status": patch });
-    Some(MembershipWrite::Status(guarded(Some(version), body)))
+    let object = ObjectRef::of(cluster, &());
+    Write::status_between("member_status", object, &before, &after)
 }
 
 /// Returns the condition whether a cluster with these agents has joined; `None` before its own has said a word. Those of

@@ -5,48 +5,22 @@ use fleet_api::binding::{BindingSpec, BindingState, ClusterDecision};
 use fleet_api::names::{BINDING_SCHEDULER_FINALIZER, PARENT_PLACEMENT, PREVIOUS_STATE};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use super::facts::SchedulingFacts;
 use crate::hash::of_binding;
 use crate::strategy::apply_strategy;
 
-/// A write to a binding.
-#[derive(Clone, Debug, PartialEq)]
-pub enum BindingWrite {
-    /// Its cluster is picked.
-    Create(Box<Binding>),
-    /// Its cluster is picked again, by a newer policy.
-    Keep {
-        /// The name.
-        name: String,
-        /// The merge patch, guarded.
-        patch: Value,
-    },
-    /// Its cluster is picked again, before it was gone.
-    Restore {
-        /// The name.
-        name: String,
-        /// The merge patch, guarded.
-        patch: Value,
-    },
-    /// Its cluster is no longer picked: the rollout takes it away.
-    Unschedule {
-        /// The name.
-        name: String,
-        /// The merge patch, guarded.
-        patch: Value,
-    },
-}
-
-pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> BindingWrite {
+/// Creates a binding: its cluster is picked.
+pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> Write {
     let placement = facts.placement.metadata.name();
     let id = id(facts, &decision.cluster_name);
     let labels = [(PARENT_PLACEMENT.to_owned(), placement.to_owned())];
-    BindingWrite::Create(Box::new(Binding {
+    let scope = facts.placement.scope();
+    let new = Binding {
         api_version: Binding::API_VERSION.to_owned(),
-        kind: Binding::kind_of(facts.placement.scope()).to_owned(),
+        kind: Binding::kind_of(scope).to_owned(),
         metadata: ObjectMeta {
             name: Some(name(placement, &decision.cluster_name, &id)),
             namespace: facts.placement.metadata.namespace.clone(),
@@ -63,7 +37,8 @@ pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> 
             ..BindingSpec::default()
         },
         status: None,
-    }))
+    };
+    Write::create("binding", &new, &scope)
 }
 
 /// Returns what tells a binding from those that its cluster has already. It follows from these: who decides twice before a
@@ -90,35 +65,35 @@ fn name(placement: &str, cluster: &str, id: &str) -> String {
     name.replace('.', "-")
 }
 
+/// Keeps a binding: its cluster is picked again, by a newer policy.
 pub(super) fn keep(
     facts: &SchedulingFacts<'_>,
     binding: &Binding,
     decision: &ClusterDecision,
-) -> BindingWrite {
-    let (name, patch) = patch(binding, json!({ "spec": picked(facts, decision) }));
-    BindingWrite::Keep { name, patch }
+) -> Write {
+    patch(binding, json!({ "spec": picked(facts, decision) }))
 }
 
+/// Restores a binding: its cluster is picked again, before it was gone.
 pub(super) fn restore(
     facts: &SchedulingFacts<'_>,
     binding: &Binding,
     decision: &ClusterDecision,
-) -> BindingWrite {
+) -> Write {
     let mut spec = picked(facts, decision);
     spec["state"] = json!(match binding.metadata.annotation(PREVIOUS_STATE) {
         Some("Bound") => BindingState::Bound,
         _ => BindingState::Scheduled,
     });
     let metadata = json!({ "annotations": { PREVIOUS_STATE: null } });
-    let (name, patch) = patch(binding, json!({ "metadata": metadata, "spec": spec }));
-    BindingWrite::Restore { name, patch }
+    patch(binding, json!({ "metadata": metadata, "spec": spec }))
 }
 
-pub(super) fn unschedule(binding: &Binding) -> BindingWrite {
+/// Unschedules a binding, whose cluster is no longer picked: the rollout takes it away.
+pub(super) fn unschedule(binding: &Binding) -> Write {
     let metadata = json!({ "annotations": { PREVIOUS_STATE: binding.spec.state } });
     let spec = json!({ "state": BindingState::Unscheduled });
-    let (name, patch) = patch(binding, json!({ "metadata": metadata, "spec": spec }));
-    BindingWrite::Unschedule { name, patch }
+    patch(binding, json!({ "metadata": metadata, "spec": spec }))
 }
 
 fn picked(facts: &SchedulingFacts<'_>, decision: &ClusterDecision) -> Value {
@@ -133,10 +108,7 @@ fn picked(facts: &SchedulingFacts<'_>, decision: &ClusterDecision) -> Value {
     })
 }
 
-fn patch(binding: &Binding, body: Value) -> (String, Value) {
-    let version = binding.metadata.resource_version();
-    (
-        binding.metadata.name().to_owned(),
-        guarded(Some(version), body),
-    )
+fn patch(binding: &Binding, body: Value) -> Write {
+    let object = ObjectRef::of(binding, &binding.scope());
+    Write::merge("binding", object, body).guarded(Guard::Version)
 }

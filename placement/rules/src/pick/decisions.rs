@@ -9,6 +9,7 @@ use fleet_api::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::{FALSE, TRUE};
+use objects::write::{ObjectRef, Write};
 
 use super::choice::{Choice, Pick};
 use super::facts::{Bindings, SchedulingFacts};
@@ -17,12 +18,12 @@ use crate::condition::{condition, put};
 /// The most decisions that a policy snapshot has room for.
 const MOST_DECISIONS: usize = 1000;
 
-/// Returns the status of the policy snapshot, or `None` if it is up to date.
+/// Returns the write of the status of the policy snapshot, or `None` if that is up to date.
 pub(super) fn status(
     facts: &SchedulingFacts<'_>,
     bindings: &Bindings<'_>,
     choice: &Choice<'_>,
-) -> Option<PolicySnapshotStatus> {
+) -> Option<Write> {
     let before = facts.policy.status.clone().unwrap_or_default();
     let selected = selected(bindings, choice, &before.target_clusters);
     let found = selected.len();
@@ -36,7 +37,8 @@ pub(super) fn status(
     let scheduled = scheduled(found, choice.wanted);
     let dated = (facts.policy.metadata.generation, facts.now);
     put(&mut after.conditions, [scheduled], dated);
-    (after != before).then_some(after)
+    let object = ObjectRef::of(facts.policy, &facts.policy.scope());
+    Write::status_between("policy_status", object, &before, &after)
 }
 
 /// Returns the decisions for the clusters that have the placement now: first those picked now.

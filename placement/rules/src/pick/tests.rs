@@ -3,11 +3,12 @@ use fleet_api::names::{NUMBER_OF_CLUSTERS, PARENT_PLACEMENT};
 use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::{Value, from_value, json, to_value};
+use objects::write::Action;
+use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::eligible::Obstacle;
-use crate::fixtures::fixture;
+use crate::fixtures::{fixture, merged};
 
 mod history;
 mod recorded;
@@ -109,22 +110,17 @@ impl World {
     fn schedule(&mut self) -> Vec<String> {
         let plan = self.plan();
         for write in plan.bindings {
-            match write {
-                BindingWrite::Create(binding) => self.bindings.push(*binding),
-                BindingWrite::Keep { name, patch }
-                | BindingWrite::Restore { name, patch }
-                | BindingWrite::Unschedule { name, patch } => {
-                    let binding = self.bindings.iter_mut();
-                    let mut binding = binding.filter(|one| one.metadata.name() == name);
-                    let binding = binding.next().unwrap();
-                    let mut json = to_value(&*binding).unwrap();
-                    json_patch::merge(&mut json, &patch);
-                    *binding = from_value(json).unwrap();
-                }
+            if let Action::Create(binding) = write.action {
+                self.bindings.push(from_value(binding).unwrap());
+                continue;
             }
+            let mut bindings = self.bindings.iter_mut();
+            let binding = bindings.find(|one| one.metadata.key() == write.object.key);
+            let binding = binding.unwrap();
+            *binding = merged(binding, &write);
         }
         if let Some(status) = plan.status {
-            self.policy.status = Some(status);
+            self.policy = merged(&self.policy, &status);
         }
         assert_eq!(
             self.plan(),
@@ -174,9 +170,9 @@ fn lettered(number: usize) -> Vec<MemberCluster> {
 #[test]
 fn late_watch_makes_no_second() {
     let names = |plan: SchedulingPlan| -> Vec<String> {
-        let names = plan.bindings.into_iter().map(|write| match write {
-            BindingWrite::Create(binding) => binding.metadata.name().to_owned(),
-            write => panic!("{write:?}"),
+        let names = plan.bindings.into_iter().map(|write| match write.action {
+            Action::Create(_) => write.object.key.name,
+            action => panic!("{action:?}"),
         });
         names.collect()
     };

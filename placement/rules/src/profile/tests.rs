@@ -1,7 +1,8 @@
+use objects::write::Action;
 use serde_json::from_value;
 
 use super::*;
-use crate::fixtures::fixture;
+use crate::fixtures::{fixture, merged};
 
 fn cluster() -> MemberCluster {
     from_value(fixture("membercluster")).unwrap()
@@ -18,22 +19,18 @@ fn facts<'a>(cluster: &'a MemberCluster, profile: Option<&'a ClusterProfile>) ->
 }
 
 /// Returns the profile after a write.
-fn after(profile: Option<&ClusterProfile>, write: ProfileWrite) -> ClusterProfile {
-    match write {
-        ProfileWrite::Create(created) => *created,
-        ProfileWrite::Patch(patch) | ProfileWrite::Status(patch) => {
-            let mut object = json!(profile.unwrap());
-            json_patch::merge(&mut object, &patch);
-            from_value(object).unwrap()
-        }
-        ProfileWrite::Delete { .. } => panic!("deleted"),
+fn after(profile: Option<&ClusterProfile>, write: &Write) -> ClusterProfile {
+    match &write.action {
+        Action::Create(created) => from_value(created.clone()).unwrap(),
+        Action::Merge(_) => merged(profile.unwrap(), write),
+        action => panic!("{action:?}"),
     }
 }
 
 /// Returns the profile to which all writes lead.
 fn settled(cluster: &MemberCluster, mut profile: Option<ClusterProfile>) -> ClusterProfile {
     while let Some(write) = plan(&facts(cluster, profile.as_ref())) {
-        profile = Some(after(profile.as_ref(), write));
+        profile = Some(after(profile.as_ref(), &write));
     }
     profile.unwrap()
 }
@@ -90,7 +87,7 @@ fn profile_follows_its_cluster() {
         obstacle: Some(Obstacle::Silent),
         ..facts(&cluster, Some(&profile))
     };
-    let told = after(Some(&profile), plan(&silent).unwrap());
+    let told = after(Some(&profile), &plan(&silent).unwrap());
     let told = &told.status.unwrap().conditions[0];
     assert_eq!(
         [&*told.status, &told.reason],
@@ -104,10 +101,10 @@ fn profile_follows_its_cluster() {
         json!({ "name": "kind-cluster-1", "deletionTimestamp": "2026-11-25T17:00:00Z" }),
     )
     .unwrap();
-    let uid = "p".to_owned();
+    let deletion = plan(&facts(&cluster, Some(&profile))).unwrap();
     assert_eq!(
-        plan(&facts(&cluster, Some(&profile))),
-        Some(ProfileWrite::Delete { uid })
+        (deletion.action, deletion.guard, deletion.object.uid),
+        (Action::Delete, Guard::Uid, Some("p".to_owned()))
     );
     assert_eq!(plan(&facts(&cluster, None)), None);
 }

@@ -6,12 +6,13 @@ use fleet_api::conditions::ROLLOUT_STARTED;
 use fleet_api::names::{BINDING_SCHEDULER_FINALIZER, OVERRIDES_DIGEST, WORK_FINALIZER};
 use fleet_api::{Binding, Placement};
 use objects::condition::find;
+use objects::write::Action;
 use serde_json::{Value, from_value, json, to_value};
 use std::collections::BTreeMap;
 
 use self::world::{Says, World};
 use super::*;
-use crate::fixtures::{fixture, items};
+use crate::fixtures::{fixture, items, merged};
 use crate::overrides::Overrides;
 use crate::strategy::apply_strategy;
 
@@ -21,7 +22,7 @@ fn recorded(name: &str) -> Vec<Binding> {
 }
 
 /// Returns the step of a recorded rollout at a later time of its day.
-fn step(bindings: &[Binding], snapshot: &str, at: &str) -> RolloutPlan {
+fn step(bindings: &[Binding], snapshot: &str, at: &str) -> Plan {
     let placement: Placement = from_value(json!({ "spec": { "strategy": {
         "rollingUpdate": { "unavailablePeriodSeconds": 2 } } } }))
     .unwrap();
@@ -81,7 +82,7 @@ fn reports_make_clusters_ready() {
             now: "2026-11-25T16:54:00Z".parse().unwrap(),
         });
         let specs = plan.writes.iter();
-        let specs = specs.filter(|write| matches!(write, RolloutWrite::Spec { .. }));
+        let specs = specs.filter(|write| write.target == "binding");
         assert_eq!(specs.count(), given, "{status} {snapshot}");
     }
 }
@@ -97,7 +98,7 @@ fn failed_override_is_failure() {
     }
     let plan = step(&bindings, "crp-1-1-snapshot", "16:54:00");
     let given = plan.writes.iter();
-    let given = given.filter(|write| matches!(write, RolloutWrite::Spec { .. }));
+    let given = given.filter(|write| write.target == "binding");
     assert_eq!(given.count(), bindings.len());
 }
 
@@ -106,11 +107,10 @@ fn recorded_bindings_are_bound() {
     let scheduled = fixture("binding-scheduled-2-strategy");
     let binding = from_value(scheduled.clone()).unwrap();
     let plan = step(&[binding], "crp-five-0-snapshot", "16:44:45");
-    let [RolloutWrite::Spec { patch, .. }] = &plan.writes[..] else {
+    let [write] = &plan.writes[..] else {
         panic!("{plan:?}")
     };
-    let mut bound = scheduled;
-    json_patch::merge(&mut bound, patch);
+    let bound = merged(&scheduled, write);
     let mut expected = fixture("binding-bound-no-status")["spec"].clone();
     // The recorded one is of another cluster.
     for field in ["targetCluster", "clusterDecision"] {
@@ -125,10 +125,12 @@ fn recorded_bindings_are_bound() {
 
     let bound: Binding = from_value(fixture("binding-bound-no-status")).unwrap();
     let plan = step(&[bound], "crp-five-0-snapshot", "16:44:45");
-    let [RolloutWrite::Status { patch, .. }] = &plan.writes[..] else {
+    let [write] = &plan.writes[..] else {
         panic!("{plan:?}")
     };
-    let conditions: Vec<Value> = from_value(patch["status"]["conditions"].clone()).unwrap();
+    assert_eq!(write.subresource, Some("status"));
+    let conditions = write.body()["status"]["conditions"].clone();
+    let conditions: Vec<Value> = from_value(conditions).unwrap();
     let started = find(&conditions, ROLLOUT_STARTED);
     let recorded = fixture("binding-unscheduled")["status"]["conditions"][0].clone();
     assert_eq!(started, Some(&recorded));
@@ -138,7 +140,7 @@ fn recorded_bindings_are_bound() {
 fn unscheduled_alone_goes_at_once() {
     let binding: Binding = from_value(fixture("binding-unscheduled")).unwrap();
     let plan = step(&[binding], "crp-five-0-snapshot", "16:45:00");
-    assert!(matches!(&plan.writes[..], [RolloutWrite::Delete { .. }]));
+    assert!(matches!(&plan.writes[..], [write] if write.action == Action::Delete));
 }
 
 /// Case F29: everybody gets the first version at once; then U of the clusters are changed at a time.
@@ -211,7 +213,7 @@ fn unscheduled_before_its_turn_goes() {
     binding.status = from_value(status).unwrap();
     let picked = from_value(fixture("binding-scheduled-2-strategy")).unwrap();
     let plan = step(&[binding, picked], "crp-five-0-snapshot", "16:45:00");
-    assert!(matches!(plan.writes[0], RolloutWrite::Delete { .. }));
+    assert_eq!(plan.writes[0].action, Action::Delete);
 }
 
 /// To the hub, all members look as if they were gone: nothing goes anywhere, and when they are back, in waves.

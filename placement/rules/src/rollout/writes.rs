@@ -10,7 +10,7 @@ use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition, upsert};
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -19,73 +19,40 @@ use crate::deletion::with_work_finalizer;
 use crate::overrides::Applicable;
 use crate::strategy::change;
 
-/// A write to a binding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RolloutWrite {
-    /// It is deleted: its cluster may lose what it has.
-    Delete {
-        /// The name.
-        name: String,
-        /// The version that is deleted.
-        resource_version: String,
-    },
-    /// What its cluster gets changes, or how.
-    Spec {
-        /// The name.
-        name: String,
-        /// The merge patch, guarded.
-        patch: Value,
-    },
-    /// What the rollout says of it changes.
-    Status {
-        /// The name.
-        name: String,
-        /// The merge patch of its status, guarded.
-        patch: Value,
-    },
+/// Deletes a binding as it is: its cluster may lose what it has.
+pub(crate) fn delete(binding: &Binding) -> Write {
+    let deletion = Write::delete("binding", ObjectRef::of(binding, &binding.scope()));
+    deletion.guarded(Guard::Version)
 }
 
-impl RolloutWrite {
-    /// Deletes a binding as it is.
-    pub(crate) fn delete(binding: &Binding) -> Self {
-        Self::Delete {
-            name: binding.metadata.name().to_owned(),
-            resource_version: binding.metadata.resource_version().to_owned(),
-        }
+/// Changes how the objects are written, and gives the binding the latest, if it is to have that.
+pub(crate) fn give(
+    binding: &Binding,
+    latest: Option<Latest<'_>>,
+    strategy: &ApplyStrategy,
+) -> Write {
+    let mut spec = json!({});
+    if let Some(change) = change(binding.spec.apply_strategy.as_ref(), Some(strategy)) {
+        spec["applyStrategy"] = change;
     }
-
-    /// Changes how the objects are written, and gives the binding the latest, if it is to have that.
-    pub(crate) fn spec(
-        binding: &Binding,
-        latest: Option<Latest<'_>>,
-        strategy: &ApplyStrategy,
-    ) -> Self {
-        let mut spec = json!({});
-        if let Some(change) = change(binding.spec.apply_strategy.as_ref(), Some(strategy)) {
-            spec["applyStrategy"] = change;
-        }
-        let mut body = json!({});
-        if let Some(latest) = latest {
-            spec["state"] = json!(BindingState::Bound);
-            spec["resourceSnapshotName"] = json!(latest.snapshot);
-            if let Some(overrides) = latest.overrides {
-                list_overrides(&mut spec, binding, overrides);
-                if binding.metadata.annotation(OVERRIDES_DIGEST) != latest.digest.as_deref() {
-                    body["metadata"]["annotations"][OVERRIDES_DIGEST] = json!(latest.digest);
-                }
-            }
-            // Works are about to follow: it waits for those with the same write.
-            if let Some(finalizers) = with_work_finalizer(binding) {
-                body["metadata"]["finalizers"] = json!(finalizers);
+    let mut body = json!({});
+    if let Some(latest) = latest {
+        spec["state"] = json!(BindingState::Bound);
+        spec["resourceSnapshotName"] = json!(latest.snapshot);
+        if let Some(overrides) = latest.overrides {
+            list_overrides(&mut spec, binding, overrides);
+            if binding.metadata.annotation(OVERRIDES_DIGEST) != latest.digest.as_deref() {
+                body["metadata"]["annotations"][OVERRIDES_DIGEST] = json!(latest.digest);
             }
         }
-        body["spec"] = spec;
-        let version = binding.metadata.resource_version();
-        Self::Spec {
-            name: binding.metadata.name().to_owned(),
-            patch: guarded(Some(version), body),
+        // Works are about to follow: it waits for those with the same write.
+        if let Some(finalizers) = with_work_finalizer(binding) {
+            body["metadata"]["finalizers"] = json!(finalizers);
         }
     }
+    body["spec"] = spec;
+    let object = ObjectRef::of(binding, &binding.scope());
+    Write::merge("binding", object, body).guarded(Guard::Version)
 }
 
 /// What a binding gets.
@@ -120,11 +87,7 @@ fn list<T: Serialize>(items: &[T]) -> Value {
 
 /// Returns the write that says whether a binding gets the latest, and whether it has ever served, unless that
 /// is said already.
-pub(super) fn started(
-    binding: &Binding,
-    standing: Standing,
-    now: Timestamp,
-) -> Option<RolloutWrite> {
+pub(super) fn started(binding: &Binding, standing: Standing, now: Timestamp) -> Option<Write> {
     let (status, reason, message) = if standing.is_held {
         let message =
             "The resources cannot be updated to the latest because of the rollout strategy";
@@ -168,7 +131,7 @@ fn been_available(status: &str) -> Condition {
 }
 
 /// Returns the write of these conditions, unless the binding has them.
-pub(crate) fn told(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Option<RolloutWrite> {
+pub(crate) fn told(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Option<Write> {
     let status = binding.status.as_ref();
     let before = status.map_or(&[][..], |status| &status.conditions);
     let mut conditions = before.to_vec();
@@ -177,10 +140,10 @@ pub(crate) fn told(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Op
         condition.last_transition_time = Some(transition(old, &condition.status, now));
         upsert(&mut conditions, condition);
     }
-    let version = binding.metadata.resource_version();
-    let body = json!({ "status": { "conditions": conditions } });
-    (conditions != before).then(|| RolloutWrite::Status {
-        name: binding.metadata.name().to_owned(),
-        patch: guarded(Some(version), body),
+    (conditions != before).then(|| {
+        let object = ObjectRef::of(binding, &binding.scope());
+        let body = json!({ "status": { "conditions": conditions } });
+        let write = Write::merge("binding_status", object, body);
+        write.of_status().guarded(Guard::Version)
     })
 }

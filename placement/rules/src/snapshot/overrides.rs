@@ -7,10 +7,14 @@ use fleet_api::overrides::{Override, OverrideSnapshot, OverrideSnapshotSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use objects::Metadata;
+use objects::write::{ObjectRef, Write};
 use serde_json::json;
 
-use super::sequence::{HISTORY, SnapshotWrite, groups, metadata, next_index, tidy};
+use super::sequence::{HISTORY, groups, metadata, next_index, tidy};
 use crate::hash::of_override;
+
+/// What the snapshots are in metrics.
+const TARGET: &str = "override_snapshot";
 
 /// Returns the latest snapshot of an override: the last.
 pub fn latest_override<'a, S: OverrideSnapshot>(existing: &[&'a S]) -> Option<&'a S> {
@@ -37,7 +41,7 @@ pub fn plan_overrides<K: Override>(
     owner: &K,
     existing: &[&K::Snapshot],
     named: &BTreeSet<&str>,
-) -> serde_json::Result<Vec<SnapshotWrite<K::Snapshot>>> {
+) -> serde_json::Result<Vec<Write>> {
     let groups = groups(existing.iter().map(|one| one.meta()), OVERRIDE_INDEX);
     let override_hash = of_override(owner.spec())?;
     let mut writes = Vec::new();
@@ -55,31 +59,30 @@ pub fn plan_overrides<K: Override>(
                 override_spec: owner.spec().clone(),
                 override_hash,
             };
-            let snapshot = OverrideSnapshot::new(metadata((owner, &()), name, labels, []), spec);
-            writes.push(SnapshotWrite::Create(Box::new(snapshot)));
+            let metadata = metadata((owner, &()), name, labels, []);
+            let snapshot: K::Snapshot = OverrideSnapshot::new(metadata, spec);
+            writes.push(Write::create(TARGET, &snapshot, &()));
             index
         }
     };
-    writes.extend(tidy(HISTORY, &groups, index, named));
+    let kind = (TARGET, &());
+    writes.extend(tidy::<K::Snapshot>(kind, HISTORY, &groups, index, named));
     Ok(writes)
 }
 
 /// Plans the end of the snapshots of an override that goes, or is gone. One that a binding lists stays as long as it does,
 /// so that what its cluster has can be made again; it belongs to nobody then, and is not the latest.
-pub fn plan_end<S: OverrideSnapshot>(
-    existing: &[&S],
-    named: &BTreeSet<&str>,
-) -> Vec<SnapshotWrite<S>> {
+pub fn plan_end<S: OverrideSnapshot>(existing: &[&S], named: &BTreeSet<&str>) -> Vec<Write> {
     let staying = existing.iter().map(|one| one.meta());
     let writes = staying
         .filter(|snapshot| !snapshot.is_deleting())
         .filter_map(|snapshot| {
-            let name = snapshot.name().to_owned();
-            if !named.contains(&*name) {
-                return Some(SnapshotWrite::Delete { name });
+            let object = ObjectRef::of_metadata::<S>(snapshot, &());
+            if !named.contains(snapshot.name()) {
+                return Some(Write::delete(TARGET, object));
             }
             let body = json!({ "metadata": { "ownerReferences": null, "labels": { IS_LATEST: "false" } } });
-            is_owned(snapshot).then_some(SnapshotWrite::Patch { name, body })
+            is_owned(snapshot).then(|| Write::merge(TARGET, object, body))
         });
     writes.collect()
 }

@@ -9,10 +9,14 @@ use fleet_api::policy::PlacementType;
 use fleet_api::snapshot::PolicySnapshotSpec;
 use fleet_api::{Placement, PolicySnapshot};
 use objects::Metadata;
+use objects::write::{ObjectRef, Write};
 use serde_json::{Map, json};
 
-use super::sequence::{SnapshotWrite, groups, kept, metadata, next_index, tidy};
+use super::sequence::{groups, kept, metadata, next_index, tidy};
 use crate::hash::of_policy;
+
+/// What the snapshots are in metrics.
+const TARGET: &str = "policy_snapshot";
 
 /// Returns the latest snapshot of a policy: the last.
 pub fn latest_policy<'a>(existing: &[&'a PolicySnapshot]) -> Option<&'a PolicySnapshot> {
@@ -32,10 +36,11 @@ pub fn plan_policies(
     placement: &Placement,
     existing: &[&PolicySnapshot],
     named: &BTreeSet<&str>,
-) -> serde_json::Result<Vec<SnapshotWrite<PolicySnapshot>>> {
+) -> serde_json::Result<Vec<Write>> {
     let groups = groups(existing.iter().map(|one| &one.metadata), POLICY_INDEX);
     let policy = placement.spec.policy.as_ref();
     let policy_hash = of_policy(policy)?;
+    let scope = placement.scope();
     let annotations = annotations(placement);
     let latest = latest_policy(existing);
     let mut writes = Vec::new();
@@ -49,10 +54,9 @@ pub fn plan_policies(
                 .map(|(key, value)| (key.to_owned(), value.into()))
                 .collect();
             if !changed.is_empty() {
-                writes.push(SnapshotWrite::Patch {
-                    name: latest.metadata.name().to_owned(),
-                    body: json!({ "metadata": { "annotations": changed } }),
-                });
+                let body = json!({ "metadata": { "annotations": changed } });
+                let object = ObjectRef::of(latest, &scope);
+                writes.push(Write::merge(TARGET, object, body));
             }
             *index
         }
@@ -64,20 +68,22 @@ pub fn plan_policies(
                 (IS_LATEST, "true".to_owned()),
             ];
             let name = format!("{}-{index}", placement.metadata.name());
-            writes.push(SnapshotWrite::Create(Box::new(PolicySnapshot {
+            let new = PolicySnapshot {
                 api_version: PolicySnapshot::API_VERSION.to_owned(),
-                kind: PolicySnapshot::kind_of(placement.scope()).to_owned(),
-                metadata: metadata((placement, &placement.scope()), name, labels, annotations),
+                kind: PolicySnapshot::kind_of(scope).to_owned(),
+                metadata: metadata((placement, &scope), name, labels, annotations),
                 spec: PolicySnapshotSpec {
                     policy: policy.cloned(),
                     policy_hash,
                 },
                 status: None,
-            })));
+            };
+            writes.push(Write::create(TARGET, &new, &scope));
             index
         }
     };
-    writes.extend(tidy(kept(placement), &groups, index, named));
+    let (kind, kept) = ((TARGET, &scope), kept(placement));
+    writes.extend(tidy::<PolicySnapshot>(kind, kept, &groups, index, named));
     Ok(writes)
 }
 

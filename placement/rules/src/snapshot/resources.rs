@@ -10,12 +10,16 @@ use fleet_api::snapshot::ResourceSnapshotSpec;
 use fleet_api::{Placement, ResourceSnapshot};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
+use objects::write::Write;
 use serde_json::Value;
 
-use super::sequence::{Group, SnapshotWrite, groups, kept, metadata, next_index, tidy};
+use super::sequence::{Group, groups, kept, metadata, next_index, tidy};
 use super::split::split;
 use crate::content::is_envelope;
 use crate::select::Selection;
+
+/// What the snapshots are in metrics.
+const TARGET: &str = "resource_snapshot";
 
 /// Returns the master of the latest group: the last of those that are whole.
 pub fn latest_resources<'a>(
@@ -71,7 +75,7 @@ pub fn plan_resources(
     Selection { objects, hash, .. }: Selection,
     existing: &[&ObjectMeta],
     named: &BTreeSet<&str>,
-) -> serde_json::Result<Vec<SnapshotWrite<ResourceSnapshot>>> {
+) -> serde_json::Result<Vec<Write>> {
     let groups = groups(existing.iter().copied(), RESOURCE_INDEX);
     let parts = split(objects)?;
     let number = parts.len() as u64;
@@ -88,7 +92,7 @@ pub fn plan_resources(
     // Whoever deletes the last one, when no other is kept, does not have them begin anew.
     let next = next_index(&groups).max(lost_index(placement, named).unwrap_or_default());
     let index = same.map_or(next, |(index, _)| *index);
-    let snapshots = Snapshots { placement, index };
+    let (snapshots, scope) = (Snapshots { placement, index }, placement.scope());
     let envelopes = parts
         .iter()
         .flatten()
@@ -99,7 +103,7 @@ pub fn plan_resources(
     let mut writes = Vec::new();
     for (place, part) in (0..).zip(parts) {
         if same.is_none_or(|(_, group)| !group.parts.contains_key(&place)) {
-            writes.push(SnapshotWrite::Create(Box::new(snapshots.part(place, part))));
+            writes.push(Write::create(TARGET, &snapshots.part(place, part), &scope));
         }
     }
     if same.is_none() {
@@ -108,11 +112,11 @@ pub fn plan_resources(
             (NUMBER_OF_SNAPSHOTS, number.to_string()),
             (NUMBER_OF_ENVELOPES, envelopes.to_string()),
         ];
-        writes.push(SnapshotWrite::Create(Box::new(
-            snapshots.master(annotations, master),
-        )));
+        let master = snapshots.master(annotations, master);
+        writes.push(Write::create(TARGET, &master, &scope));
     }
-    writes.extend(tidy(kept(placement), &groups, index, named));
+    let (kind, kept) = ((TARGET, &scope), kept(placement));
+    writes.extend(tidy::<ResourceSnapshot>(kind, kept, &groups, index, named));
     Ok(writes)
 }
 

@@ -7,26 +7,8 @@ use fleet_api::names::{IS_LATEST, NUMBER_OF_SNAPSHOTS, PART_INDEX};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::Resource;
 use objects::Metadata;
-use serde_json::{Value, json};
-
-/// A write to a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SnapshotWrite<K> {
-    /// It is created.
-    Create(Box<K>),
-    /// Its labels or annotations change, by a merge patch.
-    Patch {
-        /// The name.
-        name: String,
-        /// The patch.
-        body: Value,
-    },
-    /// It is deleted: it is older than the history reaches.
-    Delete {
-        /// The name.
-        name: String,
-    },
-}
+use objects::write::{ObjectRef, Write};
+use serde_json::json;
 
 /// The snapshots of one index.
 #[derive(Debug, Default)]
@@ -50,9 +32,9 @@ impl Group<'_> {
         number.parse().ok().filter(|number| *number > 0)
     }
 
-    fn names(&self) -> impl Iterator<Item = &str> {
+    fn snapshots(&self) -> impl Iterator<Item = &ObjectMeta> {
         let snapshots = self.master.iter().chain(self.parts.values());
-        snapshots.map(|metadata| metadata.name())
+        snapshots.copied()
     }
 }
 
@@ -127,36 +109,37 @@ pub(super) fn kept(placement: &Placement) -> usize {
 }
 
 /// Returns the writes after which the labels say that `latest` is the latest, and no more groups exist than `limit`.
-/// One that a binding names is kept: its cluster could not be given anything else from it.
-pub(super) fn tidy<K>(
+/// One that a binding names is kept: its cluster could not be given anything else from it. The snapshots are of the kind,
+/// and are written as the target, that are given.
+pub(super) fn tidy<K: Resource>(
+    (target, kind): (&'static str, &K::DynamicType),
     limit: usize,
     groups: &Groups<'_>,
     latest: u64,
     named: &BTreeSet<&str>,
-) -> Vec<SnapshotWrite<K>> {
+) -> Vec<Write> {
+    let object = |metadata: &ObjectMeta| ObjectRef::of_metadata::<K>(metadata, kind);
     let mut writes = Vec::new();
     for (&index, group) in groups.iter().rev() {
         let is_latest = if index == latest { "true" } else { "false" };
         if let Some(master) = group.master
             && master.label(IS_LATEST) != Some(is_latest)
         {
-            writes.push(SnapshotWrite::Patch {
-                name: master.name().to_owned(),
-                body: json!({ "metadata": { "labels": { IS_LATEST: is_latest } } }),
-            });
+            let body = json!({ "metadata": { "labels": { IS_LATEST: is_latest } } });
+            writes.push(Write::merge(target, object(master), body));
         }
     }
     let mut kept = 1;
     for (_, group) in groups.iter().rev().filter(|(index, _)| **index != latest) {
-        let is_named = group.names().any(|name| named.contains(name));
+        let mut snapshots = group.snapshots();
+        let is_named = snapshots.any(|one| named.contains(one.name()));
         // Without its master it is what a crash left, and never is the latest.
         if is_named || (group.master.is_some() && kept < limit) {
             kept += 1;
             continue;
         }
-        writes.extend(group.names().map(|name| SnapshotWrite::Delete {
-            name: name.to_owned(),
-        }));
+        let old = group.snapshots();
+        writes.extend(old.map(|one| Write::delete(target, object(one))));
     }
     writes
 }

@@ -5,17 +5,16 @@ use fleet_api::placement::PlacementSpec;
 use fleet_api::policy::{PlacementPolicy, PlacementType};
 use fleet_api::{Placement, PolicySnapshot, ResourceSnapshot};
 use objects::Metadata;
+use objects::write::{Action, Write};
 use proptest::prelude::*;
-use serde_json::{Value, from_value, json, to_value};
+use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::fixtures::{
-    POLICY_SNAPSHOTS, RESOURCE_SNAPSHOTS, fixture, items, without_server_fields,
+    POLICY_SNAPSHOTS, RESOURCE_SNAPSHOTS, fixture, items, merged, without_server_fields,
 };
 use crate::hash::of_objects;
 use crate::select::Selection;
-
-type ResourceWrite = SnapshotWrite<ResourceSnapshot>;
 
 fn placement(name: &str) -> Placement {
     let mut placement = Placement::default();
@@ -39,7 +38,7 @@ fn owner(snapshot: &Value) -> Placement {
 struct Snapshots(Vec<ResourceSnapshot>);
 
 impl Snapshots {
-    fn plan(&self, placement: &Placement, objects: Vec<Value>) -> Vec<ResourceWrite> {
+    fn plan(&self, placement: &Placement, objects: Vec<Value>) -> Vec<Write> {
         self.plan_with(placement, objects, &BTreeSet::new())
     }
 
@@ -48,7 +47,7 @@ impl Snapshots {
         placement: &Placement,
         objects: Vec<Value>,
         named: &BTreeSet<&str>,
-    ) -> Vec<ResourceWrite> {
+    ) -> Vec<Write> {
         let existing: Vec<_> = self.0.iter().map(|snapshot| &snapshot.metadata).collect();
         let selection = Selection {
             hash: of_objects(objects.clone()).unwrap(),
@@ -58,29 +57,22 @@ impl Snapshots {
         plan_resources(placement, selection, &existing, named).unwrap()
     }
 
-    fn write(&mut self, write: ResourceWrite) {
-        match write {
-            SnapshotWrite::Create(snapshot) => {
-                let name = snapshot.metadata.name();
-                assert!(
-                    self.0.iter().all(|one| one.metadata.name() != name),
-                    "{name} exists"
-                );
-                self.0.push(*snapshot);
+    fn write(&mut self, write: &Write) {
+        let key = &write.object.key;
+        let mut existing = self.0.iter_mut();
+        let existing = existing.find(|one| one.metadata.key() == *key);
+        match (&write.action, existing) {
+            (Action::Create(snapshot), None) => {
+                self.0.push(from_value(snapshot.clone()).unwrap());
             }
-            SnapshotWrite::Patch { name, body } => {
-                let snapshot = self.0.iter_mut().find(|one| one.metadata.name() == name);
-                let snapshot = snapshot.unwrap();
-                let mut json = to_value(&*snapshot).unwrap();
-                json_patch::merge(&mut json, &body);
-                *snapshot = from_value(json).unwrap();
-            }
-            SnapshotWrite::Delete { name } => self.0.retain(|one| one.metadata.name() != name),
+            (Action::Merge(_), Some(snapshot)) => *snapshot = merged(snapshot, write),
+            (Action::Delete, _) => self.0.retain(|one| one.metadata.key() != *key),
+            (action, existing) => panic!("{action:?} of {existing:?}"),
         }
     }
 
-    fn apply(&mut self, writes: Vec<ResourceWrite>) {
-        for write in writes {
+    fn apply(&mut self, writes: Vec<Write>) {
+        for write in &writes {
             self.write(write);
         }
     }
@@ -105,12 +97,17 @@ fn large(name: &str) -> Value {
     config_map(name, &"x".repeat(300_000))
 }
 
-fn created(writes: &[ResourceWrite]) -> Vec<Value> {
-    let created = writes.iter().filter_map(|write| match write {
-        SnapshotWrite::Create(snapshot) => Some(to_value(&**snapshot).unwrap()),
+fn created(writes: &[Write]) -> Vec<Value> {
+    let created = writes.iter().filter_map(|write| match &write.action {
+        Action::Create(snapshot) => Some(snapshot.clone()),
         _ => None,
     });
     created.collect()
+}
+
+fn names(writes: &[Write]) -> Vec<&str> {
+    let names = writes.iter().map(|write| &*write.object.key.name);
+    names.collect()
 }
 
 fn selected(snapshot: &Value) -> Vec<Value> {
@@ -182,17 +179,8 @@ fn changes_make_the_next_group() {
     let mut snapshots = Snapshots::default();
     snapshots.apply(snapshots.plan(&placement, vec![config_map("a", "1")]));
     let writes = snapshots.plan(&placement, vec![config_map("a", "2")]);
-    let [
-        SnapshotWrite::Create(next),
-        SnapshotWrite::Patch { name, .. },
-    ] = &writes[..]
-    else {
-        panic!("{writes:?}")
-    };
-    assert_eq!(
-        (next.metadata.name(), &**name),
-        ("crp-1-snapshot", "crp-0-snapshot")
-    );
+    assert_eq!(names(&writes), ["crp-1-snapshot", "crp-0-snapshot"]);
+    assert_eq!(created(&writes).len(), 1);
     snapshots.apply(writes);
     assert_eq!(snapshots.latest(), Some("crp-1-snapshot"));
     let marked = snapshots.0.iter().map(|one| one.metadata.label(IS_LATEST));
@@ -285,7 +273,7 @@ proptest! {
                 object
             }).collect();
             for write in snapshots.plan(&placement, objects.clone()).into_iter().take(writes) {
-                snapshots.write(write);
+                snapshots.write(&write);
                 prop_assert!(snapshots.latest().is_some());
             }
         }
@@ -315,12 +303,9 @@ fn recorded_policies_are_ours() {
             Some([(fleet_api::names::POLICY_INDEX.to_owned(), "0".to_owned())].into());
         let existing = [&former];
         let writes = plan_policies(&owner, &existing[..index], &BTreeSet::new()).unwrap();
-        let Some(SnapshotWrite::Create(created)) = writes.first() else {
-            panic!("{name}")
-        };
         let mut expected = without_server_fields(recorded.clone());
         expected.as_object_mut().unwrap().remove("status");
-        assert_eq!(to_value(&**created).unwrap(), expected, "{name}");
+        assert_eq!(created(&writes), [expected], "{name}");
 
         let existing: PolicySnapshot = from_value(recorded).unwrap();
         let writes = plan_policies(&owner, &[&existing], &BTreeSet::new());
@@ -336,15 +321,15 @@ fn number_changes_an_annotation_only() {
     let mut owner = owner(&scaled);
     owner.spec.policy = from_value(scaled["spec"]["policy"].clone()).unwrap();
     owner.spec.policy.as_mut().unwrap().number_of_clusters = Some(1);
-    let mut before = fixture("crp-five-policysnapshot-0");
+    let before = fixture("crp-five-policysnapshot-0");
     let existing = from_value(before.clone()).unwrap();
     let writes = plan_policies(&owner, &[&existing], &BTreeSet::new()).unwrap();
-    let [SnapshotWrite::Patch { body, .. }] = &writes[..] else {
+    let [write] = &writes[..] else {
         panic!("{writes:?}")
     };
-    json_patch::merge(&mut before, body);
+    let after = merged(&before, write);
     assert_eq!(
-        without_server_fields(before)["metadata"],
+        without_server_fields(after)["metadata"],
         without_server_fields(scaled)["metadata"]
     );
 }
@@ -352,9 +337,7 @@ fn number_changes_an_annotation_only() {
 #[test]
 fn absent_policies_have_snapshots() {
     let writes = plan_policies(&placement("crp"), &[], &BTreeSet::new()).unwrap();
-    let [SnapshotWrite::Create(created)] = &writes[..] else {
-        panic!("{writes:?}")
-    };
+    let first = created(&writes).remove(0);
     let mut fixed = placement("crp");
     fixed.spec = PlacementSpec {
         policy: Some(PlacementPolicy {
@@ -363,13 +346,8 @@ fn absent_policies_have_snapshots() {
         }),
         ..PlacementSpec::default()
     };
-    let writes = plan_policies(&fixed, &[created], &BTreeSet::new()).unwrap();
-    let [
-        SnapshotWrite::Create(next),
-        SnapshotWrite::Patch { name, .. },
-    ] = &writes[..]
-    else {
-        panic!("{writes:?}")
-    };
-    assert_eq!((next.metadata.name(), &**name), ("crp-1", "crp-0"));
+    let first: PolicySnapshot = from_value(first).unwrap();
+    let writes = plan_policies(&fixed, &[&first], &BTreeSet::new()).unwrap();
+    assert_eq!(names(&writes), ["crp-1", "crp-0"]);
+    assert_eq!(created(&writes).len(), 1);
 }

@@ -12,7 +12,7 @@ use objects::condition::{FALSE, TRUE};
 
 use super::step::{REPORTING, Step, WRITING};
 use crate::condition::condition;
-use crate::strategy::{allows_no_change, only_reports};
+use crate::strategy::{Strategy, allows_no_change};
 
 /// Where a placement stands in one cluster.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(super) fn standing(
     snapshot: Option<&str>,
 ) -> Standing {
     let strategy = binding.and_then(|binding| binding.spec.apply_strategy.as_ref());
-    let steps: &[Step] = if only_reports(strategy) {
+    let steps: &[Step] = if Strategy::of(strategy).only_reports() {
         &REPORTING
     } else {
         &WRITING

@@ -9,20 +9,12 @@ use objects::Metadata;
 use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition, upsert, whole_seconds};
 use objects::patch::merge_between;
-use serde_json::{Value, json};
+use objects::write::{ObjectRef, Write};
+use serde_json::json;
 
 use crate::accessible::readable_in;
 use crate::condition::condition;
 use crate::drift::hide_found;
-
-/// A write of a copy.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CopyWrite {
-    /// It is created.
-    Create(Box<ClusterResourcePlacementStatus>),
-    /// It is patched, by a merge patch.
-    Patch(Value),
-}
 
 /// Plans the copy of what a placement says of itself; `existing` is the one that is there. Returns nothing if nobody asks for
 /// one, or it is up to date. Whether there is one is not said in it, nor what a member has of its own.
@@ -31,7 +23,8 @@ pub fn copy(
     said: &PlacementStatus,
     existing: Option<&ClusterResourcePlacementStatus>,
     now: Timestamp,
-) -> Option<CopyWrite> {
+) -> Option<Write> {
+    const TARGET: &str = "status_copy";
     let namespace = readable_in(placement, said)?.to_owned();
     let mut said = said.clone();
     let kind = of_placement(placement.scope(), STATUS_SYNCED);
@@ -43,20 +36,19 @@ pub fn copy(
         .for_each(hide_found);
     let time = whole_seconds(now);
     let Some(existing) = existing else {
-        return Some(CopyWrite::Create(Box::new(
-            ClusterResourcePlacementStatus {
-                api_version: ClusterResourcePlacementStatus::API_VERSION.to_owned(),
-                kind: ClusterResourcePlacementStatus::KIND.to_owned(),
-                metadata: ObjectMeta {
-                    name: Some(placement.metadata.name().to_owned()),
-                    namespace: Some(namespace),
-                    owner_references: Some(vec![owner(placement)]),
-                    ..ObjectMeta::default()
-                },
-                source_status: said,
-                last_updated_time: Some(time),
+        let new = ClusterResourcePlacementStatus {
+            api_version: ClusterResourcePlacementStatus::API_VERSION.to_owned(),
+            kind: ClusterResourcePlacementStatus::KIND.to_owned(),
+            metadata: ObjectMeta {
+                name: Some(placement.metadata.name().to_owned()),
+                namespace: Some(namespace),
+                owner_references: Some(vec![owner(placement)]),
+                ..ObjectMeta::default()
             },
-        )));
+            source_status: said,
+            last_updated_time: Some(time),
+        };
+        return Some(Write::create(TARGET, &new, &()));
     };
     let mut patch = json!({});
     if let Some(change) = merge_between(&json!(existing.source_status), &json!(said)) {
@@ -77,7 +69,7 @@ pub fn copy(
         return None;
     }
     patch["lastUpdatedTime"] = json!(time);
-    Some(CopyWrite::Patch(patch))
+    Some(Write::merge(TARGET, ObjectRef::of(existing, &()), patch))
 }
 
 fn owner(placement: &Placement) -> OwnerReference {
@@ -126,7 +118,8 @@ pub fn with_copied(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::from_value;
+    use objects::write::Action;
+    use serde_json::{Value, from_value};
 
     use super::*;
     use crate::fixtures::fixture;
@@ -150,9 +143,11 @@ mod tests {
     fn status_is_copied_once() {
         let mut placement = placement(&json!([namespace("application-1")]));
         let status = placement.status.clone().unwrap();
-        let Some(CopyWrite::Create(created)) = copy(&placement, &status, None, NOW) else {
+        let write = copy(&placement, &status, None, NOW).unwrap();
+        let Action::Create(created) = write.action else {
             panic!("not created");
         };
+        let created: ClusterResourcePlacementStatus = from_value(created).unwrap();
         assert_eq!(created.metadata.key().to_string(), "application-1/crp-all");
         assert_eq!(
             created.metadata.owners()[0].kind,
@@ -176,12 +171,10 @@ mod tests {
 
         let mut other = status;
         other.observed_resource_index = "7".to_owned();
-        let Some(CopyWrite::Patch(patch)) = copy(&placement, &other, Some(&created), NOW) else {
-            panic!("not patched");
-        };
+        let write = copy(&placement, &other, Some(&created), NOW).unwrap();
         let expected = json!({ "sourceStatus": { "observedResourceIndex": "7" },
             "lastUpdatedTime": "1970-01-01T00:00:00Z" });
-        assert_eq!(patch, expected);
+        assert_eq!(write.action, Action::Merge(expected));
         let failed = with_copied(&placement, other, Err("forbidden"), NOW);
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
     }
@@ -192,9 +185,8 @@ mod tests {
         let placement = placement(&json!([namespace("app-10")]));
         let recorded = fixture("crp-diff-reported");
         let status: PlacementStatus = from_value(recorded["status"].clone()).unwrap();
-        let Some(CopyWrite::Create(created)) = copy(&placement, &status, None, NOW) else {
-            panic!("not created");
-        };
+        let write = copy(&placement, &status, None, NOW).unwrap();
+        let created: ClusterResourcePlacementStatus = from_value(write.body().clone()).unwrap();
         let differences = |status: &PlacementStatus| {
             let clusters = status.placement_statuses.iter();
             let diffed = clusters.flat_map(|one| &one.diffed_placements);

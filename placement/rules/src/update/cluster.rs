@@ -13,10 +13,9 @@ use objects::condition::find;
 use super::facts::is;
 use super::step::Step;
 use super::words;
-use super::writes::UpdateWrite;
 use crate::condition::{condition, put};
 use crate::overrides::Applicable;
-use crate::rollout::{Latest, RolloutWrite, is_rendered, told};
+use crate::rollout::{Latest, give, is_rendered, told};
 use crate::select::show;
 
 /// The time after which a cluster that does not become ready holds up its run.
@@ -128,8 +127,7 @@ impl Step<'_, '_> {
             overrides: Some(&overrides),
             digest: self.digest(cluster),
         };
-        let write = RolloutWrite::spec(binding, Some(latest), &strategy);
-        self.writes.push(UpdateWrite::Binding(write));
+        self.bindings.push(give(binding, Some(latest), &strategy));
     }
 
     /// Says on a binding that its Works may have what it was given.
@@ -143,7 +141,7 @@ impl Step<'_, '_> {
         let mut started = condition((ROLLOUT_STARTED, TRUE), "RolloutStarted", &message);
         started.observed_generation = binding.metadata.generation;
         let write = told(binding, vec![started], self.facts.now);
-        self.writes.extend(write.map(UpdateWrite::Binding));
+        self.bindings.extend(write);
     }
 
     /// Returns those of a stage that have not become ready for long, and looks at the others again when it is time.

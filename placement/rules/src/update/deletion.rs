@@ -7,9 +7,8 @@ use super::cluster::is_done;
 use super::picked::Picked;
 use super::step::Step;
 use super::words;
-use super::writes::UpdateWrite;
 use crate::condition::put;
-use crate::rollout::RolloutWrite;
+use crate::rollout::delete;
 
 impl Step<'_, '_> {
     /// Takes the next step of the last stage, and ends the run with it.
@@ -18,8 +17,7 @@ impl Step<'_, '_> {
         self.start_stage(&mut stage);
         for binding in &picked.leaving {
             if !binding.metadata.is_deleting() {
-                let delete = RolloutWrite::delete(binding);
-                self.writes.push(UpdateWrite::Binding(delete));
+                self.bindings.push(delete(binding));
             }
         }
         self.observe(&mut stage, picked);

@@ -2,10 +2,10 @@
 
 use fleet_api::update::UpdateRunStatus;
 use jiff::Timestamp;
+use objects::write::Write;
 
 use super::facts::UpdateFacts;
 use super::words;
-use super::writes::UpdateWrite;
 use crate::condition::put;
 
 /// Why a step cannot be planned.
@@ -28,7 +28,10 @@ pub(super) fn invalid(reason: &str) -> Obstacle {
 pub(super) struct Step<'f, 'a> {
     pub(super) facts: &'f UpdateFacts<'a>,
     pub(super) status: UpdateRunStatus,
-    pub(super) writes: Vec<UpdateWrite>,
+    /// The writes of bindings.
+    pub(super) bindings: Vec<Write>,
+    /// Those of approval requests.
+    pub(super) approvals: Vec<Write>,
     pub(super) wake_at: Option<Timestamp>,
 }
 

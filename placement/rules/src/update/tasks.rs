@@ -13,14 +13,13 @@ use kube::core::ObjectMeta;
 use objects::Metadata;
 use objects::condition::TRUE;
 use objects::condition::find;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
 use super::facts::is;
 use super::stages::duration;
 use super::step::Step;
 use super::words;
-use super::writes::UpdateWrite;
 use crate::condition::put;
 
 /// Whether the tasks before or after a stage are done.
@@ -100,17 +99,18 @@ impl Step<'_, '_> {
         let mut requests = self.facts.approvals.iter();
         let Some(request) = requests.find(|one| one.metadata.name() == name) else {
             let request = self.request(name, stage, when);
-            self.writes.push(UpdateWrite::Ask(Box::new(request)));
+            let scope = request.scope();
+            self.approvals
+                .push(Write::create("approval", &request, &scope));
             return Ok(Tasks::Open);
         };
         if request.metadata.is_deleting() {
             return Ok(Tasks::Open);
         }
         if self.is_earlier(request) {
-            self.writes.push(UpdateWrite::Withdraw {
-                name: name.to_owned(),
-                uid: request.metadata.uid().to_owned(),
-            });
+            // Its approval is none of this run.
+            let withdrawal = Write::delete("approval", reference(request));
+            self.approvals.push(withdrawal.guarded(Guard::Uid));
             return Ok(Tasks::Open);
         }
         let run = self.facts.run.metadata.name();
@@ -173,13 +173,15 @@ impl Step<'_, '_> {
         let mut conditions = status.conditions;
         let dated = (request.metadata.generation, self.facts.now);
         put(&mut conditions, [words::request_accepted()], dated);
-        let version = request.metadata.resource_version();
         let body = json!({ "status": { "conditions": conditions } });
-        self.writes.push(UpdateWrite::Accept {
-            name: request.metadata.name().to_owned(),
-            patch: guarded(Some(version), body),
-        });
+        let write = Write::merge("approval_status", reference(request), body);
+        self.approvals
+            .push(write.of_status().guarded(Guard::Version));
     }
+}
+
+fn reference(request: &ApprovalRequest) -> ObjectRef {
+    ObjectRef::of(request, &request.scope())
 }
 
 impl Tasks {

@@ -7,10 +7,10 @@ use fleet_api::conditions::{
 use fleet_api::names::SPEC_HASH;
 use fleet_api::work::{ManifestCondition, WorkResourceIdentifier};
 use jiff::Timestamp;
+use objects::comparison::Compared;
 use objects::condition::Condition;
 use objects::condition::{FALSE, TRUE};
 use objects::condition::{find, transition};
-use objects::ownership::Compared;
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::availability::{Availability, availability};
 use crate::condition::condition;
 use crate::drift::{diff_details, drift_details};
 use crate::manifests::Failure;
-use crate::strategy::{compares_all, only_reports};
+use crate::strategy::Strategy;
 
 /// Returns what is said of a manifest, of which `before` was said before.
 pub(super) fn of_manifest(
@@ -59,7 +59,7 @@ pub(super) fn of_manifest(
             );
         }
         ManifestResult::Applied { compared: None, .. }
-            if compares_all(work.spec.apply_strategy.as_ref()) =>
+            if Strategy::of(work.spec.apply_strategy.as_ref()).compares_all() =>
         {
             drift.clone_from(&before.drift_details);
         }
@@ -103,7 +103,7 @@ fn conditions(
     result: ManifestResult<'_>,
     before: &[Condition],
 ) -> (Vec<Condition>, Option<i64>) {
-    let is_reported = only_reports(work.spec.apply_strategy.as_ref());
+    let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
     let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
     match result {
         ManifestResult::Unknown => (Vec::new(), None),

@@ -1,6 +1,6 @@
 //! What became of the manifests of a Work.
 
-use objects::ownership::Compared;
+use objects::comparison::Compared;
 use serde_json::Value;
 
 use crate::manifests::Failure;

@@ -1,7 +1,7 @@
 use fleet_api::placement::Difference as Told;
 use objects::Metadata;
+use objects::comparison::Compared;
 use objects::difference::Difference;
-use objects::ownership::Compared;
 use serde_json::{Value, from_value, json};
 
 use super::*;

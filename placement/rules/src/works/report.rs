@@ -17,7 +17,7 @@ use super::facts::Failure;
 use super::listed::{diffed, drifted, failed};
 use crate::condition::{condition, put};
 use crate::overrides::listed;
-use crate::strategy::only_reports;
+use crate::strategy::Strategy;
 
 /// Whether the Works of a binding are what its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn report(
 ) -> Option<BindingStatus> {
     let before = binding.status.clone().unwrap_or_default();
     let mut after = before.clone();
-    let is_reported = only_reports(binding.spec.apply_strategy.as_ref());
+    let is_reported = Strategy::of(binding.spec.apply_strategy.as_ref()).only_reports();
     let new = conditions(binding, synchronization, works, is_reported);
     let says = |kind: &str| new.iter().any(|condition| condition.type_ == kind);
     let ours = [

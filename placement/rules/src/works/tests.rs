@@ -5,11 +5,12 @@ use fleet_api::{Binding, ResourceSnapshot, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::Key;
+use objects::write::Action;
 use serde_json::{Value, from_value, json, to_value};
 
 use super::*;
 use crate::envelope::Opening;
-use crate::fixtures::{fixture, items, without_server_fields};
+use crate::fixtures::{fixture, items, merged, without_server_fields};
 
 /// The recorded binding, snapshots and Works of one cluster.
 struct Recorded {
@@ -101,9 +102,7 @@ fn recorded_works_are_ours() {
     let WorksPlan::Write(writes) = recorded.plan() else {
         panic!()
     };
-    let [WorkWrite::Create(created)] = &writes[..] else {
-        panic!()
-    };
+    let [write] = &writes[..] else { panic!() };
     let mut expected = without_server_fields(expected);
     let work = expected.as_object_mut().unwrap();
     work.remove("status");
@@ -112,7 +111,7 @@ fn recorded_works_are_ours() {
         .as_object_mut()
         .unwrap()
         .remove("finalizers");
-    assert_eq!(to_value(&**created).unwrap(), expected);
+    assert_eq!(write.action, Action::Create(expected));
 }
 
 #[test]
@@ -126,13 +125,14 @@ fn changed_works_are_patched() {
     let WorksPlan::Write(writes) = recorded.plan() else {
         panic!()
     };
-    let [WorkWrite::Patch { patch, .. }, WorkWrite::Delete { name }] = &writes[..] else {
+    let [patch, deletion] = &writes[..] else {
         panic!("{writes:?}")
     };
-    assert_eq!(name, "crp-1-0");
-    let mut patched = to_value(&recorded.works[0]).unwrap();
-    json_patch::merge(&mut patched, patch);
-    assert_eq!(patched, to_value(before).unwrap());
+    assert_eq!(
+        (&deletion.action, &*deletion.object.key.name),
+        (&Action::Delete, "crp-1-0")
+    );
+    assert_eq!(merged(&recorded.works[0], patch), before);
 }
 
 /// The rollout gives first; a binding that goes takes its Works along, and one whose snapshot is lost keeps them.
@@ -154,11 +154,8 @@ fn works_follow_their_binding() {
     recorded.binding.spec.resource_snapshot_name = given;
     let now = "2026-11-25T16:44:20Z".parse().unwrap();
     recorded.binding.metadata.deletion_timestamp = Some(Time(now));
-    let name = "crp-1-work".to_owned();
-    assert_eq!(
-        recorded.plan(),
-        WorksPlan::Remove(vec![WorkWrite::Delete { name }])
-    );
+    let deletion = take_away(&recorded.works[0]);
+    assert_eq!(recorded.plan(), WorksPlan::Remove(vec![deletion]));
 }
 
 /// Case F34: a new way to write reaches the Works of a cluster that is held, too, and of the old one nothing is left: they
@@ -174,17 +171,15 @@ fn held_works_are_rewritten() {
     let WorksPlan::Keep(writes) = recorded.plan() else {
         panic!()
     };
-    let [WorkWrite::Patch { name, patch }] = &writes[..] else {
+    let [patch] = &writes[..] else {
         panic!("{writes:?}")
     };
-    assert_eq!(name, "crp-1-work");
-    let mut patched = to_value(&recorded.works[0]).unwrap();
-    json_patch::merge(&mut patched, patch);
+    assert_eq!(patch.object.key.name, "crp-1-work");
+    recorded.works[0] = merged(&recorded.works[0], patch);
     assert_eq!(
-        patched["spec"]["applyStrategy"],
+        to_value(&recorded.works[0].spec.apply_strategy).unwrap(),
         json!({ "type": "ReportDiff" })
     );
-    recorded.works[0] = from_value(patched).unwrap();
     assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
 }
 
@@ -195,9 +190,9 @@ fn recorded_envelopes_are_opened() {
     let WorksPlan::Write(writes) = recorded.plan() else {
         panic!()
     };
-    let made = writes.iter().map(|write| match write {
-        WorkWrite::Create(work) => to_value(&**work).unwrap(),
-        write => panic!("{write:?}"),
+    let made = writes.into_iter().map(|write| match write.action {
+        Action::Create(work) => work,
+        action => panic!("{action:?}"),
     });
     let made: BTreeMap<_, _> = made.map(|work| (work.name().to_owned(), work)).collect();
     let expected = items("crp-env-works").into_iter().map(|work| {

@@ -3,10 +3,10 @@
 use interpreters::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Work;
+use karmada_runtime::commit::Outcome;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::write;
-use kube::api::{Patch, PatchParams};
 use objects::Metadata;
+use objects::write::{Guard, Write};
 use propagation_rules::activation;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::claim::Claim;
@@ -14,9 +14,7 @@ use propagation_rules::interpret::{scripted_status, template_status, with_condit
 use propagation_rules::status::{self, StatusPlan};
 use serde_json::{Value, json};
 
-use super::written::StatusWrite;
-use super::{BindingReconciler, Part, is_past, reference, template_reference};
-use crate::identity::NAME;
+use super::{BindingReconciler, reference, template_reference};
 use crate::index::{StoredBinding, template_of};
 use crate::reason::Reason;
 
@@ -36,13 +34,18 @@ impl BindingReconciler {
             .collect();
         let now = Time((self.clock)());
         let waiting = self.waiting(binding);
-        if let StatusPlan::Patch {
+        let StatusPlan::Patch {
             patch,
+            guard,
             is_transition,
         } = status::plan(binding, &own, waiting, &now)
-            && (self.patch_binding(binding, Part::Status, patch).await?).is_some()
-            && is_transition
-        {
+        else {
+            return Ok(());
+        };
+        let write = Write::json("binding_status", binding.object(), patch);
+        let write = write.of_status().guarded(guard);
+        let outcome = self.committer.write(&write, None).await?;
+        if outcome.is_stored() && is_transition {
             let note = format!(
                 "Update binding({}) with AggregatedStatus successfully.",
                 binding.key()
@@ -110,32 +113,22 @@ impl BindingReconciler {
         } else {
             patch
         };
-        let Some(mut body) = patch else {
-            return Ok(());
-        };
-        // The echo of the same write may be still to come.
-        let write = StatusWrite {
-            version: template.resource_version().to_owned(),
-            body: body.clone(),
-        };
-        if self.written.is_last(&binding.key(), &write) {
-            return Ok(());
-        }
         let key = template_of(binding.spec);
-        let Some(api) = self.index.templates.api(&key.kind, &key.key) else {
+        let object = self.index.object(&key, template);
+        let (Some(body), Some(object)) = (patch, object) else {
             return Ok(());
         };
         // A template that was made anew has a status of its own.
-        body["metadata"] = json!({ "uid": template.uid() });
-        let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(body));
-        let call = write::patch_status(&api, &key.key.name, &parameters, &patch);
-        match self.writes.write("template_status", call).await {
-            Ok(_) => {
-                self.written.note(binding.key(), write);
-                Ok(())
-            }
-            Err(error) if is_past(&error) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let write = Write::merge("template_status", object, body);
+        let write = write.of_status().guarded(Guard::Uid);
+        let outcome = self.committer.write(&write, None).await?;
+        // The echo of the same write may be still to come.
+        let stored = match &outcome {
+            Outcome::Stored(stored) => stored,
+            Outcome::Unchanged => &write.object,
+            _ => return Ok(()),
+        };
+        self.index.template_written(&key.kind, &write, stored);
+        Ok(())
     }
 }

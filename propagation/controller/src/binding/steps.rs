@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::execution_namespace;
+use karmada_api::{Work, execution_namespace};
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
@@ -38,6 +38,7 @@ impl BindingReconciler {
         &self,
         stored: &StoredBinding,
         known: &Known,
+        works: &[Work],
         steps: BTreeMap<String, WorkStep>,
     ) -> Option<Outcome> {
         if steps.values().any(is_write) {
@@ -53,15 +54,17 @@ impl BindingReconciler {
                 }
             }
         }
-        Some(self.apply_all(stored, steps).await)
+        Some(self.apply_all(stored, works, steps).await)
     }
 
     /// Takes the step of every cluster, whatever becomes of the others.
     async fn apply_all(
         &self,
         stored: &StoredBinding,
+        works: &[Work],
         steps: BTreeMap<String, WorkStep>,
     ) -> Outcome {
+        let works: BTreeMap<_, _> = works.iter().map(|work| (Key::of(work), work)).collect();
         let name = works::work_name(stored.view());
         let owner = &reference(stored);
         let mut outcome = Outcome::default();
@@ -92,8 +95,9 @@ impl BindingReconciler {
                 _ => false,
             };
             let key = Key::new(execution_namespace(&cluster), &name);
+            let current = works.get(&key).copied();
             async move {
-                let result = self.apply(&key, step, owner).await;
+                let result = self.apply(&key, current, step, owner).await;
                 (cluster, is_overridden, result)
             }
         });

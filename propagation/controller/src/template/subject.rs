@@ -4,9 +4,11 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::write::WriteError;
+use objects::write::ObjectRef;
 use objects::{Key, Metadata};
 use propagation_rules::activation::{Activation, is_activated};
 use propagation_rules::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
+use propagation_rules::binding_ref;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::claim::Claim;
 use serde_json::Value;
@@ -92,6 +94,14 @@ impl Subject {
         binding::plan(source, place, || Uuid::new_v4().to_string())
     }
 
+    /// Returns the binding as an object of the API, also one to be made.
+    pub(super) fn object(&self) -> ObjectRef {
+        match &self.binding {
+            Some(existing) => existing.view().object(),
+            None => binding_ref::named(self.binding_key.clone()),
+        }
+    }
+
     pub(super) fn failed(&self, source: WriteError) -> TemplateError {
         TemplateError::Binding {
             key: self.binding_key.clone(),
@@ -113,14 +123,6 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.key.kind.kind, self.key.key)
     }
-}
-
-/// A write of the claim on a template, decided on a version of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Claimed {
-    pub(super) version: String,
-    pub(super) claim: Option<Claim>,
-    pub(super) patch: Value,
 }
 
 /// The objects that were written for a template.

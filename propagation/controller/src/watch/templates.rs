@@ -9,6 +9,7 @@ use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, WatchState};
 use karmada_runtime::untyped::Untyped;
 use kube::Resource;
+use objects::write::{ObjectRef, Write};
 use objects::{GroupVersionKind, Key, Metadata, metadata};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
@@ -63,6 +64,17 @@ impl SharedIndex {
         fields.insert("apiVersion".to_owned(), json!(kind.api_version()));
         fields.insert("kind".to_owned(), json!(kind.kind));
         Some(object)
+    }
+
+    /// Returns a template as an object of the API, once it is known how that serves its kind.
+    pub(crate) fn object(&self, of: &TemplateKey, template: &Value) -> Option<ObjectRef> {
+        Some(ObjectRef {
+            resource: self.templates.served(&of.kind)?.resource,
+            key: of.key.clone(),
+            uid: Some(template.uid().to_owned()),
+            version: Some(template.resource_version().to_owned()),
+            generation: None,
+        })
     }
 
     /// Returns the template of a binding, unless nobody that can be asked interprets its kind. A template that is gone
@@ -214,15 +226,10 @@ impl SharedIndex {
         match event {
             DynamicEvent::Changed(transitions) => {
                 let mut are_others = false;
-                for Transition { key, old, new } in transitions {
-                    let template = TemplateKey::new(kind, &key);
+                for change in transitions {
+                    let template = TemplateKey::new(kind, &change.key);
                     self.wake_bindings(&template);
-                    let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
-                    let (old, new) = (claim(old), claim(new));
-                    // One without a binding must lose its claim even if no policy names the kind any more.
-                    let named = |claim: &Option<Claim>| claim.as_ref().map(|_| kind.clone());
-                    are_others |= self.index.lock().replace_kinds(named(&old), named(&new));
-                    wake_former(&self.queues, old, new.as_ref());
+                    are_others |= self.follow_claim(kind, change);
                     self.queues.templates.add(template);
                 }
                 if are_others {
@@ -259,6 +266,30 @@ impl SharedIndex {
                 self.queues.policies.add_all(concerned);
             }
         }
+    }
+
+    /// Takes in what was written to a template of a kind.
+    pub(crate) fn template_written(
+        &self,
+        kind: &GroupVersionKind,
+        write: &Write,
+        stored: &ObjectRef,
+    ) {
+        let change = self.templates.written(kind, write, stored);
+        if change.is_some_and(|change| self.follow_claim(kind, change)) {
+            self.want();
+        }
+    }
+
+    /// Follows the claim on a template, and returns `true` if other kinds are to be watched now.
+    fn follow_claim(&self, kind: &GroupVersionKind, change: Transition<Untyped>) -> bool {
+        let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
+        let (old, new) = (claim(change.old), claim(change.new));
+        // One without a binding must lose its claim even if no policy names the kind any more.
+        let named = |claim: &Option<Claim>| claim.as_ref().map(|_| kind.clone());
+        let are_others = self.index.lock().replace_kinds(named(&old), named(&new));
+        wake_former(&self.queues, old, new.as_ref());
+        are_others
     }
 
     /// Wakes the binding of a template, and those whose dependencies it concerns: those that list it, and its own

@@ -3,39 +3,28 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Service;
 use karmada_api::names::DERIVED_PREFIX;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::{self, Controller};
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches, ServedKind, WatchState};
 use karmada_runtime::error::BoxError;
-use karmada_runtime::events::{EventReason, EventRecorder};
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::untyped::Untyped;
-use karmada_runtime::write::{self, Refusals, WriteErrorKind, WriteMode};
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::runtime::events::{Event, EventType};
+use karmada_runtime::write::WriteErrorKind;
 use kube::runtime::watcher::Config;
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
+use objects::write::Write;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
-use traffic::endpoints::{DERIVED, DerivedPlan, derived_service};
-
-use crate::reason::Reason;
-
-/// The label of the writes in the metrics.
-const TARGET: &str = "derived_service";
+use traffic::endpoints::{DERIVED, DERIVED_TARGET, derive_service, derived_service};
 
 /// Keeps the Services of imports.
 struct Importer {
     watches: DynamicWatches,
     known: Arc<Known>,
-    client: Client,
-    writes: WriteMode,
-    /// Absent if nothing is written.
-    events: Option<EventRecorder>,
-    refusals: Refusals<Key>,
+    committer: Committer,
 }
 
 /// The imports, and the queue of those to be reconciled.
@@ -50,24 +39,20 @@ struct Known {
 pub(super) fn spawn(
     program: &mut Program,
     client: Client,
-    writes: WriteMode,
-    events: Option<EventRecorder>,
+    committer: Committer,
     leadership: Leadership,
 ) {
     let known = Arc::new(Known::default());
     let observing = Arc::clone(&known);
     let observe = move |kind: &GroupVersionKind, event| observing.observe(kind, event);
-    let (watches, watching) = DynamicWatches::new(client.clone(), selected, observe);
+    let (watches, watching) = DynamicWatches::new(client, selected, observe);
     watches.want([import_kind(), service_kind()].into());
     program.run_until_stopped("imports", watching);
     let queue = known.queue.clone();
     let importer = Importer {
         watches,
         known,
-        client,
-        writes,
-        events,
-        refusals: Refusals::default(),
+        committer,
     };
     controller::spawn(program, "serviceimport", importer, queue, leadership);
 }
@@ -138,44 +123,27 @@ impl Controller for Importer {
             return Ok(());
         }
         let [imports, services] = kinds;
+        let name = derived_service(key);
         let Some(import) = self.watches.get(&imports, key) else {
-            self.refusals.forget(key);
+            self.committer.forget(DERIVED_TARGET, &name);
             return Ok(());
         };
-        let name = Key::new(&key.namespace, derived_service(&key.name));
         let service = self.watches.get(&services, &name);
         let service = service.map(|service| service.value());
-        let plan = DerivedPlan::of(&import.value(), service.as_ref());
-        self.carry_out(&import, &name, plan).await
+        match derive_service(&import.value(), service.as_ref()) {
+            Some(write) => self.write(&import, write).await,
+            None => Ok(()),
+        }
     }
 }
 
 impl Importer {
-    async fn carry_out(
-        &self,
-        import: &Untyped,
-        service: &Key,
-        plan: DerivedPlan,
-    ) -> Result<(), BoxError> {
-        let services: Api<Service> = Api::namespaced(self.client.clone(), &service.namespace);
-        let written = match plan {
-            DerivedPlan::Unchanged => return Ok(()),
-            DerivedPlan::Create(body) => {
-                let parameters = PostParams::default();
-                let call = write::create(&services, &parameters, &body);
-                self.writes.write(TARGET, call).await
-            }
-            DerivedPlan::Change(body) => {
-                let (parameters, patch) = (PatchParams::default(), Patch::Merge(&body));
-                let call = write::patch(&services, &service.name, &parameters, &patch);
-                self.writes.write(TARGET, call).await
-            }
-        };
-        if let Some(reason) = self.refusals.note(Key::of(import), &written) {
-            self.record(import, service, &reason);
-        }
-        match written.map(drop) {
-            // One of this name is somebody else's, and serves as well. What has changed meanwhile the watch shows.
+    async fn write(&self, import: &Untyped, write: Write) -> Result<(), BoxError> {
+        let served = self.watches.served(&import_kind());
+        let about = served.map(|served| import.object_ref(&served.resource));
+        let write = write.about(about.into_iter().collect());
+        match self.committer.write(&write, None).await {
+            // What has changed meanwhile the watch shows.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -184,24 +152,9 @@ impl Importer {
             {
                 Ok(())
             }
-            written => Ok(written?),
+            Err(error) => Err(error.into()),
+            // One of this name is somebody else's, and serves as well.
+            Ok(_) => Ok(()),
         }
-    }
-
-    /// Records on an import why its Service was refused.
-    fn record(&self, import: &Untyped, service: &Key, reason: &str) {
-        let note = format!("Service {service} cannot be written for the import: {reason}");
-        let served = self.watches.served(&import_kind());
-        let (Some(events), Some(served)) = (&self.events, served) else {
-            return;
-        };
-        let event = Event {
-            type_: EventType::Warning,
-            reason: Reason::DeriveServiceFailed.as_str().to_owned(),
-            note: Some(note),
-            action: "Import".to_owned(),
-            secondary: None,
-        };
-        events.record(import.object_ref(&served.resource), event);
     }
 }

@@ -25,11 +25,11 @@ mod reconcile;
 
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::program::Program;
-use karmada_runtime::write::WriteMode;
 use kube::Client;
 use kube::runtime::watcher::Config;
 use traffic::endpoints::COLLECTED;
@@ -43,7 +43,7 @@ pub(crate) fn spawn(
     program: &mut Program,
     client: Client,
     endpoints: Arc<SharedEndpoints>,
-    writes: WriteMode,
+    committer: Committer,
     events: Option<EventRecorder>,
     leadership: Leadership,
 ) {
@@ -51,18 +51,13 @@ pub(crate) fn spawn(
     exports.start_ungated(program, &client, "exports", Config::default());
     let ours = Config::default().labels(COLLECTED);
     collected.start_ungated(program, &client, "slices", ours);
-    imports::spawn(
-        program,
-        client.clone(),
-        writes.clone(),
-        events.clone(),
-        leadership.clone(),
-    );
+    let (importing, leads) = (committer.clone(), leadership.clone());
+    imports::spawn(program, client.clone(), importing, leads);
     let queue = endpoints.queue();
     let collector = Collector {
         endpoints,
         client,
-        writes,
+        committer,
         news: News::new(events),
     };
     controller::spawn(program, "endpointslice", collector, queue, leadership);

@@ -3,29 +3,27 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
-use karmada_runtime::write::{self, WriteError, WriteErrorKind, WriteMode};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::{Api, Client};
 use objects::Key;
 use objects::metadata::has_marks;
-use traffic::endpoints::CollectionPlan;
+use objects::write::{Action, Write};
+use serde::Deserialize;
 
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};
 use super::origin::Origin;
-use crate::identity::NAME;
 use crate::reason::Reason;
-
-/// The label of the writes in the metrics.
-const TARGET: &str = "endpoint_slice";
 
 /// Collects the endpoints of Services.
 pub(super) struct Collector {
     pub(super) endpoints: Arc<SharedEndpoints>,
     pub(super) client: Client,
-    pub(super) writes: WriteMode,
+    pub(super) committer: Committer,
     pub(super) news: News,
 }
 
@@ -67,9 +65,11 @@ impl Controller for Collector {
         let Some(decision) = self.endpoints.decide(origin) else {
             return Ok(());
         };
-        let done = self
-            .carry_out(&origin.service.namespace, &decision.plan)
-            .await;
+        // One that fails keeps no address of a gone pod served.
+        let mut done = Ok(());
+        for write in &decision.plan.writes {
+            done = done.and(self.write(write).await);
+        }
         // What a retry may mend is no news.
         if !done.as_ref().is_err_and(CollectError::is_transient) {
             let obstacle = obstacle(origin, &decision, done.as_ref().err());
@@ -80,80 +80,36 @@ impl Controller for Collector {
 }
 
 impl Collector {
-    /// Does every write, and returns the first error: one that fails keeps no address of a gone pod served.
-    async fn carry_out(&self, namespace: &str, plan: &CollectionPlan) -> Result<(), CollectError> {
-        let mut done = Ok(());
-        for slice in &plan.create {
-            done = done.and(self.create(slice).await);
-        }
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), namespace);
-        for change in &plan.change {
-            let (parameters, patch) = (PatchParams::apply(NAME), Patch::Merge(&change.body));
-            let call = write::patch(&slices, &change.name, &parameters, &patch);
-            let result = self.writes.write(TARGET, call).await;
-            let key = Key::new(namespace, &change.name);
-            let changed = unless_gone("patch", key, result);
-            done = done.and(changed);
-        }
-        for slice in &plan.delete {
-            let parameters = DeleteParams::default().preconditions(Preconditions {
-                uid: slice.uid.clone(),
-                resource_version: slice.version.clone(),
-            });
-            let call = slices.delete(&slice.name, &parameters);
-            let result = self.writes.write(TARGET, call).await;
-            let key = Key::new(namespace, &slice.name);
-            let deleted = unless_gone("delete", key, result);
-            done = done.and(deleted);
-        }
-        done
-    }
-
-    async fn create(&self, slice: &EndpointSlice) -> Result<(), CollectError> {
-        let key = Key::of(slice);
-        let failed = |source| CollectError::Write {
-            verb: "create",
-            key: key.clone(),
-            source: Box::new(source),
+    async fn write(&self, write: &Write) -> Result<(), CollectError> {
+        let key = write.object.key.clone();
+        let source = match self.committer.write(write, None).await {
+            Ok(Outcome::Exists(_)) => return self.recognise(write).await,
+            Ok(_) => return Ok(()),
+            Err(source) => Box::new(source),
         };
-        let body = serde_json::to_value(slice)
-            .map_err(|error| failed(WriteError::Api(kube::Error::SerdeError(error))))?;
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &key.namespace);
-        let parameters = PostParams::default();
-        let call = write::create(&slices, &parameters, &body);
-        let Err(error) = self.writes.write(TARGET, call).await else {
-            return Ok(());
-        };
-        match error.kind() {
+        let verb = match write.action {
             // The namespace is gone, and with it what was exported.
-            WriteErrorKind::Missing => Ok(()),
-            // The watch may lag behind, or show it no more because somebody has taken its marks.
-            WriteErrorKind::Conflict => match slices.get_metadata_opt(&key.name).await {
-                Ok(Some(found)) if !has_marks(&found.metadata, &slice.metadata) => {
-                    Err(CollectError::Taken(key))
-                }
-                Ok(_) => Ok(()),
-                Err(error) => Err(CollectError::Unread(key, Box::new(error))),
-            },
-            WriteErrorKind::Invalid | WriteErrorKind::Transient => Err(failed(error)),
-        }
+            Action::Create(_) if source.kind() == WriteErrorKind::Missing => return Ok(()),
+            Action::Create(_) => "create",
+            Action::Delete => "delete",
+            _ => "patch",
+        };
+        Err(CollectError::Write { verb, key, source })
     }
-}
 
-/// Returns the error of a write, unless the object is gone: that has been noticed, or will be.
-fn unless_gone<T>(
-    verb: &'static str,
-    key: Key,
-    result: Result<T, WriteError>,
-) -> Result<(), CollectError> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == WriteErrorKind::Missing => Ok(()),
-        Err(source) => Err(CollectError::Write {
-            verb,
-            key,
-            source: Box::new(source),
-        }),
+    /// Fails unless the slice that was to be created is ours. The watch may lag behind, or show it no more because somebody
+    /// has taken its marks.
+    async fn recognise(&self, write: &Write) -> Result<(), CollectError> {
+        let key = write.object.key.clone();
+        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &key.namespace);
+        let wanted = ObjectMeta::deserialize(&write.body()["metadata"]).unwrap_or_default();
+        match slices.get_metadata_opt(&key.name).await {
+            Ok(Some(found)) if !has_marks(&found.metadata, &wanted) => {
+                Err(CollectError::Taken(key))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(CollectError::Unread(key, Box::new(error))),
+        }
     }
 }
 

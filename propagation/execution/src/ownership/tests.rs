@@ -78,14 +78,14 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     let mut work = work.clone();
     work.spec.workload.manifests = vec![manifest.clone()];
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
-    let unit = unit(&work);
-    let one = unit.refs().next().unwrap();
-    let style = KarmadaWork {
+    let set = manifest_set(&work);
+    let one = set.refs().next().unwrap();
+    let owner = KarmadaWork {
         namespace,
         interpreters: nobody(),
-        prunes_slices: false,
     };
-    apply::plan(&style, &one, object, style.write_style(&unit), last)
+    let instruction = owner.instruction(&one, object);
+    apply::plan::<KarmadaWork>(&instruction, manifest, object, last)
 }
 
 fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {

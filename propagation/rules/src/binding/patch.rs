@@ -6,8 +6,6 @@ use objects::patch::JsonPatch;
 use objects::{Key, Metadata, api_version, kind};
 use serde_json::{Map, Value, json};
 
-use super::plan::BindingPlan;
-
 /// The names of a binding's scope.
 struct Scope {
     kind: &'static str,
@@ -102,14 +100,6 @@ pub(crate) fn owner_version(patch: &mut JsonPatch, object: &Value, metadata: &Ob
     if is_outdated {
         patch.add(["metadata", "ownerReferences"], json!(owners));
     }
-}
-
-/// Returns the plan of a patch, which fails if the binding has changed since it was read.
-pub(crate) fn guarded(patch: JsonPatch, metadata: &ObjectMeta) -> BindingPlan {
-    if patch.is_empty() {
-        return BindingPlan::Unchanged;
-    }
-    BindingPlan::Patch(patch.guarded(metadata.resource_version.as_deref()))
 }
 
 /// Returns the reference to a template in its binding.

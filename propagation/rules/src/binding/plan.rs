@@ -4,6 +4,7 @@ use karmada_api::names;
 use objects::Key;
 use objects::patch::JsonPatch;
 use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
@@ -22,6 +23,25 @@ pub enum BindingPlan {
 }
 
 impl BindingPlan {
+    /// Plans a patch, if that does something.
+    pub(crate) fn patch(patch: JsonPatch) -> Self {
+        if patch.is_empty() {
+            return Self::Unchanged;
+        }
+        Self::Patch(patch)
+    }
+
+    /// Returns the write to the binding, which is this object; `None` if there is none.
+    pub fn write(self, object: ObjectRef) -> Option<Write> {
+        let wanted = self.wanted()?;
+        let write = match self {
+            Self::Unchanged | Self::Waits => return None,
+            Self::Create(body) => Write::create_as("binding", object, body),
+            Self::Patch(patch) => Write::json("binding", object, patch).guarded(Guard::Version),
+        };
+        Some(write.bringing(wanted))
+    }
+
     /// Returns `true` if the spec of the binding is written, and not only its metadata.
     pub fn changes_spec(&self) -> bool {
         match self {
@@ -36,18 +56,17 @@ impl BindingPlan {
 
     /// Returns `true` if nothing but the record of activation is written, which Karmada's bindings lack.
     pub fn only_records(&self) -> bool {
-        const EITHER: [&str; 2] = [names::ACTIVATED, "resourceVersion"];
         match self {
             Self::Patch(patch) => patch.paths().all(|path| {
                 let last = path.last();
-                last.is_some_and(|last| EITHER.contains(&last.decoded().as_ref()))
+                last.is_some_and(|last| last.decoded() == names::ACTIVATED)
             }),
             Self::Create(_) | Self::Unchanged | Self::Waits => false,
         }
     }
 
     /// Returns what the write brings about; `None` if there is none.
-    pub fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<Wanted> {
         // The reference names the version of the template. An ID is another one where nothing tells the former.
         const INCIDENTAL: [&str; 3] = ["resource", names::BINDING_ID, names::CLUSTER_BINDING_ID];
         match self {

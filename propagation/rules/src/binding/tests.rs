@@ -1,4 +1,5 @@
 use karmada_api::{PropagationPolicy, ResourceBinding};
+use objects::write::Guard;
 use objects::{Metadata, group_kind};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -7,6 +8,7 @@ use super::super::activation::{Activation, Facts, decide};
 use super::super::candidate::Candidate;
 use super::super::interpret::replicas;
 use super::*;
+use crate::binding_ref::named;
 
 fn fixture(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -371,13 +373,9 @@ fn stale_patch_fails() {
         metadata.remove(field);
     }
     let plan = planned(&deployment(), &web_policy(), Some(&bare));
-    let BindingPlan::Patch(patch) = &plan else {
-        panic!("{plan:?}");
-    };
-    assert_eq!(
-        json!(patch)[0],
-        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": "479" })
-    );
+    let object = named(Key::new("shop", "web-deployment"));
+    let write = plan.clone().write(object).unwrap();
+    assert_eq!(write.guard, Guard::Version);
     let now = patched(&bare, &plan);
     assert_eq!(
         now["metadata"]["finalizers"],

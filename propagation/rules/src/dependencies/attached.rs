@@ -118,7 +118,7 @@ pub fn attach(
     }
     require(&mut patch, need, existing.spec.required_by.as_deref());
     agree(&mut patch, existing.spec, &referrers);
-    patch::guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 /// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
@@ -140,7 +140,7 @@ pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_
         unrequire(&mut patch, &places, list);
     }
     agree(&mut patch, existing.spec, &others);
-    patch::guarded(patch, metadata)
+    BindingPlan::patch(patch)
 }
 
 /// Returns what the bindings that require another one want of it and cannot all have.

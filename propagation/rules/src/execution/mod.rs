@@ -1,9 +1,10 @@
 //! A Work and its objects in the member cluster: whose they are, and what the Work's status says about them.
 //!
-//! The engine of `crates/apply` applies the manifests and asks, by way of execution-controller's `KarmadaWork`:
+//! The engine of `crates/apply` applies the manifests, as it is told by way of execution-controller's `KarmadaWork`:
 //!
 //! - Which Work does an object name? [`work_of`].
-//! - May the Work write an object that exists? [`adoption`], by the user's conflict resolution.
+//! - What becomes of a manifest and the object that is found in its place? [`instruction`]; whether the Work may write that, by
+//!   the user's conflict resolution.
 //! - Which labels and annotations did the last write have? [`written`].
 //! - What becomes of an object when its Work goes? [`removal`]: deleted, or kept without Karmada's `marks`.
 //! - By which managers do we know what we, or Karmada before us, have written? [`MANAGERS`].
@@ -23,9 +24,6 @@ mod status;
 mod tests;
 
 pub use imports::{Block, ImportBlocks, ImportFacts, ServiceSlice, is_slice};
-pub use ownership::{
-    MANAGERS, adoption, allocated_node_ports, applied, notes, removal, retains_replicas, work_of,
-    written,
-};
+pub use ownership::{MANAGERS, applied, instruction, notes, removal, work_of, written};
 pub use progress::{Progress, unapplied_since};
 pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};

@@ -1,22 +1,21 @@
 //! Whose an object in a member is, and what a Work may do with it.
 
-use std::collections::BTreeSet;
-
 use karmada_api::condition::TRUE;
 use karmada_api::names::{
-    ALLOCATED_NODE_PORTS, CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS,
-    RETAIN_REPLICAS, WORK_NAME, WORK_NAMESPACE,
+    CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, RETAIN_REPLICAS, WORK_NAME,
+    WORK_NAMESPACE,
 };
 use karmada_api::work::APPLIED;
 use karmada_api::{Condition, Work};
+use objects::comparison::Comparison;
 use objects::managed_fields::{Managers, TakeOver};
 use objects::metadata::Written;
-use objects::ownership::{Adoption, Removal};
+use objects::ownership::{Adoption, Instruction, Removal, Retain, Retainer, WriteStyle};
 use objects::{Key, Metadata};
 use serde_json::Value;
 
 use super::marks::without_marks;
-use crate::works::is_delivered;
+use crate::works::{allocated_node_ports, is_delivered};
 
 /// The managers of what we write to members, and of what Karmada's programs wrote there before us.
 pub const MANAGERS: Managers = Managers {
@@ -43,8 +42,29 @@ pub fn written(object: &Value) -> Option<Written> {
     })
 }
 
+/// Tells what becomes of a manifest of a Work, which has this place in it, by the object that is found where it goes. A
+/// replacement keeps what the `retainer` says.
+pub fn instruction(
+    work: &Work,
+    (ordinal, manifest): (usize, &Value),
+    object: Option<&Value>,
+    retainer: Retainer,
+) -> Instruction {
+    Instruction {
+        style: WriteStyle::Replace,
+        adopt: object.map_or(Adoption::Owned, |object| adoption(work, manifest, object)),
+        compare: Comparison::Never,
+        retain: Retain {
+            replicas: manifest.label(RETAIN_REPLICAS) == Some("true"),
+            node_ports: allocated_node_ports(&work.metadata),
+            by: retainer,
+        },
+        wave: ordinal,
+    }
+}
+
 /// Decides what `work` may do with an object that exists where `manifest` is to be applied.
-pub fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoption {
+pub(super) fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoption {
     let overwrites = conflict_resolution(work, manifest) == "overwrite";
     match owner(work, object) {
         Owner::ThisWork => Adoption::Owned,
@@ -88,11 +108,6 @@ pub fn removal(work: &Work, object: &Value) -> Removal {
     }
 }
 
-/// Returns `true` if the manifest leaves the replicas to another controller in the member.
-pub fn retains_replicas(manifest: &Value) -> bool {
-    manifest.label(RETAIN_REPLICAS) == Some("true")
-}
-
 /// Returns the condition that says that the Work's manifests were applied as they are now. One of Karmada's has no
 /// generation: it may be about earlier ones.
 pub fn applied(work: &Work) -> Option<&Condition> {
@@ -109,14 +124,6 @@ pub fn notes(work: &Work) -> &str {
         .condition(APPLIED)
         .filter(|applied| applied.status == TRUE);
     applied.map_or("", |applied| &applied.message)
-}
-
-/// Returns the node ports of a Work's Service that the control plane has allocated: nobody has asked for them, and a member
-/// that has given one to another may choose anew.
-pub fn allocated_node_ports(work: &Work) -> BTreeSet<u16> {
-    let ports = work.metadata.annotation(ALLOCATED_NODE_PORTS);
-    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
-    ports.filter_map(|port| port.parse().ok()).collect()
 }
 
 /// Whose an object in a member is.

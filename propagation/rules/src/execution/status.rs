@@ -7,7 +7,7 @@ use karmada_api::{Condition, TRAFFIC_CONTROL, Work, names};
 use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
@@ -69,11 +69,11 @@ pub struct SyncOutcome<'a> {
     pub untouched: bool,
 }
 
-/// The write of a Work's status.
+/// The write of a Work's status, and what is told of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusPlan {
-    /// The merge patch (RFC 7396) of the status, guarded by resourceVersion; `None` if it is up to date.
-    pub patch: Option<Value>,
+    /// The write; `None` if it is up to date.
+    pub write: Option<Write>,
     /// Set if [`DISPATCHING`] has changed.
     pub dispatching: Option<Condition>,
     /// Set if [`APPLIED`] has become another, or fails for another reason.
@@ -126,8 +126,9 @@ pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPl
     }
     if list != conditions || new_statuses != statuses {
         let status = json!({ "conditions": list, "manifestStatuses": new_statuses });
-        let version = work.metadata.resource_version.as_deref();
-        plan.patch = Some(guarded(version, json!({ "status": status })));
+        let object = ObjectRef::of(work, &());
+        let write = Write::merge("work_status", object, json!({ "status": status }));
+        plan.write = Some(write.of_status().guarded(Guard::Version));
     }
     plan
 }

@@ -5,6 +5,7 @@ use objects::ownership::{Adoption, ObservedObject, Removal};
 use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
+use super::ownership::adoption;
 use super::*;
 use crate::interpret::Timed;
 
@@ -161,7 +162,7 @@ fn suspension_keeps_applied() {
     object["status"] = json!({ "replicas": 2, "observedGeneration": 1 });
     let present = ObservedObject::Present(object);
     let plan = status_after(&work, &manifest, None, &present);
-    let patch = plan.patch.unwrap();
+    let patch = plan.write.unwrap().guarded_body();
     let conditions = &patch["status"]["conditions"];
     assert_eq!(conditions[0]["status"], "False");
     assert_eq!(conditions[0]["reason"], "SuspendDispatching");
@@ -228,7 +229,7 @@ fn suspension_recovers_lost_report() {
         conditions.retain(|condition| condition.type_ != "Applied");
         conditions.extend(applied.clone());
         let plan = status_after(&work, &manifest, None, observed);
-        let patch = plan.patch.unwrap();
+        let patch = plan.write.unwrap().guarded_body();
         let conditions = patch["status"]["conditions"].as_array().unwrap();
         let reported = conditions.iter().find(|one| one["type"] == "Applied");
         let generation = reported.and_then(|one| one["observedGeneration"].as_i64());
@@ -251,7 +252,7 @@ fn only_news_is_written() {
     work.metadata.generation = Some(3);
     let present = ObservedObject::Present(object);
     let plan = status_after(&work, &manifest, None, &present);
-    let patch = plan.patch.unwrap();
+    let patch = plan.write.unwrap().guarded_body();
     assert_eq!(patch["status"]["conditions"][1]["observedGeneration"], 3);
     assert!(plan.dispatching.is_some() && plan.applied.is_some());
     assert_eq!((plan.reflected.len(), plan.interpreted.len()), (1, 1));
@@ -267,7 +268,7 @@ fn only_news_is_written() {
     assert_eq!(condition.reason, "AppliedFailed");
     let message = "Failed to apply all manifests (0/1): create Deployment shop/web: no";
     assert_eq!(condition.message, message);
-    let patch = failed.patch.unwrap();
+    let patch = failed.write.unwrap().guarded_body();
     // The member was not reached: its last known state stands.
     let known = work.status.as_ref().unwrap().manifest_statuses.clone();
     assert_eq!(patch["status"]["manifestStatuses"], json!(known));
@@ -291,7 +292,7 @@ fn only_news_is_written() {
         .unwrap(),
     );
     let plan = status_untouched(&work, &manifest, &present);
-    assert!(plan.patch.is_some() && plan.applied.is_none());
+    assert!(plan.write.is_some() && plan.applied.is_none());
 }
 
 /// The first status of an object is news, and so is every other health.
@@ -306,8 +307,8 @@ fn first_status_and_health_changes() {
     let mut changes = |object: &Value| {
         let present = ObservedObject::Present(object.clone());
         let plan = status_after(&work, &manifest, None, &present);
-        if let Some(patch) = plan.patch {
-            work.status = Some(from_value(patch["status"].clone()).unwrap());
+        if let Some(write) = plan.write {
+            work.status = Some(from_value(write.body()["status"].clone()).unwrap());
         }
         let health = plan.interpreted.into_iter().filter_map(|one| one.health);
         (plan.reflected.len(), health.collect::<Vec<_>>())
@@ -357,14 +358,15 @@ fn scripts_come_first() {
         is_healthy: Some(Ok(false)),
     };
     let patch = status_interpreted(&work, &object, &interpreted("a"))
-        .patch
-        .unwrap();
+        .write
+        .unwrap()
+        .guarded_body();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["status"], json!({ "n": 1, "at": "a" }));
     assert_eq!(reported["health"], "Unhealthy");
     work.status = from_value(patch["status"].clone()).unwrap();
     assert_eq!(
-        status_interpreted(&work, &object, &interpreted("b")).patch,
+        status_interpreted(&work, &object, &interpreted("b")).write,
         None
     );
 }
@@ -385,7 +387,8 @@ fn failed_scripts_report_nothing_new() {
         status: None,
         is_healthy: Some(Err("no".to_owned())),
     };
-    let patch = status_interpreted(&work, &object, &failed).patch.unwrap();
+    let patch = status_interpreted(&work, &object, &failed).write.unwrap();
+    let patch = patch.guarded_body();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["health"], "Unknown");
     assert_eq!(reported["status"], json!(before.status));
@@ -430,7 +433,8 @@ fn notes_follow_success() {
         manifests: &outcomes,
         untouched: false,
     };
-    let patch = status(&work, synced, now()).patch.unwrap();
+    let patch = status(&work, synced, now()).write.unwrap();
+    let patch = patch.guarded_body();
     work.status = from_value(patch["status"].clone()).unwrap();
     let message = "Manifest has been successfully applied; no color; no size";
     assert_eq!(notes(&work), message);

@@ -278,8 +278,7 @@ fn removals(binding: BindingRef<'_>, now: Timestamp) -> Option<JsonPatch> {
             patch.add(date, json!(Time(now)));
         }
     }
-    let version = binding.metadata.resource_version.as_deref();
-    (!patch.is_empty()).then(|| patch.guarded(version))
+    (!patch.is_empty()).then_some(patch)
 }
 
 /// Returns the time at which a task is over in any case.

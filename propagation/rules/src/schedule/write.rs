@@ -8,6 +8,7 @@ use karmada_api::{
 use objects::condition::{find, transition};
 use objects::patch::JsonPatch;
 use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use crate::binding_ref::{BindingRef, SCHEDULED};
@@ -24,8 +25,15 @@ pub struct SpecWrite {
 }
 
 impl SpecWrite {
-    /// Returns the patch. It fails if the binding has changed since it was read: the decision is made again
-    /// then.
+    /// Returns the write to the binding, which is this object. It fails if that has changed since it was read: the decision
+    /// is made again then.
+    pub fn write(&self, object: ObjectRef, binding: BindingRef<'_>) -> Write {
+        let wanted = self.wanted(binding);
+        let write = Write::json("clusters", object, self.patch(binding));
+        write.guarded(Guard::Version).bringing(wanted)
+    }
+
+    /// Returns the patch.
     pub fn patch(&self, binding: BindingRef<'_>) -> JsonPatch {
         const TASKS: [&str; 2] = ["spec", "gracefulEvictionTasks"];
         let (metadata, spec) = (binding.metadata, binding.spec);
@@ -45,13 +53,11 @@ impl SpecWrite {
             (names::SCHEDULED_AFFINITY, self.group.as_deref()),
         ];
         patch.entries("annotations", metadata.annotations.as_ref(), decided_on);
-        patch.guarded(metadata.resource_version.as_deref())
+        patch
     }
-}
 
-impl SpecWrite {
     /// Returns what the write brings about.
-    pub fn wanted(&self, binding: BindingRef<'_>) -> Wanted {
+    fn wanted(&self, binding: BindingRef<'_>) -> Wanted {
         let patched = Wanted::patched(&self.patch(binding), &["gracefulEvictionTasks", "-"]);
         let left: Vec<_> = self
             .evictions
@@ -96,13 +102,19 @@ pub enum StatusWrite {
 pub const SUCCESS: &str = "Binding has been scheduled successfully.";
 
 impl StatusWrite {
-    /// Returns the patch of the status. `generation` and `resource_version` are those that the write of the
-    /// clusters returned, if there was one: they are of what was scheduled.
+    /// Returns the write to a binding with this status. It is that object, as the write of the clusters has left it if there
+    /// was one: that is what was scheduled.
+    pub fn write(&self, object: ObjectRef, status: Option<&ResourceBindingStatus>) -> Write {
+        let patch = self.patch(status, object.generation);
+        let write = Write::json("status", object, patch);
+        write.of_status().guarded(Guard::Version)
+    }
+
+    /// Returns the patch of the status of what was scheduled, which has this generation.
     pub fn patch(
         &self,
         status: Option<&ResourceBindingStatus>,
         generation: Option<i64>,
-        resource_version: Option<&str>,
     ) -> JsonPatch {
         let mut patch = JsonPatch::default();
         if status.is_none() {
@@ -124,7 +136,7 @@ impl StatusWrite {
             } => {
                 let new = condition(list, condition::FALSE, reason, message, *at);
                 patch.conditions(list, &[new]);
-                return patch.guarded(resource_version);
+                return patch;
             }
         }
         let mirrored = status.and_then(|status| status.scheduler_observed_affinity_name.as_ref());
@@ -135,7 +147,7 @@ impl StatusWrite {
             None if mirrored.is_some() => patch.remove(GROUP),
             _ => {}
         }
-        patch.guarded(resource_version)
+        patch
     }
 
     /// Returns `true` if this is a failure that the binding's condition shows already.

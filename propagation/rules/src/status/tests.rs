@@ -29,6 +29,7 @@ fn written(binding: &ResourceBinding, works: &[Work]) -> (ResourceBinding, bool)
     let StatusPlan::Patch {
         patch,
         is_transition,
+        ..
     } = planned(binding, works)
     else {
         panic!("nothing to write");

@@ -8,12 +8,13 @@ use karmada_api::{Work, condition, names};
 use objects::patch::JsonPatch;
 use objects::replacement::keep_allocated;
 use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
 
 use crate::binding_ref::BindingRef;
 use crate::manifest;
-use crate::overrides::Applied;
+use crate::overrides::{Applied, OverrideError};
 
 /// A Work as it should be.
 #[derive(Clone, Debug)]
@@ -38,6 +39,36 @@ pub struct DesiredWork {
     pub follows_claim: bool,
 }
 
+/// The step for the Work of one cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkStep {
+    /// The cluster needs it.
+    Apply(WorkChange),
+    /// The cluster needs it, once the copies are gone that leave other clusters first.
+    AwaitRemoval,
+    /// It stays as it is until an eviction is complete.
+    Keep,
+    /// Nobody needs it, but while dispatching is suspended no copy may go.
+    HoldWhilePaused,
+    /// It is being deleted, and nobody needs it.
+    Deleting,
+    /// Nobody needs it: it is deleted.
+    Delete {
+        /// The name of the Work.
+        key: Key,
+        /// Its uid.
+        uid: Option<String>,
+    },
+    /// The cluster needs it, and the Work of its name there is that of this binding.
+    Taken(Key),
+    /// The cluster is not known, or is leaving and has no Work.
+    NoCluster,
+    /// An override policy cannot be applied: the Work stays as it is.
+    Refused(OverrideError),
+    /// The script that revises its manifest has failed with this error: the Work stays as it is.
+    Unrevised(String),
+}
+
 /// The write that a Work needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkChange {
@@ -47,7 +78,7 @@ pub enum WorkChange {
     Deleting,
     /// This Work is created.
     Create(Value),
-    /// It is patched, at the resource version that was read.
+    /// It is patched.
     Patch {
         /// The patch.
         patch: JsonPatch,
@@ -87,13 +118,24 @@ impl WorkChange {
             }
         }
         Self::Patch {
-            patch: patch.guarded(metadata.resource_version.as_deref()),
+            patch,
             manifest: false,
         }
     }
 
+    /// Returns the write to the Work, which is this object; `None` if there is none.
+    pub fn write(self, object: ObjectRef) -> Option<Write> {
+        let wanted = self.wanted()?;
+        let write = match self {
+            Self::Unchanged | Self::Deleting => return None,
+            Self::Create(body) => Write::create_as("work", object, body),
+            Self::Patch { patch, .. } => Write::json("work", object, patch).guarded(Guard::Version),
+        };
+        Some(write.bringing(wanted))
+    }
+
     /// Returns what the write brings about; `None` if there is none.
-    pub fn wanted(&self) -> Option<Wanted> {
+    fn wanted(&self) -> Option<Wanted> {
         match self {
             Self::Unchanged | Self::Deleting => None,
             Self::Create(body) => {
@@ -256,7 +298,7 @@ impl DesiredWork {
             return WorkChange::Unchanged;
         }
         WorkChange::Patch {
-            patch: patch.guarded(metadata.resource_version.as_deref()),
+            patch,
             manifest: !is_same,
         }
     }

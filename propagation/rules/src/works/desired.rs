@@ -7,55 +7,40 @@ use objects::replacement::leave_node_ports;
 use objects::{Key, Metadata, metadata};
 use serde_json::Value;
 
-use super::change::DesiredWork;
-use super::facts::{WorkFacts, wanted_clusters, work_name};
+use super::change::{DesiredWork, WorkStep};
+use super::facts::{WorkFacts, allocated_node_ports, wanted_clusters, work_name};
 use crate::activation::Record;
 use crate::binding_ref::BindingRef;
 use crate::claim::{self, Claim};
 use crate::interpret;
 use crate::manifest::{self, BindingMarks, Marks};
-use crate::overrides::OverrideError;
 
 /// A Work to be made: for which cluster, and with which IDs.
 pub(super) struct Order<'a> {
     pub(super) cluster: &'a ClusterView,
+    /// The Work as it is.
+    pub(super) current: Option<&'a Work>,
     /// The replicas there; `None` if only bindings that require the template need it there.
     pub(super) replicas: Option<i32>,
     /// The completions of a Job whose replicas are divided.
     pub(super) completions: Option<i32>,
     pub(super) binding_id: &'a str,
-    pub(super) work_id: &'a str,
+    pub(super) work_id: String,
     pub(super) suspended: bool,
 }
 
-/// What keeps a Work from being made.
-pub(super) enum Obstacle {
-    /// An override policy cannot be applied.
-    Override(OverrideError),
-    /// The script that revises the manifest has failed.
-    Script(String),
-}
-
-impl From<OverrideError> for Obstacle {
-    fn from(error: OverrideError) -> Self {
-        Self::Override(error)
-    }
-}
-
-/// Returns the Work as it should be; `current` is as it is.
+/// Returns the Work as it should be.
 ///
 /// # Errors
-/// Fails if an override policy cannot be applied, or the script that revises the manifest has failed.
-pub(super) fn desired(
-    facts: &WorkFacts<'_>,
-    order: &Order<'_>,
-    current: Option<&Work>,
-) -> Result<DesiredWork, Obstacle> {
+/// Fails with the step of the cluster if an override policy cannot be applied, or the script that revises the manifest has
+/// failed.
+pub(super) fn desired(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<DesiredWork, WorkStep> {
     let binding = facts.binding;
     let cluster = order.cluster.metadata.name();
     let key = Key::new(execution_namespace(cluster), work_name(binding));
-    let mut manifest = manifest_for(facts, order, current)?;
-    let applied = facts.overrides.apply(&mut manifest, order.cluster)?;
+    let mut manifest = manifest_for(facts, order)?;
+    let applied = facts.overrides.apply(&mut manifest, order.cluster);
+    let applied = applied.map_err(WorkStep::Refused)?;
     leave_unused_node_ports(facts.template, &mut manifest);
     // Only now: an override may name what is removed, or add it.
     manifest::strip(&mut manifest);
@@ -65,7 +50,7 @@ pub(super) fn desired(
         template_uid: facts.template.uid(),
         template_generation: facts.template.generation(),
         work: &key,
-        work_id: order.work_id,
+        work_id: &order.work_id,
         binding: Some(BindingMarks {
             id_label: binding.id_label(),
             id: order.binding_id,
@@ -81,7 +66,7 @@ pub(super) fn desired(
     let annotations = annotations.chain(ports.map(|ports| (names::ALLOCATED_NODE_PORTS, ports)));
     let labels = [
         (binding.id_label(), order.binding_id),
-        (names::WORK_ID, order.work_id),
+        (names::WORK_ID, order.work_id.as_str()),
     ];
     Ok(DesiredWork {
         key,
@@ -97,11 +82,7 @@ pub(super) fn desired(
 }
 
 /// Returns the template as it goes to a cluster, before it is overridden.
-fn manifest_for(
-    facts: &WorkFacts<'_>,
-    order: &Order<'_>,
-    current: Option<&Work>,
-) -> Result<Value, Obstacle> {
+fn manifest_for(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Value, WorkStep> {
     let binding = facts.binding;
     let cluster = order.cluster.metadata.name();
     let replicas = order.replicas.filter(|_| has_replicas(binding));
@@ -109,10 +90,11 @@ fn manifest_for(
     let mut manifest = match revised {
         Some(Ok(revised)) => {
             // A time that the script puts in stays as it was first.
+            let current = order.current;
             let current = current.and_then(|work| work.spec.workload.manifests.first());
             revised.with_times_of(current.unwrap_or(&Value::Null))
         }
-        Some(Err(error)) => return Err(Obstacle::Script(error.clone())),
+        Some(Err(error)) => return Err(WorkStep::Unrevised(error.clone())),
         None => facts.template.clone(),
     };
     claim::share(binding.metadata, &mut manifest);
@@ -137,10 +119,7 @@ fn leave_unused_node_ports(template: &Value, manifest: &mut Value) {
     if type_.is_some_and(|type_| ["NodePort", "LoadBalancer"].contains(&type_)) {
         return;
     }
-    let ports = template.annotation(names::ALLOCATED_NODE_PORTS);
-    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
-    let ports: BTreeSet<u16> = ports.filter_map(|port| port.parse().ok()).collect();
-    leave_node_ports(manifest, &ports, None);
+    leave_node_ports(manifest, &allocated_node_ports(template), None);
 }
 
 fn owned<'a>(

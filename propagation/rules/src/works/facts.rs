@@ -159,6 +159,14 @@ pub(crate) fn cluster_of(work: &Work) -> Option<&str> {
     cluster_of_execution_namespace(work.metadata.namespace.as_deref()?)
 }
 
+/// Returns the node ports of a Service, by its template or its Work, that the control plane has allocated: nobody has asked
+/// for them, and a member that has given one to another may choose anew.
+pub(crate) fn allocated_node_ports(object: &impl Metadata) -> BTreeSet<u16> {
+    let ports = object.annotation(names::ALLOCATED_NODE_PORTS);
+    let ports = ports.into_iter().flat_map(|ports| ports.split(','));
+    ports.filter_map(|port| port.parse().ok()).collect()
+}
+
 /// Returns `true` if the member has the manifest of the Work: it was applied at its last change or later.
 pub fn is_delivered(work: &Work) -> bool {
     let changed = work

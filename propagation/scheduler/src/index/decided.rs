@@ -1,8 +1,10 @@
-//! The decisions that count before the watch shows them, and the bindings that wait for what they free.
+//! The decisions that count before they are written, and then before the watch shows them, and the bindings that wait for
+//! what they free.
 
 use karmada_api::TargetCluster;
 use karmada_runtime::cache::Transition;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::{SchedulePlan, SpecWrite};
 
@@ -23,23 +25,38 @@ impl Index {
         self.assume(&binding.key(), decided)
     }
 
-    /// Notes that the clusters of the binding `key` were written, as this generation; `None` if they are only observed.
-    /// Returns the bindings that wait for what this frees.
-    pub(crate) fn written(&mut self, key: &Key, generation: Option<i64>) -> Vec<Key> {
-        let shown = self.binding(key);
-        let is_shown = shown.is_none_or(|shown| shown.view().metadata.generation >= generation);
-        if is_shown {
-            self.decisions.forget(key);
-        } else {
-            self.decisions.written(key, generation);
+    /// Notes that this write of a binding's clusters is over, which is `stored` now; `None` if nothing new is. Returns the
+    /// bindings that wait for what this frees.
+    pub(crate) fn written(&mut self, write: &Write, stored: Option<&ObjectRef>) -> Vec<Key> {
+        let key = &write.object.key;
+        self.decisions.remove(key);
+        let mut woken = stored.map_or_else(Vec::new, |stored| self.take_in(write, stored));
+        woken.extend(self.recount(key));
+        woken
+    }
+
+    /// Takes in what was written to a binding, and returns those whom the event wakes that shows it.
+    fn take_in(&mut self, write: &Write, stored: &ObjectRef) -> Vec<Key> {
+        if stored.key.namespace.is_empty() {
+            let change = self.cluster_bindings.written(write, stored);
+            return change.map_or_else(Vec::new, |change| self.follow(&change));
         }
-        self.recount(key)
+        let Some(change) = self.bindings.written(write, stored) else {
+            return Vec::new();
+        };
+        let mut woken = self.follow(&change);
+        woken.extend(self.left_beside(&change));
+        woken
     }
 
     /// Counts these clusters as those of the binding `key` from now on; `None` to count only what was written. Returns the
     /// bindings that wait for what is not counted any longer.
     pub(crate) fn assume(&mut self, key: &Key, decided: Option<&[TargetCluster]>) -> Vec<Key> {
-        let is_other = self.decisions.assume(key, decided);
+        let before = match decided {
+            Some(decided) => self.decisions.insert(key.clone(), decided.to_vec()),
+            None => self.decisions.remove(key),
+        };
+        let is_other = before.is_some_and(|before| decided != Some(&*before));
         let mut woken = self.recount(key);
         if is_other {
             woken.extend(self.waiting_beside(key));
@@ -47,7 +64,7 @@ impl Index {
         woken
     }
 
-    /// Follows a binding from one version to the next, and returns the bindings that wait for room which this frees.
+    /// Follows a binding from one version to the next, and returns it with the bindings that wait for room which this frees.
     pub(crate) fn follow<K>(&mut self, change: &Transition<K>) -> Vec<Key>
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
@@ -55,13 +72,14 @@ impl Index {
         let Transition { key, old, new } = change;
         let [old, new]: [Option<BindingRef<'_>>; 2] =
             [old, new].map(|form| form.as_deref().map(Into::into));
-        match new {
-            Some(new) => self.decisions.shown(key, new.metadata.generation),
-            None => self.decisions.forget(key),
+        if new.is_none() {
+            self.decisions.remove(key);
         }
         if let Some(assumed) = &mut self.assumed {
             assumed.show(key, old, new);
         }
-        self.recount(key)
+        let mut woken = self.recount(key);
+        woken.push(key.clone());
+        woken
     }
 }

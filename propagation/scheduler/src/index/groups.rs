@@ -9,12 +9,11 @@ use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::{Neighbours, is_unscheduled};
 
 use super::Index;
-use crate::decisions::Decision;
 use crate::groups::{Group, clusters, names};
 
 impl Index {
-    /// Returns the clusters of the others in the groups of the binding `key`, with those of decisions that the watch has
-    /// still to show, and `None` if it is in none.
+    /// Returns the clusters of the others in the groups of the binding `key`, with those of decisions that are not
+    /// written yet, and `None` if it is in none.
     pub(crate) fn neighbours(&self, key: &Key) -> Option<Neighbours> {
         let groups = self.bindings.targets(key);
         let mut neighbours = Neighbours::default();
@@ -22,14 +21,13 @@ impl Index {
             for member in self.others(key, [group]) {
                 let stored = self.bindings.get(&member).map(|binding| clusters(binding));
                 let stored = stored.unwrap_or_default();
-                let decision = self.decisions.get(&member);
+                let decided = self.decisions.get(&member).map(|targets| names(targets));
                 if group.is_apart {
+                    // In either it may be: the decision may be refused.
                     neighbours.apart.extend(stored);
-                    let decided = decision.into_iter().flat_map(Decision::any);
-                    neighbours.apart.extend(decided.map(str::to_owned));
+                    neighbours.apart.extend(decided.into_iter().flatten());
                 } else {
-                    let decided = decision.and_then(Decision::last);
-                    let placed = decided.map_or(stored, names);
+                    let placed = decided.unwrap_or(stored);
                     let placed = Some(placed).filter(|placed| !placed.is_empty());
                     neighbours.together.extend(placed);
                 }

@@ -1,14 +1,12 @@
 //! The room that is promised to bindings, and those that wait for it.
 
 use jiff::Timestamp;
-use karmada_api::TargetCluster;
 use objects::Key;
 use propagation_rules::schedule::{Assumed, Assumptions, concerns, waits_for_room};
 
 use super::{Index, left};
 use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
-use crate::decisions::Decision;
 
 impl Index {
     /// Ends what is assumed of the binding `key` for long enough, and returns those that wait for that room.
@@ -28,7 +26,7 @@ impl Index {
     pub(super) fn assumed_for(&self, key: &Key) -> Option<Assumed> {
         let assumed = self.assumed.as_ref()?;
         // A decision of its own that was perhaps not written leaves room for the same again.
-        Some(assumed.all_if(key, &self.counted(key, Decision::written)))
+        Some(assumed.all_if(key, &assumed.shown(key)))
     }
 
     /// Ends what is assumed of any binding for long enough, or was decided by an earlier leader.
@@ -53,7 +51,7 @@ impl Index {
     /// Counts what is assumed of the binding `key` after a change, and returns the bindings that wait for the room that it
     /// frees.
     pub(super) fn recount(&mut self, key: &Key) -> Vec<Key> {
-        let counted = self.counted(key, Decision::last);
+        let counted = self.counted(key);
         let Some(mut assumed) = self.assumed.take() else {
             return Vec::new();
         };
@@ -76,18 +74,13 @@ impl Index {
         woken
     }
 
-    /// Returns what counts of the binding `key`, with the decision that the watch has still to show.
-    fn counted(
-        &self,
-        key: &Key,
-        decided: fn(&Decision) -> Option<&[TargetCluster]>,
-    ) -> Assumptions {
+    /// Returns what counts of the binding `key`, with the decision that is not written yet.
+    fn counted(&self, key: &Key) -> Assumptions {
         let Some(assumed) = &self.assumed else {
             return Assumptions::default();
         };
         let shown = assumed.shown(key);
-        let decision = self.decisions.get(key);
-        match (decision.and_then(decided), self.binding(key)) {
+        match (self.decisions.get(key), self.binding(key)) {
             (Some(targets), Some(binding)) => {
                 shown.with(binding.view().spec, targets, assumed.now())
             }

@@ -1,12 +1,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
-use karmada_api::{ClusterView, names};
+use karmada_api::{ClusterView, ResourceBinding, names};
 use karmada_runtime::controller;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::{WouldWrite, Writer};
+use karmada_runtime::write::{WouldWrite, WriteMode, Writer};
 use kube::runtime::watcher::Event as Seen;
 use lab_parts::test_api::TestApi;
 use propagation_rules::schedule::Scheduler;
@@ -74,6 +75,8 @@ struct Stage {
     api: TestApi,
     reconciler: Reconciler,
     queue: Queue<Key>,
+    writes: WriteMode,
+    expectations: Expectations,
 }
 
 impl Stage {
@@ -98,20 +101,30 @@ impl Stage {
 
     fn of(scheduler: Scheduler, heeded: Heeded, api: TestApi, writes: WriteMode) -> Self {
         let queue = Queue::default();
+        let expectations = Expectations::default();
+        expectations.add_queue(BINDING, &queue);
+        let index = Index::new(scheduler, heeded, &expectations);
+        let index = Arc::new(Mutex::new(index));
         let reconciler = Reconciler {
-            index: Arc::new(Mutex::new(Index::new(scheduler, heeded))),
+            index,
             queue: queue.clone(),
             estimators: None,
-            client: api.client(),
-            writes,
+            committer: Committer::new(
+                api.client(),
+                crate::identity::NAME,
+                writes.clone(),
+                expectations.clone(),
+                None,
+            ),
             events: None,
-            contention: Contention::default(),
             clock: || NOW.parse().unwrap(),
         };
         let stage = Self {
             api,
             reconciler,
             queue,
+            writes,
+            expectations,
         };
         stage.observe_cluster(Seen::InitDone);
         stage
@@ -232,7 +245,7 @@ async fn crash_between_writes() {
         assert_eq!(half.get("status"), None);
         stage.api.writes();
 
-        let stage = Stage::on(stage.api, stage.reconciler.writes);
+        let stage = Stage::on(stage.api, stage.writes);
         for name in ["m1", "m2"] {
             stage.show_cluster(cluster(name, 1));
         }
@@ -319,7 +332,7 @@ async fn settled_start_writes_nothing() {
         stored.push(stage.api.get(&format!("{BINDINGS}/b{number}")).await);
     }
     assert_eq!(stage.api.writes().len(), 4_000);
-    let started = Stage::on(stage.api, stage.reconciler.writes);
+    let started = Stage::on(stage.api, stage.writes);
     for binding in &stored {
         started.show(binding);
     }

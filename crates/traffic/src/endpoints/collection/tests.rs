@@ -1,4 +1,5 @@
-use serde_json::from_value;
+use objects::write::Action;
+use serde_json::{Value, from_value};
 
 use super::*;
 
@@ -39,12 +40,24 @@ fn collect(
 
 /// Returns what is collected of these slices, as an API server has stored it.
 fn collected(sources: &[EndpointSlice]) -> Vec<EndpointSlice> {
-    let mut created = collect(Need::Wanted, Some(sources), &[]).create;
-    for slice in &mut created {
+    let writes = collect(Need::Wanted, Some(sources), &[]).writes;
+    let created = writes.iter().map(|write| {
+        let mut slice: EndpointSlice = from_value(write.body().clone()).unwrap();
         slice.metadata.uid = Some("u".to_owned());
         slice.metadata.resource_version = Some("7".to_owned());
-    }
-    created
+        slice
+    });
+    created.collect()
+}
+
+/// Asserts that nothing is written but the deletion of these.
+#[track_caller]
+fn assert_deleted(plan: &CollectionPlan, slices: &[EndpointSlice]) {
+    let deleted = slices.iter().map(|slice| {
+        let write = Write::delete("endpoint_slice", ObjectRef::of(slice, &()));
+        write.guarded(Guard::Version)
+    });
+    assert_eq!(plan.writes, deleted.collect::<Vec<_>>());
 }
 
 fn theirs(mut slice: EndpointSlice) -> EndpointSlice {
@@ -62,7 +75,7 @@ fn copy_has_karmadas_form() {
         Some(&[source("web-1", &["10.244.1.10"])]),
         &[],
     );
-    let [copy] = &*plan.create else {
+    let [write] = &*plan.writes else {
         panic!("{plan:?}");
     };
     let expected = json!({
@@ -80,7 +93,7 @@ fn copy_has_karmadas_form() {
         "endpoints": [{ "addresses": ["10.244.1.10"], "conditions": { "ready": true, "serving": true } }],
         "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
     });
-    assert_eq!(serde_json::to_value(copy).unwrap(), expected);
+    assert_eq!(write.action, Action::Create(expected));
 }
 
 /// What is collected already is not written again, and neither is a change of what is not copied.
@@ -119,13 +132,13 @@ fn change_is_copied() {
         Some(&[source("web-1", &["10.244.1.11"])]),
         &collected,
     );
-    let [patch] = &*plan.change else {
+    let [write] = &*plan.writes else {
         panic!("{plan:?}");
     };
-    assert_eq!(Some(&patch.name), collected[0].metadata.name.as_ref());
-    assert_eq!(patch.body["metadata"]["resourceVersion"], "7");
-    assert_eq!(patch.body["endpoints"][0]["addresses"][0], "10.244.1.11");
-    assert!(plan.create.is_empty() && plan.delete.is_empty());
+    assert_eq!(write.object, ObjectRef::of(&collected[0], &()));
+    let body = write.guarded_body();
+    assert_eq!(body["metadata"]["resourceVersion"], "7");
+    assert_eq!(body["endpoints"][0]["addresses"][0], "10.244.1.11");
 }
 
 /// A slice that is gone in the member goes here, and all do with the need for them.
@@ -137,11 +150,10 @@ fn unneeded_slices_go() {
     ];
     let collected = collected(&both);
     let plan = collect(Need::Wanted, Some(&both[..1]), &collected);
-    assert_eq!(plan.delete, [outdated(&collected[1])]);
+    assert_deleted(&plan, &collected[1..]);
     for sources in [None, Some(&both[..])] {
         let plan = collect(Need::Unwanted, sources, &collected);
-        assert_eq!(plan.delete.len(), 2, "{plan:?}");
-        assert!(plan.create.is_empty());
+        assert_deleted(&plan, &collected);
     }
 }
 
@@ -172,8 +184,8 @@ fn other_collector_is_left_alone() {
     let theirs = theirs(ours[0].clone());
     let both = [ours[0].clone(), theirs.clone()];
     let plan = collect(Need::Wanted, Some(&sources), &both);
-    assert!(plan.is_theirs && plan.create.is_empty() && plan.change.is_empty());
-    assert_eq!(plan.delete, [outdated(&ours[0])]);
+    assert!(plan.is_theirs);
+    assert_deleted(&plan, &ours);
     let plan = collect(Need::Unwanted, Some(&[]), &[theirs]);
     assert_eq!(plan, CollectionPlan::default());
 }

@@ -117,9 +117,11 @@ fn check(remedy: &Remedy, status: Option<&str>, row: &Row<'_>) {
             must.retain(|action| row.holds && before.is_some_and(|before| before.contains(action)));
         }
         must.sort_unstable();
-        let is = match plan(&cluster, covering, now, FREE) {
-            RemedyPlan::Unchanged => cluster.remedy_actions().to_vec(),
-            RemedyPlan::Write { actions, .. } => actions,
+        let plan = plan(&cluster, covering, now, FREE);
+        let is = if plan.writes.is_empty() {
+            cluster.remedy_actions().to_vec()
+        } else {
+            written(plan)
         };
         assert_eq!(is, must, "{remedy:?} {status:?} {before:?} {row:?}");
         let observations = observed(&cluster, covering, now).len();

@@ -10,10 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::Metadata;
 use objects::condition::Condition;
 use objects::condition::{find, transition, upsert};
-use serde_json::{from_value, json, to_value};
+use objects::write::{Action, Plan};
+use serde_json::{from_value, json};
 
+use crate::fixtures::merged;
 use crate::overrides::Overrides;
-use crate::rollout::{Reach, RolloutFacts, RolloutPlan, RolloutWrite, plan};
+use crate::rollout::{Reach, RolloutFacts, plan};
 use crate::strategy::apply_strategy;
 
 /// What a member says of what it was given.
@@ -70,7 +72,7 @@ impl World {
         Timestamp::from_second(1_800_000_000 + self.seconds).unwrap()
     }
 
-    pub(super) fn plan(&self) -> RolloutPlan {
+    pub(super) fn plan(&self) -> Plan {
         let bindings: Vec<_> = self.bindings.iter().collect();
         let clusters = self.bindings.iter().map(|one| &*one.spec.target_cluster);
         let clusters = clusters.filter(|cluster| !self.gone.contains(*cluster));
@@ -96,28 +98,21 @@ impl World {
     }
 
     /// Writes a plan, as the API does: a new spec is a new generation.
-    pub(super) fn write(&mut self, plan: RolloutPlan) {
+    pub(super) fn write(&mut self, plan: Plan) {
         for write in plan.writes {
-            let (RolloutWrite::Delete { name, .. }
-            | RolloutWrite::Spec { name, .. }
-            | RolloutWrite::Status { name, .. }) = &write;
             let now = self.now();
             let mut bindings = self.bindings.iter_mut();
-            let binding = bindings.find(|one| one.metadata.name() == name).unwrap();
-            match write {
-                RolloutWrite::Delete { .. } => {
-                    binding.metadata.deletion_timestamp = Some(Time(now));
-                }
-                RolloutWrite::Spec { patch, .. } | RolloutWrite::Status { patch, .. } => {
-                    let generation = binding.metadata.generation;
-                    let mut json = to_value(&*binding).unwrap();
-                    json_patch::merge(&mut json, &patch);
-                    let new: Binding = from_value(json).unwrap();
-                    let changed = i64::from(new.spec != binding.spec);
-                    *binding = new;
-                    binding.metadata.generation = generation.map(|number| number + changed);
-                }
+            let binding = bindings.find(|one| one.metadata.key() == write.object.key);
+            let binding = binding.unwrap();
+            if write.action == Action::Delete {
+                binding.metadata.deletion_timestamp = Some(Time(now));
+                continue;
             }
+            let generation = binding.metadata.generation;
+            let new = merged(binding, &write);
+            let changed = i64::from(new.spec != binding.spec);
+            *binding = new;
+            binding.metadata.generation = generation.map(|number| number + changed);
         }
     }
 

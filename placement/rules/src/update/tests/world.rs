@@ -12,14 +12,13 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use objects::Metadata;
 use objects::condition::{find, transition, upsert};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, from_value, json, to_value};
+use objects::write::{Action, Write};
+use serde_json::{Value, from_value, json};
 
 use crate::condition::condition;
+use crate::fixtures::merged;
 use crate::overrides::Overrides;
-use crate::rollout::RolloutWrite;
-use crate::update::{UpdateFacts, UpdatePlan, UpdateWrite, plan};
+use crate::update::{UpdateFacts, UpdatePlan, plan};
 
 /// A placement that runs update.
 #[derive(Clone)]
@@ -181,10 +180,19 @@ impl World {
 
     /// Takes a step of a run, of which only so many writes succeed. Returns what was written.
     pub(super) fn step(&mut self, run: usize, most: usize) -> Vec<Done> {
-        let UpdatePlan { status, writes, .. } = self.plan(run);
+        let UpdatePlan {
+            status,
+            bindings,
+            approvals,
+            ..
+        } = self.plan(run);
         let mut done = Vec::new();
-        for write in writes.into_iter().take(most) {
-            done.push(self.write(write));
+        for write in bindings.iter().take(most) {
+            done.push(self.write_binding(write));
+        }
+        for write in approvals.iter().take(most - done.len()) {
+            self.write_approval(write);
+            done.push(Done::Other);
         }
         if done.len() < most
             && let Some(status) = status
@@ -215,56 +223,48 @@ impl World {
         }
     }
 
-    fn write(&mut self, write: UpdateWrite) -> Done {
-        let now = self.now();
-        match write {
-            UpdateWrite::Binding(write) => return self.write_binding(write),
-            UpdateWrite::Ask(request) => {
-                let mut request = *request;
+    fn write_approval(&mut self, write: &Write) {
+        let mut approvals = self.approvals.iter_mut();
+        let approval = approvals.find(|one| one.metadata.key() == write.object.key);
+        match &write.action {
+            Action::Create(request) => {
+                let mut request: ApprovalRequest = from_value(request.clone()).unwrap();
                 request.metadata.generation = Some(1);
-                request.metadata.creation_timestamp = Some(Time(now));
+                request.metadata.creation_timestamp = Some(Time(self.now()));
                 self.approvals.push(request);
             }
-            UpdateWrite::Accept { name, patch } => {
-                let mut approvals = self.approvals.iter_mut();
-                merge(
-                    approvals.find(|one| one.metadata.name() == name).unwrap(),
-                    &patch,
-                );
+            Action::Merge(_) => {
+                let approval = approval.unwrap();
+                *approval = merged(approval, write);
             }
-            UpdateWrite::Withdraw { name, .. } => {
-                self.approvals.retain(|one| one.metadata.name() != name);
+            Action::Delete => {
+                let key = &write.object.key;
+                self.approvals.retain(|one| one.metadata.key() != *key);
             }
+            action => panic!("{action:?}"),
         }
-        Done::Other
     }
 
-    fn write_binding(&mut self, write: RolloutWrite) -> Done {
-        let (RolloutWrite::Delete { name, .. }
-        | RolloutWrite::Spec { name, .. }
-        | RolloutWrite::Status { name, .. }) = &write;
+    fn write_binding(&mut self, write: &Write) -> Done {
         let now = self.now();
         let mut bindings = self.bindings.iter_mut();
-        let binding = bindings.find(|one| one.metadata.name() == name).unwrap();
-        match write {
-            RolloutWrite::Delete { .. } => {
-                binding.metadata.deletion_timestamp = Some(Time(now));
-                Done::Other
-            }
-            RolloutWrite::Spec { patch, .. } | RolloutWrite::Status { patch, .. } => {
-                let before = binding.clone();
-                merge(binding, &patch);
-                let generation = before.metadata.generation;
-                let is_given = binding.spec != before.spec;
-                binding.metadata.generation = generation.map(|number| number + i64::from(is_given));
-                let spec = &binding.spec;
-                if !is_given {
-                    return Done::Other;
-                }
-                let snapshot = spec.resource_snapshot_name.clone();
-                Done::Given(spec.target_cluster.clone(), snapshot)
-            }
+        let binding = bindings.find(|one| one.metadata.key() == write.object.key);
+        let binding = binding.unwrap();
+        if write.action == Action::Delete {
+            binding.metadata.deletion_timestamp = Some(Time(now));
+            return Done::Other;
         }
+        let before = binding.clone();
+        *binding = merged(&before, write);
+        let generation = before.metadata.generation;
+        let is_given = binding.spec != before.spec;
+        binding.metadata.generation = generation.map(|number| number + i64::from(is_given));
+        if !is_given {
+            return Done::Other;
+        }
+        let spec = &binding.spec;
+        let snapshot = spec.resource_snapshot_name.clone();
+        Done::Given(spec.target_cluster.clone(), snapshot)
     }
 
     /// Has a member say whether what it has does its work, if its Works may have it.
@@ -324,10 +324,4 @@ impl World {
         with.sort_unstable();
         with
     }
-}
-
-fn merge<T: Serialize + DeserializeOwned>(object: &mut T, patch: &Value) {
-    let mut json = to_value(&*object).unwrap();
-    json_patch::merge(&mut json, patch);
-    *object = from_value(json).unwrap();
 }

@@ -269,7 +269,7 @@ async fn restart_keeps_promises() {
         stage.api.get(&path("a")).await,
         stage.api.get(&path("b")).await,
     ];
-    let stage = Stage::with_promises(stage.api, stage.reconciler.writes);
+    let stage = Stage::with_promises(stage.api, stage.writes);
     stage.show_cluster(with_room("m1", 2));
     for stored in [&a, &b] {
         stage.show(stored);

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use karmada_runtime::events::{EventBudget, EventRecorder};
-use kube::api::PatchParams;
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use tokio::time::advance;
 
 use super::*;
@@ -42,6 +43,17 @@ async fn stage() -> (Stage, Program) {
         per_second: 1,
     };
     let events = EventRecorder::spawn(&mut program, stage.api.client(), budget);
+    let index = Arc::clone(&stage.reconciler.index);
+    let expectations = stage.expectations.clone();
+    let notices = events::notices(events.clone(), index);
+    let (client, writes) = (stage.api.client(), stage.writes.clone());
+    stage.reconciler.committer = Committer::new(
+        client,
+        crate::identity::NAME,
+        writes,
+        expectations,
+        Some(notices),
+    );
     stage.reconciler.events = Some(events);
     for name in ["web", "api"] {
         let binding = binding(name, "ResourceBinding", &divided());

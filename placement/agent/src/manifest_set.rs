@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use apply::{LastWrite, Unit};
+use apply::{LastWrite, ManifestSet};
 use fleet_api::Work;
 use fleet_api::conditions::APPLIED;
 use objects::Key;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::ownership::PlacedWork;
 
-/// Returns the manifests of a Work, or some that were, as one unit.
-pub(crate) fn unit<'a>(
+/// Returns the manifests of a Work, or some that were.
+pub(crate) fn manifest_set<'a>(
     key: &Key,
     placed: &'a PlacedWork,
     manifests: impl Iterator<Item = &'a Value>,
-) -> Unit<'a, PlacedWork> {
-    Unit {
+) -> ManifestSet<'a, PlacedWork> {
+    ManifestSet {
         source: placed,
         key: key.clone(),
         generation: placed.work.metadata.generation,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The manifests that belong together in a cluster: they are applied in their order, and taken away together.
 #[derive(Debug)]
-pub struct Unit<'a, S> {
+pub struct ManifestSet<'a, S> {
     /// The object that lists the manifests.
     pub source: &'a S,
     /// Its key.
@@ -41,23 +41,23 @@ pub enum LastWrite {
     Unknown,
 }
 
-impl<S> Unit<'_, S> {
+impl<S> ManifestSet<'_, S> {
     /// Returns the manifests in their order.
     pub fn refs(&self) -> impl Iterator<Item = ManifestRef<'_, S>> {
         let manifests = self.manifests.iter().enumerate();
         manifests.map(|(ordinal, &manifest)| ManifestRef {
-            unit: self,
+            set: self,
             ordinal,
             manifest,
         })
     }
 }
 
-/// One manifest of a unit.
+/// One manifest of a set.
 #[derive(Debug)]
 pub struct ManifestRef<'a, S> {
-    /// The unit.
-    pub unit: &'a Unit<'a, S>,
+    /// The set.
+    pub set: &'a ManifestSet<'a, S>,
     /// The place of the manifest in it.
     pub ordinal: usize,
     /// The manifest.
