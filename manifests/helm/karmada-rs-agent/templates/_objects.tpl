@@ -73,6 +73,7 @@ names of its volumes if it does not have all.
 {{- if has $object.kind (list "Deployment" "DaemonSet" "CronJob") -}}
 {{- include "karmada-rs.pods" (dict "spec" $spec "root" $.root "program" $program "flags" $.flags "without" $.without "config" $.config "volumes" $.volumes) -}}
 {{- end -}}
+{{- if eq $object.kind "NetworkPolicy" }}{{ include "karmada-rs.from" (dict "object" $object "namespace" $values.prometheusNamespace) }}{{ end -}}
 {{- $one := and (not (kindIs "invalid" $program.replicas)) (lt (int $program.replicas) 2) -}}
 {{- /* A single replica must not keep its node from being drained. */ -}}
 {{- if not (or (and (eq $object.kind "NetworkPolicy") (not $values.networkPolicies)) (and (eq $object.kind "PodDisruptionBudget") $one)) }}
@@ -85,6 +86,17 @@ names of its volumes if it does not have all.
 {{- end -}}
 {{- end -}}
 
+{{- /* Has a NetworkPolicy admit what it does from other namespaces from this one, or from any, and prints nothing. */ -}}
+{{- define "karmada-rs.from" -}}
+{{- $selector := dict -}}
+{{- with .namespace }}{{ $selector = dict "matchLabels" (dict "kubernetes.io/metadata.name" .) }}{{ end -}}
+{{- range .object.spec.ingress -}}
+{{- range .from -}}
+{{- if hasKey . "namespaceSelector" }}{{ $_ := set . "namespaceSelector" $selector }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Changes the `spec` of a Deployment, DaemonSet or Job by the values of its program, and prints nothing. */ -}}
 {{- define "karmada-rs.pods" -}}
 {{- $program := .program -}}
@@ -92,13 +104,30 @@ names of its volumes if it does not have all.
 {{- $pod := .spec.template.spec -}}
 {{- $container := index $pod.containers 0 -}}
 {{- $version := printf ":%s" (default .root.Chart.AppVersion $values.tag) -}}
+{{- $digest := index $values.digests $container.image -}}
+{{- if and $digest (not $values.tag) }}{{ $version = printf "%s@%s" $version $digest }}{{ end -}}
 {{- if $program.digest }}{{ $version = printf "@%s" $program.digest }}{{ end -}}
 {{- $_ := set $container "image" (printf "%s/%s%s" $values.registry $container.image $version) -}}
 {{- if not (kindIs "invalid" $program.replicas) }}{{ $_ := set .spec "replicas" (int $program.replicas) }}{{ end -}}
 {{- with $program.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- with $program.nodeSelector }}{{ $_ := set $pod "nodeSelector" (merge (deepCopy .) $pod.nodeSelector) }}{{ end -}}
-{{- with $program.tolerations }}{{ $_ := set $pod "tolerations" . }}{{ end -}}
+{{- if $program.tolerations -}}
+{{- $_ := set $pod "tolerations" $program.tolerations -}}
+{{- else if not (kindIs "invalid" $program.tolerations) -}}
+{{- $_ := unset $pod "tolerations" -}}
+{{- end -}}
+{{- with $program.hostAliases }}{{ $_ := set $pod "hostAliases" . }}{{ end -}}
+{{- with $program.podLabels }}{{ $_ := set $.spec.template.metadata "labels" (merge (deepCopy $.spec.template.metadata.labels) .) }}{{ end -}}
+{{- with $program.podAnnotations }}{{ $_ := set $.spec.template.metadata "annotations" . }}{{ end -}}
+{{- with $program.env -}}
+{{- $names := list -}}
+{{- range . }}{{ $names = append $names .name }}{{ end -}}
+{{- $env := list -}}
+{{- range $container.env }}{{ if not (has .name $names) }}{{ $env = append $env . }}{{ end }}{{ end -}}
+{{- $_ := set $container "env" (concat $env .) -}}
+{{- end -}}
 {{- with $program.affinity }}{{ $_ := set $pod "affinity" . }}{{ end -}}
+{{- if not $values.fixedUser }}{{ $_ := set $pod "securityContext" (omit $pod.securityContext "runAsUser" "runAsGroup" "fsGroup") }}{{ end -}}
 {{- with $program.priorityClassName }}{{ $_ := set $pod "priorityClassName" . }}{{ end -}}
 {{- with $values.pullSecrets -}}
 {{- $secrets := list -}}
@@ -153,6 +182,8 @@ kind: ConfigMap
 metadata:
   name: {{ include "karmada-rs.config.name" . }}
   namespace: {{ .root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/part-of: karmada-rs
 data:
   {{- toYaml .data | nindent 2 }}
 {{- end -}}
