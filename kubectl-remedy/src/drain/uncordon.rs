@@ -89,7 +89,7 @@ async fn bring_back(args: &UncordonArgs, client: &Client) -> Result<(Answer, usi
         left: Vec::new(),
         found: 0,
     };
-    let mut observed = Observed::new(client);
+    let mut observed = Observed::new(client).await?;
     let mut progress = Progress::new();
     let watching = async {
         loop {
