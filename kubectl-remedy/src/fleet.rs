@@ -190,7 +190,12 @@ pub(crate) async fn routes(
     client: &Client,
     namespace: Option<&str>,
 ) -> Result<Option<Cache<HttpRoute>>, Error> {
-    match list::<HttpRoute>(scoped(client, namespace), ListParams::default()).await {
+    optional(list(scoped(client, namespace), ListParams::default()).await)
+}
+
+/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
+pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
         Err(Error::Request {
             source: kube::Error::Api(status),
             ..

@@ -43,7 +43,13 @@ pub(crate) async fn run(
     client: &Client,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let target = Target::find(&args.cluster, client).await?;
+    let cluster = &*args.cluster;
+    let target = Target::find(cluster, client).await?;
+    let target = target.ok_or_else(|| absent(cluster))?;
+    if target.is_deleting {
+        let problem = format!("cluster {cluster} is being deleted");
+        return Err(Error::Unusable(problem));
+    }
     match target.home {
         Home::Fleet => fleet::drain(args, &target, client, now).await,
         Home::Hub => hub::drain(args, &target, client, now).await,
@@ -53,6 +59,10 @@ pub(crate) async fn run(
 /// Returns the name of the Remedy that takes the traffic of a cluster away which is drained.
 pub(crate) fn name(cluster: &str) -> String {
     format!("drain-{cluster}")
+}
+
+fn absent(cluster: &str) -> Error {
+    Error::Unusable(format!("there is no cluster {cluster}"))
 }
 
 /// Returns that Remedy.
