@@ -61,16 +61,16 @@ pub(crate) fn name(cluster: &str) -> String {
     format!("drain-{cluster}")
 }
 
-fn absent(cluster: &str) -> Error {
-    Error::Unusable(format!("there is no cluster {cluster}"))
-}
-
 /// Returns that Remedy.
 fn remedy(cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
     let mut remedy = blocking(&name(cluster), cluster, end, reason);
     let annotations = remedy.annotations_mut();
     annotations.insert(DRAIN.to_owned(), cluster.to_owned());
     remedy
+}
+
+fn absent(cluster: &str) -> Error {
+    Error::Unusable(format!("there is no cluster {cluster}"))
 }
 
 /// Says that a cluster is not drained, for the reason that stands above.
