@@ -6,13 +6,15 @@ places() {
   cat <<'PLACES'
 karmada karmada-confine admission/confine
 karmada karmada karmada
-karmada karmada-plugin karmada/kubectl-remedy.yaml karmada/kubectl-remedy-join.yaml
+karmada karmada-plugin karmada/kubectl-remedy.yaml karmada/kubectl-remedy-drain.yaml karmada/kubectl-remedy-join.yaml
 karmada karmada-member karmada/agent.yaml
 karmada karmada-gateway-agent karmada/gateway-agent.yaml
 karmada karmada-tls-secrets tls-secrets/karmada.yaml
 karmada karmada-propagation propagation
 karmada karmada-estimators propagation/estimators/rights.yaml
 karmada karmada-everything propagation/everything/rights.yaml
+karmada - propagation/east-west/rights.yaml
+karmada karmada-practice practice
 karmada fleet fleet admission propagation propagation/cluster propagation/collect-endpoints/rights.yaml
 karmada fleet-rebalance propagation/rebalance/rights.yaml
 karmada fleet-plugin propagation/cluster/kubectl-remedy-join.yaml
@@ -23,6 +25,7 @@ karmada pull-renew renew/pull-member.yaml
 host host host
 host host-propagation propagation/host
 host host-renew renew/host
+host host-practice practice/host
 host fleet-host propagation/collect-endpoints propagation/cluster/host
 host fleet-host-renew renew/fleet
 host hub-host placement/hub/host
@@ -35,13 +38,14 @@ gateway gateway-agent gateway/reachability
 gateway gateway-renew renew/gateway.yaml
 dns dns dns
 member member member
-member - member/node-condition/rights.yaml
+member - member/node-condition/rights.yaml member/signals/rights.yaml
 member member-pull pull/member
 member member-pull-renew renew/pull
 member hub-member placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml placement/member
 member hub-member-renew renew/programs
 hub hub placement/crds placement/hub
 hub hub-agent placement/hub/cluster-health-agent.yaml
+hub hub-plugin placement/kubectl-remedy-drain.yaml
 hub hub-renew renew/hub.yaml
 hub hub-renew-member renew/placement-member.yaml
 PLACES

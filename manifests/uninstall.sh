@@ -48,8 +48,8 @@ members() {
 applied() { # part
   local text member
   text=$(objects "$1")
-  # What is in a member is for that one.
-  if [[ $where == member || $text != *member1* ]]; then
+  # Elsewhere it is for one, as the agent in a member and the practice on the host.
+  if [[ ! $where =~ ^(karmada|hub)$ || $text != *member1* ]]; then
     echo "$text"
     return
   fi

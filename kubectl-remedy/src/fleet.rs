@@ -82,7 +82,7 @@ impl FleetSnapshot {
             list(scoped(client, namespace), all()),
             routes(client, namespace),
         )?;
-        for (_, route) in routes.iter() {
+        for (_, route) in routes.iter().flat_map(Cache::iter) {
             if let Some(ingress) = reported_ingress(route) {
                 put(&mut ingresses, ingress);
             }
@@ -185,14 +185,22 @@ where
     Ok(cache)
 }
 
-/// Reads the `HTTPRoute`s. An API need not have the kind, nor a user the right to it.
-async fn routes(client: &Client, namespace: Option<&str>) -> Result<Cache<HttpRoute>, Error> {
-    match list(scoped(client, namespace), ListParams::default()).await {
+/// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
+pub(crate) async fn routes(
+    client: &Client,
+    namespace: Option<&str>,
+) -> Result<Option<Cache<HttpRoute>>, Error> {
+    optional(list(scoped(client, namespace), ListParams::default()).await)
+}
+
+/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
+pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
         Err(Error::Request {
             source: kube::Error::Api(status),
             ..
-        }) if [403, 404].contains(&status.code) => Ok(Cache::default()),
-        read => read,
+        }) if [403, 404].contains(&status.code) => Ok(None),
+        read => read.map(Some),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn drain(
     if !args.workloads && args.wait.is_none() {
         return Ok(Answer::Yes);
     }
-    let mut observed = Observed::new(client);
+    let mut observed = Observed::new(client).await?;
     if dry_run == DryRun::None {
         empty(args, target, &mut observed, client).await
     } else {

@@ -338,7 +338,9 @@ async fn evict_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<Le
 fn outcome(eviction: &Eviction) -> &str {
     let conditions = eviction.status.as_ref().map(|status| &status.conditions);
     let executed = conditions.and_then(|conditions| find(conditions, EXECUTED));
-    executed.map_or("its eviction is not decided yet", |one| one.message.as_str())
+    executed.map_or("its eviction is not decided yet", |one| {
+        one.message.as_str()
+    })
 }
 
 /// Returns `true` if an eviction is decided, each of which is once, and was so a while ago.

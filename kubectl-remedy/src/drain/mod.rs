@@ -43,7 +43,13 @@ pub(crate) async fn run(
     client: &Client,
     now: Timestamp,
 ) -> Result<Answer, Error> {
-    let target = Target::find(&args.cluster, client).await?;
+    let cluster = &*args.cluster;
+    let target = Target::find(cluster, client).await?;
+    let target = target.ok_or_else(|| absent(cluster))?;
+    if target.is_deleting {
+        let problem = format!("cluster {cluster} is being deleted");
+        return Err(Error::Unusable(problem));
+    }
     match target.home {
         Home::Fleet => fleet::drain(args, &target, client, now).await,
         Home::Hub => hub::drain(args, &target, client, now).await,
@@ -61,6 +67,10 @@ fn remedy(cluster: &str, end: Timestamp, reason: Option<&str>) -> Remedy {
     let annotations = remedy.annotations_mut();
     annotations.insert(DRAIN.to_owned(), cluster.to_owned());
     remedy
+}
+
+fn absent(cluster: &str) -> Error {
+    Error::Unusable(format!("there is no cluster {cluster}"))
 }
 
 /// Says that a cluster is not drained, for the reason that stands above.

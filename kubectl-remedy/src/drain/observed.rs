@@ -6,6 +6,7 @@ use std::future::pending;
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{FutureExt, StreamExt};
+use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{ClusterResourceBinding, MultiClusterIngress, ResourceBinding};
 use karmada_runtime::cache::Cache;
 use karmada_runtime::watch::Decoded;
@@ -16,9 +17,11 @@ use kube::{Api, Client, Resource};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Remaining, remaining};
 use serde::de::DeserializeOwned;
+use traffic::ingress::http_route::reported_ingress;
 
 use super::progress::Left;
 use crate::error::Error;
+use crate::fleet::routes;
 use crate::status::{blocked, is_located};
 use crate::waiting::give_up;
 
@@ -31,6 +34,7 @@ pub(super) struct State {
     pub(super) bindings: Cache<ResourceBinding>,
     pub(super) cluster_bindings: Cache<ClusterResourceBinding>,
     ingresses: Cache<MultiClusterIngress>,
+    routes: Cache<HttpRoute>,
     /// The kinds that were listed.
     listed: BTreeSet<String>,
 }
@@ -43,16 +47,19 @@ pub(super) struct Observed {
 
 impl Observed {
     /// Begins to watch.
-    pub(super) fn new(client: &Client) -> Self {
-        let changes = [
+    pub(super) async fn new(client: &Client) -> Result<Self, Error> {
+        let mut changes = vec![
             watch(client, |state| &mut state.bindings),
             watch(client, |state| &mut state.cluster_bindings),
             watch(client, |state| &mut state.ingresses),
         ];
-        Self {
+        if routes(client, None).await?.is_some() {
+            changes.push(watch(client, |state| &mut state.routes));
+        }
+        Ok(Self {
             state: State::default(),
             changes: select_all(changes),
-        }
+        })
     }
 
     /// Waits for changes, at first until all objects are known.
@@ -125,16 +132,20 @@ impl State {
         namespaced.chain(others.map(|(_, binding)| BindingRef::from(&**binding)))
     }
 
-    /// Returns the ingresses that still send requests to the cluster.
+    /// Returns the ingresses and routes that still send requests to the cluster.
     pub(super) fn traffic(&self, cluster: &str) -> Left {
-        let sending = self.ingresses.iter().filter(|(_, ingress)| {
-            let is_blocked = blocked(ingress).iter().any(|name| name == cluster);
-            is_located(ingress, cluster) && !is_blocked
+        let ingresses = self.ingresses.iter();
+        let ingresses = ingresses.filter(|(_, ingress)| sends(ingress, cluster));
+        let ingresses = ingresses.map(|(key, _)| format!("MultiClusterIngress {key}"));
+        let routes = self.routes.iter().filter(|(_, route)| {
+            reported_ingress(route).is_some_and(|ingress| sends(&ingress, cluster))
         });
+        let routes = routes.map(|(key, _)| format!("HTTPRoute {key}"));
+        let sending = ingresses.chain(routes);
         Left {
             step: "traffic",
             items: sending
-                .map(|(key, _)| format!("MultiClusterIngress {key} still sends requests there"))
+                .map(|one| format!("{one} still sends requests there"))
                 .collect(),
         }
     }
@@ -161,6 +172,11 @@ impl State {
     }
 }
 
+/// Returns `true` if an ingress sends requests to the cluster, by its status.
+fn sends(ingress: &MultiClusterIngress, cluster: &str) -> bool {
+    is_located(ingress, cluster) && !blocked(ingress).iter().any(|name| name == cluster)
+}
+
 /// Takes an object in, unless it cannot be read.
 fn apply<K>(cache: &mut Cache<K>, object: DynamicObject)
 where
@@ -179,5 +195,34 @@ pub(super) fn template(binding: BindingRef<'_>) -> String {
             format!("{} {namespace}/{}", resource.kind, resource.name)
         }
         _ => format!("{} {}", resource.kind, resource.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+    use crate::fleet::put;
+
+    /// A route sends requests to a cluster as an ingress does: until its status says that the cluster is blocked.
+    #[test]
+    fn route_sends_until_blocked() {
+        let mut state = State::default();
+        let sending = vec!["HTTPRoute shop/web still sends requests there"];
+        for (blocked, clusters, left) in [("False", "", sending), ("True", "m1", vec![])] {
+            let conditions = json!([
+                { "type": "networking.karmada-rs.io/Located", "status": "True", "message": "web: m1,m2" },
+                { "type": "networking.karmada-rs.io/TrafficBlocked", "status": blocked,
+                    "message": clusters },
+            ]);
+            let entry = json!({ "controllerName": "karmada-rs.io/multi-cluster",
+                "conditions": conditions });
+            let route = json!({ "metadata": { "namespace": "shop", "name": "web" },
+                "spec": { "parentRefs": [] }, "status": { "parents": [entry] } });
+            put(&mut state.routes, from_value(route).unwrap());
+            assert_eq!(state.traffic("m1").items, left);
+            assert_eq!(state.traffic("m3").items, [""; 0]);
+        }
     }
 }

@@ -52,16 +52,14 @@ pub(super) enum Effect {
 pub(super) struct Target {
     pub(super) name: String,
     pub(super) home: Home,
+    pub(super) is_deleting: bool,
     clusters: Api<DynamicObject>,
     kind: ApiResource,
 }
 
 impl Target {
-    /// Finds the cluster `name`.
-    ///
-    /// # Errors
-    /// Fails if there is none, or it is being deleted.
-    pub(super) async fn find(name: &str, client: &Client) -> Result<Self, Error> {
+    /// Finds the cluster `name`, if it exists.
+    pub(super) async fn find(name: &str, client: &Client) -> Result<Option<Self>, Error> {
         let (mut refused, mut is_absent) = (None, false);
         for home in [Home::Fleet, Home::Hub] {
             let kind = home.kind();
@@ -69,18 +67,14 @@ impl Target {
             let found = clusters.get_opt(name).await;
             // A name with a slash leads to a part of another object.
             match found.map(|found| found.filter(|found| found.metadata.name() == name)) {
-                Ok(Some(found)) if found.metadata.is_deleting() => {
-                    let problem = format!("cluster {name} is being deleted");
-                    return Err(Error::Unusable(problem));
-                }
-                Ok(Some(_)) => {
-                    let name = name.to_owned();
-                    return Ok(Self {
-                        name,
+                Ok(Some(found)) => {
+                    return Ok(Some(Self {
+                        name: name.to_owned(),
                         home,
+                        is_deleting: found.metadata.is_deleting(),
                         clusters,
                         kind,
-                    });
+                    }));
                 }
                 Ok(None) => is_absent = true,
                 // Whether the kind is served is not told to who has no right to it.
@@ -90,10 +84,10 @@ impl Target {
                 Err(source) => return Err(unread(name, source)),
             }
         }
-        Err(match refused {
-            Some(source) if !is_absent => unread(name, source),
-            _ => Error::Unusable(format!("there is no cluster {name}")),
-        })
+        match refused {
+            Some(source) if !is_absent => Err(unread(name, source)),
+            _ => Ok(None),
+        }
     }
 
     /// Adds the taint of this effect. Returns `true` if it was not there.

@@ -274,6 +274,22 @@ async fn drain_is_taken_back() {
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
 }
 
+/// Of a cluster that is taken from the fleet once it is empty, neither the Remedy stays nor a note. Case T21.
+#[tokio::test(start_paused = true)]
+async fn gone_cluster_is_forgotten() {
+    let stage = Stage::new(20).await;
+    stage.run(&[workload("divided", 4, &weighted())]).await;
+    let answer = stage.drain("m1 --workloads --wait=1h").await.unwrap();
+    assert_eq!(answer, Answer::Yes);
+    assert_eq!(stage.whole().await.annotations.len(), 1);
+    stage.api.send("DELETE", CLUSTER, &Value::Null).await;
+    assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::Yes);
+    let after = stage.whole().await;
+    assert_eq!((after.annotations.len(), after.remedies.len()), (0, 0));
+    let error = stage.uncordon("m1").await.unwrap_err().to_string();
+    assert_eq!(error, "there is no cluster m1");
+}
+
 /// While the traffic does not leave, no workload has to. Case T21.
 #[tokio::test(start_paused = true)]
 async fn workloads_wait_for_traffic() {

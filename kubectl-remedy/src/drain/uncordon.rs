@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use karmada_api::Remedy;
+use karmada_api::{ClusterResourceBinding, Remedy, ResourceBinding};
+use karmada_runtime::cache::Cache;
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
-use propagation_rules::schedule::drain::{Return, next_return};
+use propagation_rules::binding_ref::BindingRef;
+use propagation_rules::schedule::drain::{Return, forget, next_return};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -14,29 +17,27 @@ use super::bindings::patch_all;
 use super::observed::{Observed, State, template};
 use super::progress::{Left, Progress};
 use super::target::{Home, Target};
-use super::{hub, name, report};
+use super::{absent, hub, name, report};
 use crate::answer::Answer;
 use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;
 use crate::error::Error;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::{FleetSnapshot, list, optional};
 use crate::{terminal, unblock};
 
 /// Takes a drain back.
 pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, Error> {
     let (cluster, dry_run) = (&*args.cluster, args.dry_run.dry_run);
-    let block = block(cluster, client).await?;
-    let target = match Target::find(cluster, client).await {
-        // What is left of a cluster that has gone is the Remedy.
-        Err(error) if block.is_some() => {
-            terminal::print_error(&error.to_string());
-            None
-        }
-        found => Some(found?),
-    };
+    let target = Target::find(cluster, client).await?;
+    let block = block(cluster, target.as_ref(), client).await?;
     let mut was_drained = block.is_some();
     if let Some(target) = &target {
         was_drained |= target.untaint(dry_run).await?;
+    } else {
+        was_drained |= forget_all(cluster, client, dry_run).await?;
+        if !was_drained {
+            return Err(absent(cluster));
+        }
     }
     if let Some(block) = &block {
         unblock::delete(client, block, dry_run).await?;
@@ -70,12 +71,40 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
 }
 
 /// Returns the Remedy of the drain of a cluster, where there is one.
-async fn block(cluster: &str, client: &Client) -> Result<Option<Remedy>, Error> {
+async fn block(
+    cluster: &str,
+    target: Option<&Target>,
+    client: &Client,
+) -> Result<Option<Remedy>, Error> {
     let remedies: Api<Remedy> = Api::all(client.clone());
     let name = name(cluster);
     let found = remedies.get_opt(&name).await;
-    let found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source))?;
-    Ok(found.filter(|found| found.name_any() == name && is_ours(found)))
+    let mut found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source));
+    if target.is_none_or(|target| target.home == Home::Hub) {
+        // As for the drain: a hub need not have the kind.
+        found = optional(found).map(Option::flatten);
+    }
+    Ok(found?.filter(|found| found.name_any() == name && is_ours(found)))
+}
+
+/// Takes the notes about a cluster away that is gone. Returns `true` if there were any.
+async fn forget_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<bool, Error> {
+    let all = ListParams::default;
+    let namespaced = list::<ResourceBinding>(Api::all(client.clone()), all()).await;
+    let namespaced = optional(namespaced)?;
+    let others = list::<ClusterResourceBinding>(Api::all(client.clone()), all()).await;
+    let others = optional(others)?;
+    let namespaced = namespaced.iter().flat_map(Cache::iter);
+    let namespaced = namespaced.map(|(_, binding)| BindingRef::from(&**binding));
+    let others = others.iter().flat_map(Cache::iter);
+    let others = others.map(|(_, binding)| BindingRef::from(&**binding));
+    let notes = namespaced
+        .chain(others)
+        .filter_map(|binding| Some((binding.key(), forget(binding, cluster)?)));
+    let notes: Vec<_> = notes.collect();
+    let is_noted = !notes.is_empty();
+    patch_all(client, notes, "released", dry_run).await?;
+    Ok(is_noted)
 }
 
 /// Brings the workloads back that have a note. Returns how many had one, too.
@@ -89,7 +118,7 @@ async fn bring_back(args: &UncordonArgs, client: &Client) -> Result<(Answer, usi
         left: Vec::new(),
         found: 0,
     };
-    let mut observed = Observed::new(client);
+    let mut observed = Observed::new(client).await?;
     let mut progress = Progress::new();
     let watching = async {
         loop {

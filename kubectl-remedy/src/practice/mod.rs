@@ -80,7 +80,7 @@ pub(crate) async fn run(
         outcome = watched.run() => outcome,
         _ = tokio::signal::ctrl_c() => Outcome::Interrupted("somebody has interrupted it".to_owned()),
     };
-    if !outcome.is_well() {
+    if matches!(outcome, Outcome::Worse(_) | Outcome::Interrupted(_)) {
         let at = Timestamp::now().to_string();
         let annotations = remedy.annotations_mut();
         annotations.insert(EXPIRES_AT.to_owned(), at);
@@ -151,7 +151,7 @@ impl Watched<'_> {
             sleep(rest.min(PERIOD)).await;
             let look = self.look(&mut was_blocked).await;
             let troubles = match look {
-                Look::Over(reason) => return Outcome::Interrupted(reason),
+                Look::Over(reason) => return Outcome::Replaced(reason),
                 Look::At(troubles) => troubles,
             };
             for trouble in &troubles {

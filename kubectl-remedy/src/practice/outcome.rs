@@ -34,6 +34,8 @@ pub(super) enum Outcome {
     Worse(Vec<String>),
     /// Nobody knows, for this reason.
     Interrupted(String),
+    /// Nobody knows, for the Remedy is no longer that of the practice.
+    Replaced(String),
 }
 
 impl Outcome {
@@ -56,7 +58,7 @@ impl Outcome {
         match self {
             Self::Well(_) => "PracticeSucceeded",
             Self::Worse(_) => "PracticeEndedEarly",
-            Self::Interrupted(_) => "PracticeInterrupted",
+            Self::Interrupted(_) | Self::Replaced(_) => "PracticeInterrupted",
         }
     }
 
@@ -134,7 +136,9 @@ impl fmt::Display for Outcome {
         match self {
             Self::Well(length) => write!(f, "the others did without it for {length}"),
             Self::Worse(troubles) => write!(f, "ended early: {}", troubles.join("; ")),
-            Self::Interrupted(reason) => write!(f, "no outcome: {reason}"),
+            Self::Interrupted(reason) | Self::Replaced(reason) => {
+                write!(f, "no outcome: {reason}")
+            }
         }
     }
 }

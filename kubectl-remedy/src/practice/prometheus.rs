@@ -29,8 +29,9 @@ impl Query {
     pub(super) fn new(url: &Uri, promql: &str) -> Result<Self, Error> {
         let is_http = matches!(url.scheme_str(), Some("http" | "https"));
         if !is_http || url.query().is_some() {
-            let problem = format!("--prometheus {url}: write a URL such as http://prometheus:9090");
-            return Err(Error::Unusable(problem));
+            // It may have a password, and is not quoted.
+            let problem = "--prometheus: write a URL such as http://prometheus:9090";
+            return Err(Error::Unusable(problem.to_owned()));
         }
         let config = Config::new(url.clone());
         let client = connect_to_member(config, &Addresses::by_system(), None, NAME)?;

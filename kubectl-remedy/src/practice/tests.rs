@@ -111,6 +111,25 @@ async fn unblocked_practice_has_no_outcome() {
     assert_eq!(practiced(&remedy)["reason"], "PracticeInterrupted");
 }
 
+/// Who takes the Remedy over during a practice keeps the cluster blocked for as long as he says. Case T25.
+#[tokio::test(start_paused = true)]
+async fn replaced_remedy_is_left_alone() {
+    let api = fleet().await;
+    let (user, end) = (api.clone(), "2100-01-01T00:00:00Z");
+    tokio::spawn(async move {
+        sleep(Duration::from_mins(1)).await;
+        let annotations = json!({ EXPIRES_AT: end });
+        let patch = json!({ "metadata": { "annotations": annotations } });
+        user.send("PATCH", REMEDY, &patch).await;
+    });
+    let practice = args("m1 --for=10m");
+    let answer = run(&practice, &api.client(), Timestamp::now()).await;
+    assert_eq!(answer.unwrap(), Answer::No);
+    let remedy = api.get(REMEDY).await;
+    assert_eq!(practiced(&remedy)["reason"], "PracticeInterrupted");
+    assert_eq!(remedy["metadata"]["annotations"][EXPIRES_AT], end);
+}
+
 /// Neither a cluster that is blocked nor one that does not exist is practised without.
 #[tokio::test(start_paused = true)]
 async fn blocked_cluster_is_left_alone() {

@@ -278,6 +278,13 @@ pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
     Some(annotations(json!({ note: replicas })))
 }
 
+/// Returns the merge patch that takes the note about a cluster away which is gone; `None` if nothing was noted.
+pub fn forget(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
+    let note = note_of(cluster);
+    binding.metadata.annotation(&note)?;
+    Some(annotations(json!({ note: null })))
+}
+
 fn note_of(cluster: &str) -> String {
     format!("{NOTE}{cluster}")
 }

@@ -193,7 +193,13 @@ fn drains_do_not_share_notes() {
     let both = workload("a", &aggregated(), &[("m1", 2), ("m2", 1)]);
     let noted = patched(&both, &note(BindingRef::from(&both), "m1").unwrap());
     let noted = patched(&noted, &note(BindingRef::from(&noted), "m2").unwrap());
-    let annotations = noted.metadata.annotations.unwrap();
+    let annotations = noted.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["drain.karmada-rs.io/m1"], "2");
     assert_eq!(annotations["drain.karmada-rs.io/m2"], "1");
+
+    // The first of the clusters is gone.
+    let forgotten = patched(&noted, &forget(BindingRef::from(&noted), "m1").unwrap());
+    let annotations = forgotten.metadata.annotations.as_ref().unwrap();
+    assert!(annotations.keys().eq(["drain.karmada-rs.io/m2"]));
+    assert_eq!(forget(BindingRef::from(&forgotten), "m1"), None);
 }
