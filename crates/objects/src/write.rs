@@ -59,7 +59,7 @@ pub enum Guard {
 }
 
 /// A write to an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// What is written, in the words of metrics.
     pub target: &'static str,
@@ -80,7 +80,7 @@ pub struct Write {
 }
 
 /// What follows from a decision. `E` is what is told of it, if something is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan<E = Infallible> {
     /// The writes.
     pub writes: Vec<Write>,

@@ -77,6 +77,8 @@ impl Target {
                     }));
                 }
                 Ok(None) => is_absent = true,
+                // The kind is not served.
+                Err(kube::Error::Api(status)) if status.code == 404 => is_absent = true,
                 // Whether the kind is served is not told to who has no right to it.
                 Err(kube::Error::Api(status)) if status.code == 403 => {
                     refused.get_or_insert(kube::Error::Api(status));
