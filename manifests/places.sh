@@ -13,6 +13,8 @@ karmada karmada-tls-secrets tls-secrets/karmada.yaml
 karmada karmada-propagation propagation
 karmada karmada-estimators propagation/estimators/rights.yaml
 karmada karmada-everything propagation/everything/rights.yaml
+karmada - propagation/east-west/rights.yaml
+karmada - karmada/kubectl-remedy-drain.yaml practice
 karmada fleet fleet admission propagation propagation/cluster propagation/collect-endpoints/rights.yaml
 karmada fleet-rebalance propagation/rebalance/rights.yaml
 karmada fleet-plugin propagation/cluster/kubectl-remedy-join.yaml
@@ -27,6 +29,7 @@ host fleet-host propagation/collect-endpoints propagation/cluster/host
 host fleet-host-renew renew/fleet
 host hub-host placement/hub/host
 host - renew/programs
+host - practice/host
 gateway gateway-confine admission/gateway
 gateway gateway gateway
 gateway gateway-api gateway-api
@@ -35,7 +38,7 @@ gateway gateway-agent gateway/reachability
 gateway gateway-renew renew/gateway.yaml
 dns dns dns
 member member member
-member - member/node-condition/rights.yaml
+member - member/node-condition/rights.yaml member/signals/rights.yaml
 member member-pull pull/member
 member member-pull-renew renew/pull
 member hub-member placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml placement/member
@@ -44,6 +47,7 @@ hub hub placement/crds placement/hub
 hub hub-agent placement/hub/cluster-health-agent.yaml
 hub hub-renew renew/hub.yaml
 hub hub-renew-member renew/placement-member.yaml
+hub - placement/kubectl-remedy-drain.yaml
 PLACES
 }
 

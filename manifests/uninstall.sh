@@ -48,8 +48,8 @@ members() {
 applied() { # part
   local text member
   text=$(objects "$1")
-  # What is in a member is for that one.
-  if [[ $where == member || $text != *member1* ]]; then
+  # Elsewhere than in a control plane it is there once, whichever member it is for.
+  if [[ ! $where =~ ^(karmada|hub)$ || $text != *member1* ]]; then
     echo "$text"
     return
   fi

@@ -118,6 +118,7 @@ fn uninstallation_knows_every_manifest() {
         "karmada",
         "member",
         "placement",
+        "practice",
         "propagation",
         "pull",
         "renew",
