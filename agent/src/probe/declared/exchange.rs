@@ -2,7 +2,6 @@
 //! elsewhere, and no more of a body is read than is asked for.
 
 use std::error::Error;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use tokio::time::timeout_at;
 
 use super::kind::Attempt;
 use super::network::is_metadata_service;
+use super::read_up_to;
 use super::tls::Stream;
 use super::unmet::{RESET, Unmet};
 
@@ -30,7 +30,7 @@ pub(super) const MALFORMED: FailureClass = FailureClass::new(99, "malformed");
 /// The file with the authorities that the public trusts, where our images and most systems have it.
 const PUBLIC: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// The longest token, in bytes.
-const LONGEST_TOKEN: u64 = 16 * 1024;
+const LONGEST_TOKEN: usize = 16 * 1024;
 
 /// The host and the port of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,16 +223,17 @@ pub(super) fn path_of(field: &str, path: Option<&PathBuf>) -> Result<(), String>
 /// Returns the header of the token in a file, which no error quotes.
 fn bearer(path: &Path) -> Result<HeaderValue, Unmet> {
     let shown = path.display();
-    let unread = |error: &io::Error| Unmet::unobserved(format!("cannot read {shown}: {error}"));
-    let length = fs::metadata(path).map_err(|error| unread(&error))?.len();
-    if length > LONGEST_TOKEN {
+    let token = read_up_to(path, LONGEST_TOKEN)
+        .map_err(|error| Unmet::unobserved(format!("cannot read {shown}: {error}")))?;
+    if token.len() > LONGEST_TOKEN {
         return Err(Unmet::unobserved(format!(
             "{shown} is too long for a token"
         )));
     }
-    let token = fs::read_to_string(path).map_err(|error| unread(&error))?;
-    let header = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-    let mut header = header.map_err(|_| Unmet::unobserved(format!("{shown} has no token")))?;
+    let token = std::str::from_utf8(&token).ok();
+    let header =
+        token.and_then(|token| HeaderValue::from_str(&format!("Bearer {}", token.trim())).ok());
+    let mut header = header.ok_or_else(|| Unmet::unobserved(format!("{shown} has no token")))?;
     header.set_sensitive(true);
     Ok(header)
 }
