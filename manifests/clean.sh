@@ -142,11 +142,13 @@ for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io ser
   fi
 done
 
-# The endpoints that the execution-controller has collected.
-if has endpointslices.discovery.k8s.io; then
-  change delete endpointslices.discovery.k8s.io --all-namespaces --ignore-not-found \
-    --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
-fi
+# The endpoints that the execution-controller has collected, and the Services that it has derived from ServiceImports.
+for kind in endpointslices.discovery.k8s.io services; do
+  if has "$kind"; then
+    change delete "$kind" --all-namespaces --ignore-not-found \
+      --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
+  fi
+done
 
 # Leases. That of the scheduler is Karmada's, if its scheduler has had it since.
 if has leases.coordination.k8s.io; then
