@@ -26,7 +26,7 @@ change() {
 errors=$(mktemp)
 trap 'rm -f "$errors"' EXIT
 if ! kinds=$(api api-resources --output name 2>"$errors"); then
-  ours='karmada\.io|networking\.k8s\.io|discovery\.k8s\.io|externaldns\.k8s\.io|coordination\.k8s\.io|multicluster\.x-k8s\.io'
+  ours='karmada\.io|kubernetes-fleet\.io|networking\.k8s\.io|discovery\.k8s\.io|externaldns\.k8s\.io|coordination\.k8s\.io|multicluster\.x-k8s\.io'
   if [[ -z $kinds ]] || grep -Eq "$ours" "$errors"; then
     cat "$errors" >&2
     exit 1
@@ -55,18 +55,23 @@ remove_conditions() { # kind, types
   done
 }
 
-# Conditions of Clusters, and the actions that only a Remedy controller sets.
-if has clusters.cluster.karmada.io; then
-  remove_conditions clusters.cluster.karmada.io ServiceDomainNameResolutionReady ServiceNetworkReady HealthReporterReady \
+# Conditions of clusters, of Karmada's kind and of KubeFleet's.
+for kind in clusters.cluster.karmada.io memberclusters.cluster.kubernetes-fleet.io; do
+  has "$kind" || continue
+  remove_conditions "$kind" ServiceDomainNameResolutionReady ServiceNetworkReady HealthReporterReady \
     ReachableFromGateway GatewayReporterReady
   # Of signals that users declare: the types are theirs, the reasons ours. From the last one, so that the places of the others stay.
   for reason in DeclaredSignalReady DeclaredSignalFailed; do
-    removals clusters.cluster.karmada.io '{{$o.metadata.name}}' .status.conditions \
+    removals "$kind" '{{$o.metadata.name}}' .status.conditions \
       "and \$e.reason (eq \$e.reason \"$reason\")" 'status/conditions/{{$i}}/reason' "$reason" | sed '1!G;h;$!d' |
       while read -r name patch; do
-        change patch clusters.cluster.karmada.io "$name" --subresource status --type json --patch "$patch"
+        change patch "$kind" "$name" --subresource status --type json --patch "$patch"
       done
   done
+done
+
+# The actions that only a Remedy controller sets.
+if has clusters.cluster.karmada.io; then
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
     while read -r name; do
@@ -142,11 +147,13 @@ for kind in ingresses.networking.k8s.io httproutes.gateway.networking.k8s.io ser
   fi
 done
 
-# The endpoints that the execution-controller has collected.
-if has endpointslices.discovery.k8s.io; then
-  change delete endpointslices.discovery.k8s.io --all-namespaces --ignore-not-found \
-    --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
-fi
+# The endpoints that the execution-controller has collected, and the Services that it has derived from ServiceImports.
+for kind in endpointslices.discovery.k8s.io services; do
+  if has "$kind"; then
+    change delete "$kind" --all-namespaces --ignore-not-found \
+      --selector app.kubernetes.io/managed-by=karmada-rs.io_execution-controller
+  fi
+done
 
 # Leases. That of the scheduler is Karmada's, if its scheduler has had it since.
 if has leases.coordination.k8s.io; then

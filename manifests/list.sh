@@ -8,6 +8,7 @@ set -euo pipefail
 context=${1:?"usage: $0 CONTEXT"}
 programs='cluster-health-agent|cluster-health-agent-gateway|remedy-controller|ingress-controller|propagation-controller|scheduler'
 programs+='|execution-controller|cluster-controller|placement-controller|placement-agent|kubectl-remedy|kubectl-remedy-renew'
+programs+='|kubectl-remedy-renew-programs|kubectl-remedy-practice|cluster-health-agent-signals|cluster-health-agent-node-condition'
 
 told='
   def prefixed: test("(^|[./])karmada-rs\\.io/");

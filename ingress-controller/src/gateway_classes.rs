@@ -16,6 +16,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use traffic::ingress::http_route::class_status;
 
+use crate::identity::NAME;
 use crate::watch::SharedIndex;
 
 /// Reconciles the statuses of classes.
@@ -62,7 +63,7 @@ impl Controller for GatewayClasses {
         };
         let api: Api<GatewayClass> = Api::all(self.client.clone());
         let steps: Patch<()> = steps.guarded(version).into();
-        let parameters = PatchParams::default();
+        let parameters = PatchParams::apply(NAME);
         let call = patch_status(&api, &key.name, &parameters, &steps);
         match self.writer.write("gateway_class", call).await {
             Ok(stored) => self

@@ -106,7 +106,7 @@ impl Ingresses {
                 return Ok(version.map(str::to_owned).or(read));
             }
             let steps: Patch<()> = steps.guarded(version.or(read.as_deref())).into();
-            let parameters = PatchParams::default();
+            let parameters = PatchParams::apply(NAME);
             let stored = patch_status(&api, &route.name, &parameters, &steps).await?;
             Ok::<_, kube::Error>(stored.version())
         };

@@ -43,7 +43,7 @@ pub struct DeletionFacts<'a> {
 }
 
 /// What is to be done about a placement that is being deleted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeletionPlan {
     /// The next writes: the bindings go, whatever their states; then the snapshots, which no binding needs any more; and once
     /// nothing is left the placement loses its finalizers.
@@ -191,7 +191,7 @@ mod tests {
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
-        let snapshot: fleet_api::ResourceSnapshot =
+        let snapshot: ResourceSnapshot =
             from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
         let targets = |plan: &DeletionPlan| {

@@ -144,8 +144,8 @@ fn uninstallation_knows_every_manifest() {
 #[test]
 fn cleaning_knows_every_condition() {
     let script = fs::read_to_string(cargo::root().join("manifests/clean.sh")).unwrap();
-    let (_, removed) = script.split_once("remove_conditions clusters").unwrap();
-    let (removed, _) = removed.split_once("api get").unwrap();
+    let (_, removed) = script.split_once("remove_conditions \"$kind\"").unwrap();
+    let (removed, _) = removed.split_once("removals").unwrap();
     for condition in karmada_api::condition::OWNED {
         assert!(removed.contains(condition), "{condition}");
     }

@@ -2,7 +2,6 @@
 //! elsewhere, and no more of a body is read than is asked for.
 
 use std::error::Error;
-use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +20,7 @@ use tokio::time::timeout_at;
 
 use super::kind::Attempt;
 use super::network::is_metadata_service;
+use super::read_up_to;
 use super::tls::Stream;
 use super::unmet::{RESET, Unmet};
 
@@ -29,8 +29,9 @@ pub(super) const MALFORMED: FailureClass = FailureClass::new(99, "malformed");
 
 /// The file with the authorities that the public trusts, where our images and most systems have it.
 const PUBLIC: &str = "/etc/ssl/certs/ca-certificates.crt";
+const BEARER: &str = "Bearer ";
 /// The longest token, in bytes.
-const LONGEST_TOKEN: u64 = 16 * 1024;
+const LONGEST_TOKEN: usize = 16 * 1024;
 
 /// The host and the port of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +126,20 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
     pub(super) server: SocketAddr,
+    /// The header with the token, which the server may quote.
+    authorization: Option<HeaderValue>,
+}
+
+impl Answer {
+    /// Returns a text of the server without our token.
+    pub(super) fn without_token(&self, text: &str) -> String {
+        let header = self.authorization.as_ref().and_then(|it| it.to_str().ok());
+        let token = header.and_then(|header| header.strip_prefix(BEARER));
+        match token.filter(|token| !token.is_empty()) {
+            Some(token) => text.replace(token, "(token)"),
+            None => text.to_owned(),
+        }
+    }
 }
 
 impl Location<'_> {
@@ -170,7 +185,8 @@ impl Location<'_> {
         attempt: &Attempt<'_>,
     ) -> Result<Answer, Unmet> {
         let (uri, endpoint) = self.parts().map_err(Unmet::unobserved)?;
-        let request = self.request(&uri, query)?;
+        let authorization = self.token.map(|path| bearer(path)).transpose()?;
+        let request = request(&uri, query, authorization.clone())?;
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
         let ca = self.ca.map_or(Path::new(PUBLIC), PathBuf::as_path);
         let ca = is_https.then_some(ca);
@@ -181,32 +197,37 @@ impl Location<'_> {
                 status,
                 body,
                 server,
+                authorization,
             }),
             Ok(Err(error)) => Err(ended(&*error, server)),
             Err(_) => Err(Unmet::late(server)),
         }
     }
+}
 
-    fn request(&self, uri: &Uri, query: Option<&str>) -> Result<Request<Empty<Bytes>>, Unmet> {
-        let mut path = uri
-            .path_and_query()
-            .map_or("/", PathAndQuery::as_str)
-            .to_owned();
-        if let Some(query) = query {
-            path = format!("{path}?{query}");
-        }
-        let host = uri.authority().map_or("", Authority::as_str);
-        let mut request = Request::get(path)
-            .header(header::HOST, host)
-            .header(header::USER_AGENT, crate::identity::NAME)
-            .header(header::CONNECTION, "close");
-        if let Some(path) = self.token {
-            request = request.header(header::AUTHORIZATION, bearer(path)?);
-        }
-        request
-            .body(Empty::new())
-            .map_err(|_| Unmet::unobserved("the url makes no request"))
+fn request(
+    uri: &Uri,
+    query: Option<&str>,
+    authorization: Option<HeaderValue>,
+) -> Result<Request<Empty<Bytes>>, Unmet> {
+    let mut path = uri
+        .path_and_query()
+        .map_or("/", PathAndQuery::as_str)
+        .to_owned();
+    if let Some(query) = query {
+        path = format!("{path}?{query}");
     }
+    let host = uri.authority().map_or("", Authority::as_str);
+    let mut request = Request::get(path)
+        .header(header::HOST, host)
+        .header(header::USER_AGENT, crate::identity::NAME)
+        .header(header::CONNECTION, "close");
+    if let Some(authorization) = authorization {
+        request = request.header(header::AUTHORIZATION, authorization);
+    }
+    request
+        .body(Empty::new())
+        .map_err(|_| Unmet::unobserved("the url makes no request"))
 }
 
 /// Checks that a path is given as a path: who puts a token itself there must not read it in an error.
@@ -223,16 +244,17 @@ pub(super) fn path_of(field: &str, path: Option<&PathBuf>) -> Result<(), String>
 /// Returns the header of the token in a file, which no error quotes.
 fn bearer(path: &Path) -> Result<HeaderValue, Unmet> {
     let shown = path.display();
-    let unread = |error: &io::Error| Unmet::unobserved(format!("cannot read {shown}: {error}"));
-    let length = fs::metadata(path).map_err(|error| unread(&error))?.len();
-    if length > LONGEST_TOKEN {
+    let token = read_up_to(path, LONGEST_TOKEN)
+        .map_err(|error| Unmet::unobserved(format!("cannot read {shown}: {error}")))?;
+    if token.len() > LONGEST_TOKEN {
         return Err(Unmet::unobserved(format!(
             "{shown} is too long for a token"
         )));
     }
-    let token = fs::read_to_string(path).map_err(|error| unread(&error))?;
-    let header = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-    let mut header = header.map_err(|_| Unmet::unobserved(format!("{shown} has no token")))?;
+    let token = std::str::from_utf8(&token).ok();
+    let header =
+        token.and_then(|token| HeaderValue::from_str(&format!("{BEARER}{}", token.trim())).ok());
+    let mut header = header.ok_or_else(|| Unmet::unobserved(format!("{shown} has no token")))?;
     header.set_sensitive(true);
     Ok(header)
 }

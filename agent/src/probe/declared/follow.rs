@@ -4,7 +4,7 @@
 //! file has ever declared, two hundred bytes. So everything that is about a signal is as cheap as about one that is compiled in.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::file::{Declaration, Defaults, LARGEST, parse};
 use super::metrics::{RoundMetrics, file_is_invalid};
 use super::network::Node;
+use super::read_up_to;
 use super::round::Prober;
 use crate::metrics::DeclaredVoteMetrics;
 use crate::probe::schedule::Schedule;
@@ -233,13 +234,10 @@ impl Follower {
     }
 }
 
-/// Reads a file, of which no more than is needed to tell that it is too large. One that is missing is as one that is empty.
+/// Reads the file. One that is missing is as one that is empty.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let mut text = Vec::new();
-    let limit = u64::try_from(LARGEST).unwrap_or(u64::MAX).saturating_add(1);
-    let read = std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut text));
-    match read {
-        Ok(_) => Ok(text),
+    match read_up_to(path, LARGEST) {
+        Ok(text) => Ok(text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(format!("cannot read it: {error}")),
     }

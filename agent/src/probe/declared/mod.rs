@@ -31,8 +31,10 @@ mod tcp;
 mod tls;
 mod unmet;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use health::signal::PerTarget;
 use karmada_runtime::client::Addresses;
@@ -68,6 +70,16 @@ impl DeclaredArgs {
         let follower = Follower::new(path, node, shared, &mut program.registry);
         program.run_until_stopped("signals", follower.run());
     }
+}
+
+/// Reads a file, of which no more than tells that it has more than the `largest` number of bytes: a device has no end.
+fn read_up_to(path: &Path, largest: usize) -> io::Result<Vec<u8>> {
+    let limit = u64::try_from(largest).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn node_ip(text: &str) -> Result<IpAddr, String> {

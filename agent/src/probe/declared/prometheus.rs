@@ -204,8 +204,9 @@ impl Kind for Prometheus {
                 }
                 unobserved @ Unmet::Unobserved(_) => unobserved,
             })?;
+            let unobserved = |text: &str| Unmet::unobserved(answer.without_token(text));
             let values = values(&answer.body)
-                .map_err(|error| Unmet::unobserved(format!("status {}: {error}", answer.status)))?;
+                .map_err(|error| unobserved(&format!("status {}: {error}", answer.status)))?;
             match self.judge(&values, comparison) {
                 Ok(true) => Ok(()),
                 Ok(false) => {
@@ -213,7 +214,7 @@ impl Kind for Prometheus {
                     let details = format!("{} is not {}", shown.join(", "), self.holds);
                     Err(Unmet::failed(NOT_HOLDING, answer.server, details))
                 }
-                Err(problem) => Err(Unmet::unobserved(with_warnings(&problem, &answer.body))),
+                Err(problem) => Err(unobserved(&with_warnings(&problem, &answer.body))),
             }
         }
         .boxed()

@@ -17,7 +17,11 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
+use super::read_up_to;
 use super::unmet::Unmet;
+
+/// The largest file of authorities, in bytes. Those of the public have a quarter of a million.
+const LARGEST: usize = 4 * 1024 * 1024;
 
 /// What bytes go through.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -95,9 +99,14 @@ impl Version {
 
 fn read(ca: &Path) -> Result<RootCertStore, String> {
     let path = ca.display();
-    let certificates = CertificateDer::pem_file_iter(ca)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+    let pem = read_up_to(ca, LARGEST)
         .map_err(|error| format!("cannot read {path}: {}", Chain(&error)))?;
+    if pem.len() > LARGEST {
+        return Err(format!("{path} is larger than {LARGEST} bytes"));
+    }
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let certificates =
+        certificates.map_err(|error| format!("cannot read {path}: {}", Chain(&error)))?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(certificates);
     if added == 0 {

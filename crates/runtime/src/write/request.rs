@@ -230,7 +230,7 @@ mod tests {
                 answer.as_bytes().to_vec(),
             )))
         });
-        let nodes: Api<Node> = Api::all(kube::Client::new(service, "default"));
+        let nodes: Api<Node> = Api::all(Client::new(service, "default"));
         let patch = Patch::Merge(serde_json::json!({}));
         let stored = patch_status(&nodes, "n", &PatchParams::default(), &patch).await;
         assert_eq!(stored.unwrap().version().as_deref(), Some("7"));

@@ -45,7 +45,7 @@ pub struct CollectionFacts<'a> {
 
 /// The writes that collect the endpoints of a Service from a cluster: in this order, so that none is missing for a
 /// while.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionPlan {
     /// Creations, changes and deletions.
     pub writes: Vec<Write>,

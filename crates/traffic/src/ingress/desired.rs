@@ -13,7 +13,7 @@ use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{Cached, ClusterFacts, Facts};
-use super::http_route::route_of;
+use super::http_route::own_name;
 use super::locations::{located, secrets, services};
 use crate::endpoints::slice_cluster;
 
@@ -304,9 +304,7 @@ impl Backend {
                     port.app_protocol = Some("http".to_owned());
                 }
             }
-            let route = route_of(key);
-            let name = &route.as_ref().unwrap_or(key).name;
-            facts.ingress_binding(&key.namespace, name)
+            facts.ingress_binding(&key.namespace, own_name(key))
         } else {
             facts.binding(&key.namespace, &self.service)
         };

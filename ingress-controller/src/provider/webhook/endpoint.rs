@@ -14,6 +14,7 @@ use objects::qualified_name::is_subdomain;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use traffic::ingress::http_route::own_name;
 
 /// The size of the largest answer: a list of a hundred thousand ingresses, or one ingress with as many addresses.
 pub(super) const LARGEST_ANSWER: usize = 16 << 20;
@@ -104,9 +105,13 @@ fn entry(entry: &Value) -> Option<HeldIngress> {
     let names = HeldIngress {
         controller: text("controller")?,
         namespace: text("namespace").filter(|name| is_subdomain(name))?,
-        name: text("name").filter(|name| is_subdomain(name))?,
+        name: text("name")?,
         ..HeldIngress::default()
     };
+    let key = Key::new(&names.namespace, &names.name);
+    if !is_subdomain(own_name(&key)) {
+        return None;
+    }
     Some(HeldIngress::deserialize(entry).unwrap_or(names))
 }
 

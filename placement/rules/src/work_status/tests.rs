@@ -181,7 +181,7 @@ fn recorded_differences_are_ours() {
             compared(told, generation)
         });
         let (drifted, reported): (Vec<_>, Vec<_>) = (drifted.collect(), reported.collect());
-        let is_reported = only_reports(recorded.spec.apply_strategy.as_ref());
+        let is_reported = Strategy::of(recorded.spec.apply_strategy.as_ref()).only_reports();
         let manifests = recorded.spec.workload.manifests.iter();
         let reports = manifests
             .zip(0..)

@@ -1,4 +1,5 @@
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -153,6 +154,24 @@ async fn authority_and_token_are_files() {
     let outcome = observe(http).await;
     assert_unobserved(&outcome, "has no token");
     assert!(!format!("{outcome:?}").contains("lines"), "{outcome:?}");
+}
+
+/// A file without an end takes no memory without an end.
+#[tokio::test]
+async fn endless_file_is_not_read() {
+    let authority = Authority::generate();
+    let address = secured(&authority, "s3cret").await;
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.crt");
+    fs::write(&ca, authority.pem()).unwrap();
+    let url = format!("https://localhost:{}/v2/", address.port());
+    for (ca, token, problem) in [
+        (ca.as_path(), Some("/dev/zero"), "too long for a token"),
+        (Path::new("/dev/zero"), None, "is larger than"),
+    ] {
+        let http = json!({ "http": { "url": url, "ca": ca, "token": token } });
+        assert_unobserved(&observe(http).await, problem);
+    }
 }
 
 /// A server that speaks no TLS is no server of https.

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::{Arc, Mutex};
 
 use ::http::StatusCode;
@@ -94,4 +95,20 @@ async fn no_value_is_no_vote() {
     let silent = server(hang).await;
     let outcome = observe_shortly(query(silent)).await;
     assert_unobserved(&outcome, "Prometheus does not answer: timeout");
+}
+
+/// A server that quotes the token is not quoted.
+#[tokio::test]
+async fn token_is_not_quoted() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, "s3cret\n").unwrap();
+    let error = json!({ "status": "error", "errorType": "denied", "error": "no user has s3cret" });
+    let (server, _) = answering(StatusCode::UNAUTHORIZED, error.to_string()).await;
+    let mut query = query(server);
+    query["prometheus"]["token"] = json!(token);
+    // A file may not say so without TLS, which changes nothing of what is quoted.
+    let probe: Probe = serde_json::from_value(query).unwrap();
+    let outcome = run_once(&probe, &node(), PERIOD, AMPLE).await;
+    assert_unobserved(&outcome, "denied: no user has (token)");
 }

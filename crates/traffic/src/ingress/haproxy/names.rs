@@ -3,11 +3,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use objects::Key;
 
-use crate::ingress::http_route::route_of;
+use crate::ingress::http_route::own_name;
 
 /// A backend in the configuration of HAProxy: `NAMESPACE_INGRESS_SERVICE_PORT`, with the number of the Service's port. No
-/// name in Kubernetes has a `_`, nor a `:`, which that of an `HTTPRoute` has here. Each ingress has backends of its own, since each chooses what to do when every cluster is
-/// blocked.
+/// name in Kubernetes has a `_`, nor a `:`, which that of an `HTTPRoute` has here. Each ingress has backends of its own, since
+/// each chooses what to do when every cluster is blocked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackendName {
     /// The ingress.
@@ -30,9 +30,7 @@ pub struct Target {
 impl BackendName {
     /// Returns the backend of a Service's port. `None` if a name is not one of Kubernetes: it would be a command.
     pub(super) fn new(ingress: &Key, service: &str, port: i32) -> Option<Self> {
-        let route = route_of(ingress);
-        let of = &route.as_ref().unwrap_or(ingress).name;
-        let names = [ingress.namespace.as_str(), of, service];
+        let names = [ingress.namespace.as_str(), own_name(ingress), service];
         names.into_iter().all(is_name).then_some(())?;
         Some(Self {
             ingress: ingress.clone(),

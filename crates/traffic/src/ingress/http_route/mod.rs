@@ -29,7 +29,7 @@ mod tests;
 pub use attachment::{Attachment, Parent, ParentFacts, attachment, gateways};
 pub use class::class_status;
 pub use entries::has_entry;
-pub use name::{route_of, served_key};
+pub use name::{own_name, route_of, served_key};
 pub use refusal::Refusal;
 pub use status::{RouteReport, as_shown};
 

@@ -13,3 +13,8 @@ pub fn route_of(key: &Key) -> Option<Key> {
     let name = key.name.strip_prefix(PREFIX)?;
     Some(Key::new(&key.namespace, name))
 }
+
+/// Returns the name of the object that is served under `key`: a `MultiClusterIngress`, or an `HTTPRoute`.
+pub fn own_name(key: &Key) -> &str {
+    key.name.strip_prefix(PREFIX).unwrap_or(&key.name)
+}

@@ -238,14 +238,14 @@ async fn broken_document_is_replaced() {
     assert!(!provider.endpoints(&i).is_empty());
 }
 
-/// Entries that name no ingress, and what is nonsense about one that does, hide no other.
+/// Entries that name no ingress, and what is nonsense about one that does, hide no other. An `HTTPRoute` is listed, too.
 #[tokio::test]
 async fn broken_entries_spoil_no_list() {
     let held = |name: &str| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name });
     let mut odd = held("i");
     odd["revision"] = json!(7);
     let list = json!({ "ingresses": [null, "i", {}, { "controller": "c", "name": 7 }, held("../j"),
-        held("a b"), odd, held("j")] });
+        held("a b"), odd, held("j"), held("httproute:"), held("httproute:i")] });
     let reply = move |request: Request| {
         let answer = match request.uri().path() {
             "/" => list.to_string().into_response(),
@@ -255,9 +255,9 @@ async fn broken_entries_spoil_no_list() {
     };
     let serving = Serving::start(Router::new().fallback(reply)).await;
     let provider = provider(&serving.source()).await;
-    let both = [contract::key("i"), contract::key("j")];
-    assert_eq!(provider.list().await.unwrap(), both);
-    assert_eq!(provider.keys(), both);
+    let all = ["httproute:i", "i", "j"].map(contract::key);
+    assert_eq!(provider.list().await.unwrap(), all);
+    assert_eq!(provider.keys(), all);
 }
 
 /// A program that cannot be listed at the start keeps nobody from saying so. Once it can, what it holds is known and woken.

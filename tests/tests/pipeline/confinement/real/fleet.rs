@@ -73,6 +73,13 @@ fn ready_and(kind: &str) -> Value {
     conditions(&["Ready", kind])
 }
 
+/// Returns the same, with the reason of a signal that users declare for the second one.
+fn ready_and_declared(kind: &str) -> Value {
+    let mut body = ready_and(kind);
+    body["status"]["conditions"][1]["reason"] = json!("DeclaredSignalReady");
+    body
+}
+
 fn conditions(kinds: &[&str]) -> Value {
     let conditions = kinds.iter().map(|kind| {
         json!({ "type": kind, "status": "True", "reason": "Test", "message": "",
@@ -454,6 +461,7 @@ fn of_gateway_agent() -> Vec<Attempt> {
 fn of_agent() -> Vec<Attempt> {
     let status = format!("{CLUSTER}/status");
     let field = "the status of a Cluster is not this account's";
+    let condition_of = "this condition of a Cluster is not this account's";
     vec![
         attempt(
             "PATCH",
@@ -471,8 +479,16 @@ fn of_agent() -> Vec<Attempt> {
             "PATCH",
             &status,
             ready_and("CompleteAPIEnablements"),
-            "this condition of a Cluster is not",
+            condition_of,
         ),
+        attempt("PATCH", &status, ready_and_declared("Ready"), condition_of),
+        attempt(
+            "PATCH",
+            &status,
+            ready_and_declared("ReachableFromGateway"),
+            condition_of,
+        ),
+        allowed("PATCH", &status, ready_and_declared("ImageRegistryReady")),
         attempt(
             "PATCH",
             "/apis/cluster.karmada.io/v1alpha1/clusters/member2/status",
