@@ -30,7 +30,6 @@ host fleet-host propagation/collect-endpoints propagation/cluster/host
 host fleet-host-renew renew/fleet
 host hub-host placement/hub/host
 host - renew/programs
-host - practice/host
 gateway gateway-confine admission/gateway
 gateway gateway gateway
 gateway gateway-api gateway-api

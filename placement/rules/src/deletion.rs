@@ -191,8 +191,7 @@ mod tests {
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
-        let snapshot: ResourceSnapshot =
-            from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
+        let snapshot: ResourceSnapshot = from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
         let targets = |plan: &DeletionPlan| {
             let targets = plan.writes.iter().map(|write| write.target);

@@ -211,14 +211,14 @@ impl DependencyReconciler {
             Some(existing) => Place::Existing(existing),
             None => Place::New(new_key().ok_or(DependencyError::NoName(template_key.key))?),
         };
-        let object = match &place {
+        let target = match &place {
             Place::Existing(existing) => existing.object(),
             Place::New(key) => binding_ref::named(key.clone()),
         };
         let is_served =
             |kind: &GroupVersionKind| self.index.read(|index| !index.not_served.contains(kind));
         let plan = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
-        self.write(object, &referrer.key(), plan).await
+        self.write(target, &referrer.key(), plan).await
     }
 
     /// Detaches every binding that is attached on account of `referrer`, apart from those that are `wanted`.

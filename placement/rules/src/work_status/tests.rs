@@ -7,6 +7,7 @@ use serde_json::{Value, from_value, json};
 use super::*;
 use crate::fixtures::{fixture, items};
 use crate::manifests::Failure;
+use crate::strategy::Strategy;
 
 const NOW: &str = "2026-11-25T17:00:00Z";
 

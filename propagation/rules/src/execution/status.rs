@@ -70,7 +70,7 @@ pub struct SyncOutcome<'a> {
 }
 
 /// The write of a Work's status, and what is told of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatusPlan {
     /// The write; `None` if it is up to date.
     pub write: Option<Write>,

@@ -187,7 +187,7 @@ fn condition_tells_blocks() {
     let mut work: Work =
         from_value(json!({ "metadata": { "generation": 3 }, "spec": {} })).unwrap();
     let condition = |plan: &StatusPlan| {
-        let conditions = plan.patch.as_ref()?["status"]["conditions"].as_array()?;
+        let conditions = plan.write.as_ref()?.body()["status"]["conditions"].as_array()?;
         let mut conditions = conditions.iter();
         let found = conditions.find(|condition| condition["type"] == WITHHELD)?;
         Some((found["status"].clone(), found["reason"].clone()))
@@ -206,7 +206,7 @@ fn condition_tells_blocks() {
             let named = "EndpointSlice shop/m1-web of cluster m1";
             assert!(news.message.starts_with(named), "{}", news.message);
         }
-        work.status = Some(from_value(plan.patch.unwrap()["status"].clone()).unwrap());
+        work.status = Some(from_value(plan.write.unwrap().body()["status"].clone()).unwrap());
         let applied = work.condition("Applied").unwrap();
         let has_hint = applied.message.contains("Withheld");
         assert_eq!(
@@ -216,7 +216,7 @@ fn condition_tells_blocks() {
             applied.message
         );
         let again = after(&work, block, None);
-        assert_eq!((again.patch, again.withheld), (None, None));
+        assert_eq!((again.write, again.withheld), (None, None));
         let failed = after(&work, Some(Block::Withheld), Some("not deleted"));
         assert_eq!(failed.withheld, None);
     }
