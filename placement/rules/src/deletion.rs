@@ -19,7 +19,7 @@ use objects::condition::TRUE;
 use objects::condition::{find, transition};
 
 use super::condition::condition;
-use super::rollout::Reach;
+use super::eligible::Reach;
 
 /// What is left of a placement that is being deleted.
 #[derive(Clone, Copy, Debug)]

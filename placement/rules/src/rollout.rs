@@ -22,7 +22,7 @@ use fleet_api::binding::BindingState;
 use jiff::Timestamp;
 use objects::Metadata;
 
-pub use facts::{Reach, RolloutFacts};
+pub use facts::RolloutFacts;
 pub(super) use report::is_rendered;
 pub use writes::RolloutWrite;
 pub(super) use writes::{Latest, told};

@@ -12,8 +12,9 @@ use objects::condition::Condition;
 use objects::condition::{find, transition, upsert};
 use serde_json::{from_value, json, to_value};
 
+use crate::eligible::Reach;
 use crate::overrides::Overrides;
-use crate::rollout::{Reach, RolloutFacts, RolloutPlan, RolloutWrite, plan};
+use crate::rollout::{RolloutFacts, RolloutPlan, RolloutWrite, plan};
 use crate::strategy::apply_strategy;
 
 /// What a member says of what it was given.
