@@ -15,7 +15,7 @@ use objects::patch::guarded;
 use serde_json::{Value, json};
 
 use super::collected::{OWNER, OWNER_LABEL, is_ours};
-use crate::ingress::Cached;
+use crate::cached::Cached;
 
 /// The need for the endpoints of a Service from a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
