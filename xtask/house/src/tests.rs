@@ -5,7 +5,7 @@ use crate::modules::{Modules, read};
 use crate::packages::{Circle, packages};
 
 /// The circles between modules that are still there: the package, the modules and why.
-const KNOWN: [(&str, &str, &str); 7] = [
+const KNOWN: [(&str, &str, &str); 6] = [
     (
         "crates/runtime",
         "admin args client conflicts delivery error events lease metrics program tasks telemetry watch write",
@@ -24,7 +24,7 @@ const KNOWN: [(&str, &str, &str); 7] = [
     (
         "lab/apiserver",
         "kinds metadata",
-        "the rules of a kind look at metadata, and metadata at whether a kind has a namespace",
+        "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
     ),
     (
         "placement/controller",
@@ -35,11 +35,6 @@ const KNOWN: [(&str, &str, &str); 7] = [
         "tests",
         "fleet propagation",
         "a fleet starts the programs of the propagation, which are written for a fleet's members",
-    ),
-    (
-        "tests",
-        "netns scratch",
-        "a network namespace has a folder, whose name tells whether one is inside",
     ),
 ];
 
