@@ -58,6 +58,7 @@ pub mod upgrade;
 pub mod wait;
 pub mod writes;
 
+mod inside;
 mod proxy;
 mod scratch;
 

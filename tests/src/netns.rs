@@ -6,8 +6,6 @@
 //! kernel kills every process there. It ends itself when the process outside is gone, which it
 //! learns from a pipe.
 
-pub(crate) mod inside;
-
 use std::{
     env,
     ffi::OsString,
@@ -25,9 +23,8 @@ use anyhow::{Context, Result, bail, ensure};
 use tools::namespaces::{HELP, unshare};
 use tools::{Tool, last_lines};
 
-use self::inside::INSIDE;
-pub use self::inside::inside;
-use crate::{kubeconfig::write, scratch};
+pub use crate::inside::inside;
+use crate::{inside::INSIDE, kubeconfig::write, scratch};
 
 /// A file in that folder that exists once the namespace was entered.
 const ENTERED: &str = "entered";

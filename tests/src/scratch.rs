@@ -4,7 +4,7 @@ use std::io;
 
 use tempfile::{Builder, TempDir};
 
-use crate::netns::inside::inside;
+use crate::inside::inside;
 
 /// Creates a folder that is removed with its owner. In a namespace it stays, because the process
 /// outside reads the logs in it before it removes them all.

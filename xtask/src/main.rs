@@ -10,6 +10,7 @@
 )]
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
@@ -56,6 +57,11 @@ enum Command {
     Image {
         /// The programs
         programs: Vec<String>,
+    },
+    /// Count what the code is made of: lines by kind, circles between modules, and more
+    House {
+        /// The folder of another version of it
+        tree: Option<PathBuf>,
     },
     /// Look for known vulnerabilities of the dependencies, which needs the net
     Advisories,
@@ -109,6 +115,10 @@ fn main() -> Result<()> {
         Command::Charts => cargo::run(&CHARTS, &[]),
         Command::Book => book::build(),
         Command::Image { programs } => image::build(&programs),
+        Command::House { tree } => {
+            let tree = tree.unwrap_or_else(tools::cargo::root);
+            program::become_it("house", &[], &[], &[tree.into_os_string()])
+        }
         Command::Advisories => deny::advisories(),
         Command::Fuzz(passed) => {
             program::become_it("simulation", &[], &["fuzz"], &passed.arguments)

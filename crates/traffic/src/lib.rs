@@ -6,6 +6,7 @@
 //!     both + MultiClusterIngresses → ingress → what a load balancer serves
 //! ```
 
+mod cached;
 pub mod endpoints;
 pub mod ingress;
 pub mod remedy;

@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout};
 
 use super::bindings::patch_all;
 use super::observed::{Observed, State};
-use super::progress::{Left, Progress};
-use super::survey::Survey;
+use super::progress::{Left, Progress, report};
+use super::remedy::remedy;
+use super::survey::{Survey, refuse};
 use super::target::{Effect, Target};
-use super::{refuse, remedy, report};
 use crate::answer::Answer;
 use crate::args::{DrainArgs, DryRun};
 use crate::block::{expiry, tell, write};

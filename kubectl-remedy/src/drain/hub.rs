@@ -24,9 +24,10 @@ use placement_rules::snapshot::latest_policy;
 use serde::de::DeserializeOwned;
 use tokio::time::{sleep, timeout};
 
-use super::progress::{Left, Progress};
+use super::progress::{Left, Progress, report};
+use super::remedy::{name, remedy};
+use super::survey::refuse;
 use super::target::{Effect, Target};
-use super::{name, refuse, remedy, report};
 use crate::answer::Answer;
 use crate::args::{DrainArgs, DryRun};
 use crate::block::{expiry, is_ours, tell, write};

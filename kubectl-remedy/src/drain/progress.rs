@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 
+use crate::answer::Answer;
 use crate::terminal;
 
 /// The width of a bar.
@@ -92,6 +93,15 @@ impl Progress {
             format!("{step}: {done} of {total} done{holdup}")
         }
     }
+}
+
+/// Says what is left, if anything is.
+pub(super) fn report(cluster: &str, left: &[Left]) -> Answer {
+    let items: Vec<_> = left.iter().flat_map(|left| &left.items).collect();
+    for item in &items {
+        terminal::print_error(&format!("{cluster}: {item}"));
+    }
+    items.is_empty().into()
 }
 
 #[cfg(test)]

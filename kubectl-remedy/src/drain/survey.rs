@@ -14,7 +14,8 @@ use objects::Key;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Shortage, shortage};
 
-use super::{name, remedy};
+use super::remedy::{name, remedy};
+use crate::answer::Answer;
 use crate::args::DrainArgs;
 use crate::block::own;
 use crate::error::Error;
@@ -111,6 +112,14 @@ async fn homeless(
         ));
     }
     Ok(found)
+}
+
+/// Says that a cluster is not drained, for the reason that stands above.
+pub(super) fn refuse(cluster: &str) -> Answer {
+    terminal::print_error(&format!(
+        "{cluster} not drained: the other clusters cannot do without it; --force drains it all the same"
+    ));
+    Answer::No
 }
 
 impl fmt::Display for Survey {

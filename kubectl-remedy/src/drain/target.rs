@@ -57,6 +57,11 @@ pub(super) struct Target {
     kind: ApiResource,
 }
 
+/// Returns the error that there is no such cluster.
+pub(super) fn absent(name: &str) -> Error {
+    Error::Unusable(format!("there is no cluster {name}"))
+}
+
 impl Target {
     /// Finds the cluster `name`, if it exists.
     pub(super) async fn find(name: &str, client: &Client) -> Result<Option<Self>, Error> {

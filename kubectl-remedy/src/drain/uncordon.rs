@@ -15,9 +15,10 @@ use tokio::time::timeout;
 
 use super::bindings::patch_all;
 use super::observed::{Observed, State, template};
-use super::progress::{Left, Progress};
-use super::target::{Home, Target};
-use super::{absent, hub, name, report};
+use super::hub;
+use super::progress::{Left, Progress, report};
+use super::remedy::name;
+use super::target::{Home, Target, absent};
 use crate::answer::Answer;
 use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;

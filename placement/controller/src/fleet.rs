@@ -10,9 +10,8 @@ use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::{Key, Metadata};
-use placement_rules::eligible::{Eligibility, LastHeard, Obstacle, eligibility, heartbeat};
+use placement_rules::eligible::{Eligibility, LastHeard, Obstacle, Reach, eligibility, heartbeat};
 use placement_rules::pick::{ClusterChange, FleetCluster, change};
-use placement_rules::rollout::Reach;
 
 /// The clusters of the fleet.
 #[derive(Debug)]

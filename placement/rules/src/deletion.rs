@@ -21,7 +21,7 @@ use objects::condition::{find, transition};
 use objects::write::{ObjectRef, Write};
 
 use super::condition::condition;
-use super::rollout::Reach;
+use super::eligible::Reach;
 
 /// What is left of a placement that is being deleted.
 #[derive(Clone, Copy, Debug)]

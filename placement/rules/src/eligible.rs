@@ -92,6 +92,15 @@ impl fmt::Display for Obstacle {
     }
 }
 
+/// Whether what is written for a cluster arrives there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// It does.
+    Reachable,
+    /// It may not: nothing is counted on it, and nothing is changed there.
+    Unreachable,
+}
+
 /// Returns whether a cluster may be given anything. `heard` is when its agent was last heard of.
 pub fn eligibility(
     cluster: &MemberCluster,

@@ -22,7 +22,7 @@ use fleet_api::binding::BindingState;
 use objects::Metadata;
 use objects::write::{Plan, Write};
 
-pub use facts::{Reach, RolloutFacts};
+pub use facts::RolloutFacts;
 pub(super) use report::is_rendered;
 pub(super) use writes::{Latest, delete, give, told};
 

@@ -15,7 +15,7 @@ use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
 use super::collected::{OWNER, OWNER_LABEL, is_ours};
-use crate::ingress::Cached;
+use crate::cached::Cached;
 
 /// The need for the endpoints of a Service from a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

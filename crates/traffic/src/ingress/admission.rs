@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use karmada_api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
 
-use super::facts::{Cached, ClusterFacts};
+use super::facts::ClusterFacts;
+use crate::cached::Cached;
 
 /// A member cluster's claim to the traffic of one backend Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

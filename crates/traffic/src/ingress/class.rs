@@ -3,7 +3,8 @@ use std::str::FromStr;
 
 use k8s_openapi::api::networking::v1::{IngressClass, IngressSpec};
 
-use super::facts::{Cached, Facts};
+use super::facts::Facts;
+use crate::cached::Cached;
 use objects::qualified_name::{is_name, is_subdomain};
 
 const DEFAULT_CLASS_ANNOTATION: &str = "ingressclass.kubernetes.io/is-default-class";

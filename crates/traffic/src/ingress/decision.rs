@@ -7,11 +7,12 @@ use super::admission::blocked_clusters;
 use super::choice::{BackendAddresses, WhenAllBlocked, annotated};
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::{Desired, Held, passed_on};
-use super::facts::{Cached, Facts};
+use super::facts::Facts;
 use super::fail_open::cut;
 use super::locations::service_locations;
 use super::plan::{BlockChange, FieldPlan, StatusPatch};
 use super::withheld::Withheld;
+use crate::cached::Cached;
 
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]

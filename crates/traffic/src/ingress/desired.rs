@@ -12,9 +12,10 @@ use objects::Key;
 use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
-use super::facts::{Cached, ClusterFacts, Facts};
-use super::http_route::own_name;
+use super::facts::{ClusterFacts, Facts};
 use super::locations::{located, secrets, services};
+use super::route_key::{own_name, route_of};
+use crate::cached::Cached;
 use crate::endpoints::slice_cluster;
 
 /// The port at which the ingress controllers of members serve HTTP.

@@ -11,8 +11,8 @@ use objects::Key;
 use serde_json::json;
 
 use super::class::ControllerName;
-use super::facts::Cached;
 use super::kubernetes::{MANAGED_BY_LABEL, limited, managed_by};
+use crate::cached::Cached;
 
 /// The need for the export of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

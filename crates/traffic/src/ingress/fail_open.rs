@@ -8,7 +8,8 @@ use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use super::admission::Admission;
 use super::choice::WhenAllBlocked;
 use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded, is_routable};
-use super::facts::{Cached, ClusterFacts};
+use super::facts::ClusterFacts;
+use crate::cached::Cached;
 
 /// A cluster that may serve a Service.
 pub trait Candidate {

@@ -20,8 +20,9 @@ use karmada_api::{
 
 use serde_json::{Value, json};
 
-use super::facts::{Cached, ClusterFacts, Facts};
+use super::facts::{ClusterFacts, Facts};
 use super::locations::binding_of;
+use crate::cached::Cached;
 use crate::endpoints::slice_service;
 
 /// Facts in memory. Every namespaced object is in the namespace `ns`.

@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
 use karmada_api::{ResourceBinding, ServiceLocation, names};
 
-use super::facts::{Cached, Facts};
+use super::facts::Facts;
+use crate::cached::Cached;
 
 /// Returns the names of the Services in the rules and the default backend of an ingress.
 pub fn services(spec: &IngressSpec) -> BTreeSet<&str> {

@@ -1,6 +1,6 @@
 //! The ingress controller's decisions on one `MultiClusterIngress`, from the objects that [`Facts`] answers for.
 //!
-//! - `facts`: what may be asked, and what it means that an object could not be read.
+//! - `facts`: what may be asked.
 //! - `class`: is the ingress ours?
 //! - `locations`: where do its Services run, by their bindings?
 //! - `admission`: which of those clusters may get requests?
@@ -10,7 +10,7 @@
 //!   members report in place of endpoints.
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
-//! - [`http_route`]: an `HTTPRoute` of the fleet's API, read as such an ingress.
+//! - [`http_route`]: an `HTTPRoute` of the fleet's API, read as such an ingress; `route_key`: under which key?
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
 //!   its routes are those of a Gateway?
@@ -42,6 +42,7 @@ pub mod kubernetes;
 mod locations;
 mod plan;
 mod problem;
+mod route_key;
 pub mod webhook;
 mod withheld;
 
@@ -61,7 +62,7 @@ pub use decision::{
 };
 pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
 pub use export::{ExportChange, ExportFacts, Exporter, Need, PolicyChange};
-pub use facts::{Cached, ClusterFacts, Facts};
+pub use facts::{ClusterFacts, Facts};
 pub use fail_open::has_taker;
 pub use fail_open::{Candidate, readmitted};
 pub use locations::{
@@ -71,3 +72,5 @@ pub use locations::{
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;
+
+pub use crate::cached::Cached;

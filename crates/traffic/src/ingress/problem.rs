@@ -8,8 +8,8 @@ use super::addresses::Unusable;
 use super::admission::Admission;
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::desired::{Backend, ClusterEndpoints, Desired};
-use super::facts::Cached;
 use super::locations::backends;
+use crate::cached::Cached;
 
 /// A reason why a route cannot work, for the user to fix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

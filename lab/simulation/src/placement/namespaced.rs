@@ -11,7 +11,7 @@ use super::settled::{told, wanted};
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, name};
 
-/// Returns every difference between the objects and the model.
+/// Returns every difference between the objects in a namespace and the model.
 pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let app = app(OF_NAMESPACE);
     let namespaced = &snapshot.namespaced;

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::clusters::{CLUSTERS, cluster};
 use super::history::History;
 use super::model::{self, Place};
-use super::namespaced;
 use super::objects::{APPS, app};
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, items, name, text};
@@ -15,7 +14,7 @@ use crate::harness::value::{is_deleting, items, name, text};
 /// The most groups of snapshots that are kept by default.
 const MOST_SNAPSHOTS: usize = 10;
 
-/// Returns every difference between the objects and the model.
+/// Returns every difference between the objects and the model, but for those in a namespace.
 pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let mut found = Vec::new();
     for cluster in (0..CLUSTERS).map(cluster) {
@@ -30,7 +29,6 @@ pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
         let differences = check.differences();
         found.extend(differences.into_iter().map(|one| format!("{app}: {one}")));
     }
-    found.extend(namespaced::differences(snapshot, history));
     found
 }
 

@@ -9,6 +9,7 @@ use proptest::strategy::{BoxedStrategy, Strategy};
 use super::clusters::CLUSTERS;
 use super::fleet::Fleet;
 use super::history::History;
+use super::namespaced;
 use super::role::Role;
 use super::sequences::sequences;
 use super::settled;
@@ -159,7 +160,9 @@ impl World for Members {
     }
 
     async fn differences(&mut self) -> Result<Vec<String>> {
-        Ok(settled::differences(&self.snapshot, &self.history))
+        let mut found = settled::differences(&self.snapshot, &self.history);
+        found.extend(namespaced::differences(&self.snapshot, &self.history));
+        Ok(found)
     }
 
     fn settled(&mut self) -> Result<()> {

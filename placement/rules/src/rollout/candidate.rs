@@ -4,8 +4,9 @@ use fleet_api::Binding;
 use fleet_api::binding::BindingState;
 use objects::Metadata;
 
-use super::facts::{Reach, RolloutFacts};
+use super::facts::RolloutFacts;
 use super::report::{Report, Rules};
+use crate::eligible::Reach;
 
 /// A binding, and what decides about it.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fleet_api::{Binding, Placement};
 use jiff::{SignedDuration, Timestamp};
 
+use crate::eligible::Reach;
 use crate::overrides::Overrides;
 
 /// Everything that decides about a step of a rollout.
@@ -24,13 +25,4 @@ pub struct RolloutFacts<'a> {
     pub progress_deadline: SignedDuration,
     /// The time.
     pub now: Timestamp,
-}
-
-/// Whether what is written for a cluster arrives there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
-    /// It does.
-    Reachable,
-    /// It may not: nothing is counted on it, and nothing is changed there.
-    Unreachable,
 }

@@ -2,8 +2,8 @@ use karmada_api::gateway_api::{GROUP, Gateway, GatewayClass, HttpRoute, ParentRe
 use objects::{Key, Metadata};
 
 use super::entries::{group_and_kind, is_same_parent, own_entries};
+use crate::cached::Cached;
 use crate::ingress::class::{ControllerName, Ownership};
-use crate::ingress::facts::Cached;
 
 /// The Gateways and their classes, by name.
 pub trait ParentFacts {

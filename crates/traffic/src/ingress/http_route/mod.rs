@@ -6,7 +6,6 @@
 //!     └──────────── RouteReport: status.parents ◀── locations, block ◀─ decide_owned
 //! ```
 //!
-//! - `name`: under which key is it served?
 //! - `attachment`: which of its parents are Gateways of our class?
 //! - `listeners`: which hosts and certificates do their listeners give it?
 //! - `paths`: which of its rules can be had?
@@ -19,17 +18,16 @@ mod attachment;
 mod class;
 mod entries;
 mod listeners;
-mod name;
 mod paths;
 mod refusal;
 mod status;
 #[cfg(test)]
 mod tests;
 
+pub use super::route_key::{own_name, route_of, served_key};
 pub use attachment::{Attachment, Parent, ParentFacts, attachment, gateways};
 pub use class::class_status;
 pub use entries::has_entry;
-pub use name::{own_name, route_of, served_key};
 pub use refusal::Refusal;
 pub use status::{RouteReport, as_shown};
 

@@ -13,9 +13,10 @@ use objects::condition::{find, transition, upsert};
 use objects::write::{Action, Plan};
 use serde_json::{from_value, json};
 
+use crate::eligible::Reach;
 use crate::fixtures::merged;
 use crate::overrides::Overrides;
-use crate::rollout::{Reach, RolloutFacts, plan};
+use crate::rollout::{RolloutFacts, plan};
 use crate::strategy::apply_strategy;
 
 /// What a member says of what it was given.

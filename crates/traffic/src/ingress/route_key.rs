@@ -1,3 +1,5 @@
+//! The key of an `HTTPRoute` among the ingresses.
+
 use objects::Key;
 
 /// A name with a colon is no name of an object: no `MultiClusterIngress` can have it.

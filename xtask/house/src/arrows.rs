@@ -1,10 +1,10 @@
-//! The files that a file uses.
+//! The files and the modules that use each other's items.
 
 use std::collections::BTreeMap;
 
 use crate::modules::{Import, Modules, Names};
 
-/// The files that each file uses, with one of the names that it uses of them.
+/// What each file or module uses, with one of the names that it uses of it.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What a path leads to: a module, or an item of it.
@@ -14,8 +14,29 @@ enum Target {
     Item(Names),
 }
 
-/// Returns the arrows between the files of a crate. What a module only passes on of its own children is none.
-pub(crate) fn arrows(modules: &Modules) -> Arrows {
+/// Returns the arrows between the files of a crate.
+pub(crate) fn between_files(modules: &Modules) -> Arrows {
+    let file = |module: &[String]| Some(modules.get(module)?.file.clone());
+    arrows(modules, |from, to| Some((file(from)?, file(to)?)))
+}
+
+/// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: what one of its
+/// children uses outside, it uses itself, and whoever uses a child uses it.
+pub(crate) fn between_modules(modules: &Modules) -> Arrows {
+    arrows(modules, |from, to| {
+        let parents = from.iter().zip(to).take_while(|(one, other)| one == other);
+        let common = parents.count();
+        let name = |module: &[String]| Some(module.get(..=common)?.join("::"));
+        Some((name(from)?, name(to)?))
+    })
+}
+
+/// Returns the arrows from what uses an item to what defines it: the two `ends` of a use by one module of another. What a
+/// module only passes on of its own children is none.
+fn arrows(
+    modules: &Modules,
+    ends: impl Fn(&[String], &[String]) -> Option<(String, String)>,
+) -> Arrows {
     let mut arrows = Arrows::new();
     for (at, module) in modules {
         let imported = module.imports.iter();
@@ -25,13 +46,9 @@ pub(crate) fn arrows(modules: &Modules) -> Arrows {
             .filter_map(|import| Some((import_target(modules, at, import)?, &import.path)))
             .chain(named.filter_map(|path| Some((item(modules, at, path)?, path))));
         for (target, path) in used {
-            let Some(target) = modules.get(&target) else {
-                continue;
-            };
-            if target.file != module.file {
+            if let Some((from, to)) = ends(at, &target).filter(|(from, to)| from != to) {
                 let name = path.last().cloned().unwrap_or_default();
-                let of_file = arrows.entry(module.file.clone()).or_default();
-                of_file.entry(target.file.clone()).or_insert(name);
+                arrows.entry(from).or_default().entry(to).or_insert(name);
             }
         }
     }
@@ -104,11 +121,15 @@ fn follow(modules: &Modules, at: &[String], path: &[String], depth: usize) -> Op
 
 #[cfg(test)]
 mod tests {
-    use crate::arrows_of;
+    use super::*;
+    use crate::tests::modules_of;
 
-    /// Returns the arrows as `from → to`.
+    /// Returns the arrows between files as `from → to`.
     fn shown(files: &[(&str, &str)]) -> Vec<String> {
-        let arrows = arrows_of(files);
+        listed(&between_files(&modules_of(files)))
+    }
+
+    fn listed(arrows: &Arrows) -> Vec<String> {
         let pairs = arrows
             .iter()
             .flat_map(|(from, to)| to.keys().map(move |to| (from, to)));
@@ -165,6 +186,20 @@ mod tests {
             };
             assert_eq!(shown(&[("lib.rs", parent), child]), expected, "{parent}");
         }
+    }
+
+    /// What is in a folder is one: its parts may use another folder, some of which uses it, without a circle of files.
+    #[test]
+    fn folders_are_one_module() {
+        let modules = modules_of(&[
+            ("lib.rs", "mod a; mod b; use a::A; pub struct L;"),
+            ("a/mod.rs", "mod c; pub mod d; pub struct A;"),
+            ("a/c.rs", "use super::d::D; use crate::b::B; use crate::L;"),
+            ("a/d.rs", "pub struct D;"),
+            ("b.rs", "use crate::a::d::D; pub struct B;"),
+        ]);
+        let expected = ["a → b", "a::c → a::d", "b → a"];
+        assert_eq!(listed(&between_modules(&modules)), expected);
     }
 
     /// Tests may use what they test, and its neighbours.

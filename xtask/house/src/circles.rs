@@ -1,4 +1,4 @@
-//! The files that use each other.
+//! The files or modules that use each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -67,12 +67,13 @@ pub(crate) fn way_round(arrows: &Arrows, circle: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arrows_of;
+    use crate::arrows::between_files;
+    use crate::tests::modules_of;
 
     /// Two files that use each other, one above them and one below.
     #[test]
     fn only_the_circle_is_named() {
-        let arrows = arrows_of(&[
+        let arrows = between_files(&modules_of(&[
             ("lib.rs", "mod a; mod b; mod below; mod above;"),
             ("above.rs", "use crate::a::A;"),
             ("a.rs", "use crate::b::B; pub struct A;"),
@@ -81,7 +82,7 @@ mod tests {
                 "use crate::a::A; use crate::below::Below; pub struct B;",
             ),
             ("below.rs", "pub struct Below;"),
-        ]);
+        ]));
         let circles = circles(&arrows);
         assert_eq!(circles, [["a.rs", "b.rs"]]);
         assert_eq!(
@@ -93,12 +94,12 @@ mod tests {
     /// A knot of two circles with a file in common is one.
     #[test]
     fn circles_that_touch_are_one() {
-        let arrows = arrows_of(&[
+        let arrows = between_files(&modules_of(&[
             ("lib.rs", "mod a; mod b; mod c;"),
             ("a.rs", "use crate::b::B; pub struct A;"),
             ("b.rs", "use crate::a::A; use crate::c::C; pub struct B;"),
             ("c.rs", "use crate::b::B; pub struct C;"),
-        ]);
+        ]));
         assert_eq!(circles(&arrows), [["a.rs", "b.rs", "c.rs"]]);
     }
 }
