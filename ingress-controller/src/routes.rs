@@ -29,7 +29,7 @@ pub(crate) struct Routes {
     controller: ControllerName,
     /// The name of our finalizer.
     finalizer: ControllerName,
-    routes: Cache<HttpRoute>,
+    cache: Cache<HttpRoute>,
     gateways: Cache<Gateway>,
     classes: Cache<GatewayClass>,
     kinds: Kinds,
@@ -88,7 +88,7 @@ impl Routes {
         Self {
             controller,
             finalizer,
-            routes: Cache::default(),
+            cache: Cache::default(),
             gateways: Cache::default(),
             classes: Cache::default(),
             kinds: Kinds::Unknown,
@@ -129,12 +129,12 @@ impl Routes {
     }
 
     fn is_unread(&self, key: &Key) -> bool {
-        route_of(key).is_some_and(|route| self.routes.unread().contains(&route))
+        route_of(key).is_some_and(|route| self.cache.unread().contains(&route))
     }
 
     /// Returns `true` if a route of `namespace` may be ours, and its Services are not known.
     pub(crate) fn may_name_services(&self, namespace: &str) -> bool {
-        let mut unread = self.routes.unread().iter();
+        let mut unread = self.cache.unread().iter();
         let mut refused = self.read.iter();
         match self.kinds {
             Kinds::Unserved => false,
@@ -160,7 +160,7 @@ impl Routes {
     /// Returns the objects that cannot be read, for each kind.
     pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 3] {
         [
-            ("HTTPRoute", self.routes.undecoded()),
+            ("HTTPRoute", self.cache.undecoded()),
             ("Gateway", self.gateways.undecoded()),
             ("GatewayClass", self.classes.undecoded()),
         ]
@@ -203,9 +203,9 @@ impl Routes {
 
     /// Applies an event of a route.
     pub(crate) fn observe_route(&mut self, event: Event<Decoded<HttpRoute>>) -> Vec<Reread> {
-        let unread = self.routes.unread().clone();
+        let unread = self.cache.unread().clone();
         self.note_list(0, &event);
-        let changed = self.routes.observe(event);
+        let changed = self.cache.observe(event);
         let mut reread: Vec<Reread> = Vec::new();
         for Transition { key, new, .. } in changed {
             let gateways = new.as_deref().map(|route| gateways(route).collect());
@@ -213,7 +213,7 @@ impl Routes {
             reread.extend(self.read(&key));
         }
         // No transition shows one of them that is gone, but it may be in the load balancer.
-        let gone = unread.difference(self.routes.unread());
+        let gone = unread.difference(self.cache.unread());
         reread.extend(gone.map(|route| Reread {
             key: served_key(route),
             before: None,
@@ -248,7 +248,7 @@ impl Routes {
 
     fn read_again(&mut self, all: bool, concerned: BTreeSet<Key>) -> Vec<Reread> {
         let keys: Vec<Key> = if all {
-            self.routes.iter().map(|(key, _)| key.clone()).collect()
+            self.cache.iter().map(|(key, _)| key.clone()).collect()
         } else {
             concerned.into_iter().collect()
         };
@@ -259,7 +259,7 @@ impl Routes {
     fn read(&mut self, route: &Key) -> Option<Reread> {
         let key = served_key(route);
         let before = self.read.remove(&key);
-        let found = self.routes.get(route).map(Arc::clone);
+        let found = self.cache.get(route).map(Arc::clone);
         let now = found.and_then(|route| self.as_ours(route, before.as_ref()));
         let is_ours = before.is_some() || now.is_some();
         if let Some(now) = now {

@@ -60,7 +60,7 @@ fn notices_have_allowed_licences() {
 fn release_has_every_place() {
     let manifests = cargo::root().join("manifests");
     let places = fs::read_to_string(manifests.join("places.sh")).unwrap();
-    let placed: Vec<&str> = places.split_whitespace().collect();
+    let known: Vec<&str> = places.split_whitespace().collect();
     let mut folders = vec![manifests.clone()];
     let mut found = 0;
     while let Some(folder) = folders.pop() {
@@ -73,7 +73,7 @@ fn release_has_every_place() {
             {
                 let place = folder.strip_prefix(&manifests).unwrap();
                 let place = place.to_str().unwrap();
-                assert!(placed.contains(&place), "{place} is no place of a release");
+                assert!(known.contains(&place), "{place} is no place of a release");
                 found += 1;
             }
         }

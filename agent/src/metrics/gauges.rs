@@ -76,10 +76,7 @@ impl<L: LabelSet + Default> Gauges<L> {
             (Self::Members(_), None) => {}
             (Self::Declared(signal, gauges), _) => {
                 gauges
-                    .get_or_create(&OfSignal {
-                        signal: *signal,
-                        labels,
-                    })
+                    .get_or_create(&OfSignal { signal, labels })
                     .set(value);
             }
         }

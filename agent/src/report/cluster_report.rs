@@ -127,17 +127,16 @@ impl<'a> ClusterReport<'a> {
             self.take_in_declared();
             let conditions = self.object.as_ref()?.conditions();
             self.tell_taken(&conditions);
-            let written = match self.reporter.obsolete(&conditions) {
-                Some(kind) => self.remove(kind).await,
-                None => {
-                    let (now, time) = (Instant::now().into_std(), (self.report.clock)());
-                    let plan = self.reporter.plan(tallies?, &conditions, now, time);
-                    self.report.metrics.set(&self.reporter.verdicts());
-                    match plan {
-                        ReportPlan::Unchanged => return None,
-                        ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
-                        ReportPlan::Write(writes) => self.write_all(&writes).await,
-                    }
+            let written = if let Some(kind) = self.reporter.obsolete(&conditions) {
+                self.remove(kind).await
+            } else {
+                let (now, time) = (Instant::now().into_std(), (self.report.clock)());
+                let plan = self.reporter.plan(tallies?, &conditions, now, time);
+                self.report.metrics.set(&self.reporter.verdicts());
+                match plan {
+                    ReportPlan::Unchanged => return None,
+                    ReportPlan::Wait(until) => return Some(Instant::from_std(until)),
+                    ReportPlan::Write(writes) => self.write_all(&writes).await,
                 }
             };
             match written {

@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::bindings::patch_all;
-use super::observed::{Observed, State, template};
 use super::hub;
+use super::observed::{Observed, State, template};
 use super::progress::{Left, Progress, report};
 use super::remedy::name;
 use super::target::{Home, Target, absent};
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
     let answer = match target.map(|target| target.home) {
         Some(Home::Fleet) => {
             let fleet = FleetSnapshot::read_remedies(client, Timestamp::now()).await?;
-            let ended = block.as_ref().and_then(|block| block.uid());
+            let ended = block.as_ref().and_then(ResourceExt::uid);
             unblock::tell_others(&fleet, cluster, ended.as_deref(), client).await?;
             let (answer, found) = bring_back(args, client).await?;
             was_drained |= found > 0;

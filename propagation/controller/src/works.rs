@@ -192,8 +192,8 @@ impl SharedWorks {
         Some(stored?.object())
     }
 
-    /// Takes in what was written to a Work, and wakes whose it was and is. Whatever is decided on an older version could
-    /// only conflict.
+    /// Takes in what was written to a Work: whatever is decided on an older version could only conflict. Its owner has
+    /// decided it, and only another one that it had is woken before the watch shows it.
     pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) {
         let owners = {
             let mut inner = self.inner.lock();
@@ -202,6 +202,10 @@ impl SharedWorks {
             };
             inner.owners(&change)
         };
+        let [before, now] = &owners;
+        if before == now {
+            return;
+        }
         let owners = owners.into_iter().flatten();
         self.wake(owners.map(|owner| (owner, Urgency::Now)));
     }

@@ -227,7 +227,8 @@ impl ClusterFacts for Fleet<'_> {
 /// Returns the part of a cluster that tells whether it is blocked.
 fn part(view: &ClusterView) -> Cluster {
     let mut cluster = Cluster::default();
-    cluster.metadata.deletion_timestamp = view.metadata.deletion_timestamp.clone();
+    let deleted = &view.metadata.deletion_timestamp;
+    cluster.metadata.deletion_timestamp.clone_from(deleted);
     cluster.status = Some(ClusterStatus {
         remedy_actions: view.status.remedy_actions.clone(),
         ..ClusterStatus::default()

@@ -356,10 +356,10 @@ impl Reconciler {
 
     /// Removes our finalizer from a Work.
     async fn finalize(&self, work: &Work) -> Result<(), ReconcileError> {
+        const TARGET: &str = "work_finalizer";
         if !has_finalizer(work) {
             return Ok(());
         }
-        const TARGET: &str = "work_finalizer";
         let write = if self.fleet.sync_mode() == PULL {
             finalizer::replacement(TARGET, &self.client, work).await?
         } else {

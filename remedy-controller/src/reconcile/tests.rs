@@ -57,9 +57,9 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
     };
     let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
     let events = EventRecorder::spawn(&mut program, client.clone(), budget);
-    let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+    let leading = Writer::new(Leadership::always(), WriteMetrics::default());
     let notices = notices(events.clone());
-    let (writes, expectations) = (WriteMode::Perform(writer), index.expectations());
+    let (writes, expectations) = (WriteMode::Perform(leading), index.expectations());
     Reconciler {
         index: Arc::clone(index),
         clusters: Api::all(client.clone()),

@@ -201,13 +201,13 @@ async fn imported(server: ApiKind) -> Result<(PropagationFleet, [Running; 3])> {
         crds::apply(&api.client(), std::slice::from_ref(&definition)).await?;
     }
     let version = format!("{IMPORTS}/v1alpha1");
-    let served = [
+    let enablements = [
         (&*version, "ServiceImport", "serviceimports"),
         ("v1", "Service", "services"),
         ("v1", "Namespace", "namespaces"),
         ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
     ];
-    fleet.enable(CONSUMER, served).await?;
+    fleet.enable(CONSUMER, enablements).await?;
     let both = ["--collect-endpoints", "--block-multicluster-services"];
     let programs = [
         fleet

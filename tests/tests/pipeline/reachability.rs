@@ -297,8 +297,8 @@ async fn powerless_member_gets_no_request(server: ApiKind) -> Result<()> {
     ensure!(took <= limit, "blocked only after {took:?}");
     let gone = Instant::now() + TRAEFIK_DELAY;
     let after = traffic.next(LEFT_AFTER, gone).await?;
-    let served = (after.to("member1"), after.failed());
-    ensure!(served == (0, 0), "requests go to member1: {after}");
+    let requests = (after.to("member1"), after.failed());
+    ensure!(requests == (0, 0), "requests go to member1: {after}");
     stage.stop().await
 }
 

@@ -188,7 +188,7 @@ impl Location<'_> {
         let authorization = self.token.map(|path| bearer(path)).transpose()?;
         let request = request(&uri, query, authorization.clone())?;
         let is_https = uri.scheme() == Some(&Scheme::HTTPS);
-        let ca = self.ca.map_or(Path::new(PUBLIC), PathBuf::as_path);
+        let ca = self.ca.map_or_else(|| Path::new(PUBLIC), PathBuf::as_path);
         let ca = is_https.then_some(ca);
         let (stream, server) = endpoint.open(ca, b"http/1.1", attempt).await?;
         let exchanged = timeout_at(attempt.deadline, exchange(stream, request, largest)).await;

@@ -268,12 +268,11 @@ fn ends_in_comparison(query: &str) -> bool {
     for c in query.chars() {
         match (quote, c) {
             (Some(end), c) if c == end => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'' | '`') => quote = Some(c),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth -= 1,
             (None, c) if depth == 0 => outer.push(c),
-            (None, _) => {}
+            _ => {}
         }
     }
     let mut signs = OPERATORS.into_iter().map(|(sign, _)| sign);

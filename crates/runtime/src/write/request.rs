@@ -24,12 +24,12 @@ const METADATA: HeaderValue = HeaderValue::from_static(
 pub struct Stored {
     /// Those of a `Status`, which answers a deletion, have no version.
     #[serde(default)]
-    metadata: Version,
+    metadata: StoredMetadata,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Version {
+struct StoredMetadata {
     #[serde(default)]
     uid: Option<String>,
     #[serde(default)]

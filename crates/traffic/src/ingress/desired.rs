@@ -14,7 +14,7 @@ use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{ClusterFacts, Facts};
 use super::locations::{located, secrets, services};
-use super::route_key::{own_name, route_of};
+use super::route_key::own_name;
 use crate::cached::Cached;
 use crate::endpoints::slice_cluster;
 

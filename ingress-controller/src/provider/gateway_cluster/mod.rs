@@ -362,7 +362,8 @@ impl Tally {
     ) -> Result<(), GatewayError> {
         let mut outcome = Ok(());
         for result in results {
-            outcome = outcome.and(self.add(result));
+            let added = self.add(result);
+            outcome = outcome.and(added);
         }
         outcome
     }

@@ -254,11 +254,9 @@ pub(super) fn failed(kind: &'static str, key: Key, error: WriteError) -> WriteRe
     if let WriteErrorKind::Conflict | WriteErrorKind::Missing = error.kind() {
         return Err(GatewayError::Stale { kind, key });
     }
-    match error.refusal().map(ToOwned::to_owned) {
-        Some(message) => Ok(Some(GatewayObstacle::Rejected { kind, key, message })),
-        None => {
-            let source = Box::new(error);
-            Err(GatewayError::Write { kind, key, source })
-        }
+    if let Some(message) = error.refusal().map(ToOwned::to_owned) {
+        return Ok(Some(GatewayObstacle::Rejected { kind, key, message }));
     }
+    let source = Box::new(error);
+    Err(GatewayError::Write { kind, key, source })
 }

@@ -118,8 +118,8 @@ impl Agents {
 
     /// Starts every agent that is not running.
     pub(super) fn revive_all(&self) -> Result<()> {
-        let gone = self.nodes.iter().filter(|node| !node.is_alive());
-        gone.map(|node| self.run(node, Duration::ZERO)).collect()
+        let mut gone = self.nodes.iter().filter(|node| !node.is_alive());
+        gone.try_for_each(|node| self.run(node, Duration::ZERO))
     }
 
     /// Kills the agent of a node, which cannot even release its lease.

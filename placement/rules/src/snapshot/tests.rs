@@ -71,9 +71,9 @@ impl Snapshots {
         }
     }
 
-    fn apply(&mut self, writes: Vec<Write>) {
-        for write in &writes {
-            self.write(write);
+    fn apply(&mut self, writes: impl IntoIterator<Item = Write>) {
+        for write in writes {
+            self.write(&write);
         }
     }
 

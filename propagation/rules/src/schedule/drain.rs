@@ -275,21 +275,21 @@ pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
     }
     let replicas = replicas_in(binding, cluster)?.to_string();
     // Whatever else changes meanwhile, the note stays true.
-    Some(annotations(json!({ note: replicas })))
+    Some(annotations(&json!({ note: replicas })))
 }
 
 /// Returns the merge patch that takes the note about a cluster away which is gone; `None` if nothing was noted.
 pub fn forget(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
     let note = note_of(cluster);
     binding.metadata.annotation(&note)?;
-    Some(annotations(json!({ note: null })))
+    Some(annotations(&json!({ note: null })))
 }
 
 fn note_of(cluster: &str) -> String {
     format!("{NOTE}{cluster}")
 }
 
-fn annotations(annotations: Value) -> Value {
+fn annotations(annotations: &Value) -> Value {
     json!({ "metadata": { "annotations": annotations } })
 }
 
@@ -337,7 +337,7 @@ pub fn next_return(
         Return::Scheduling
     } else if is_whole || (has.is_some() && requested > 0) || requested >= MOST_REQUESTS {
         Return::Settled {
-            patch: guarded(version, annotations(json!({ note: null }))),
+            patch: guarded(version, annotations(&json!({ note: null }))),
             is_back: has.is_some(),
         }
     } else {

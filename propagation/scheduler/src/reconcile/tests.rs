@@ -86,8 +86,8 @@ impl Stage {
     }
 
     async fn heeding(heeded: Heeded) -> Self {
-        let writer = Writer::new(Leadership::always(), WriteMetrics::default());
-        let writes = WriteMode::Perform(writer);
+        let leading = Writer::new(Leadership::always(), WriteMetrics::default());
+        let writes = WriteMode::Perform(leading);
         let stage = Self::of(default_scheduler(), heeded, api().await, writes);
         for name in ["m1", "m2"] {
             stage.show_cluster(cluster(name, 1));

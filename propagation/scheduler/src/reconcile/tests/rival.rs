@@ -80,7 +80,11 @@ async fn rival_is_named_and_outlasted() {
     stage.reconcile(&api).await.unwrap();
     assert_eq!(written(&stage, "api"), 1);
 
-    assert_eq!(stage.queue.len(), 1, "the end of the pause");
+    assert_eq!(
+        stage.queue.len(),
+        2,
+        "what was written, and the end of the pause"
+    );
     advance(Duration::from_secs(1)).await;
     stage.reconcile(&web).await.unwrap();
     assert_eq!(written(&stage, "web"), 1);

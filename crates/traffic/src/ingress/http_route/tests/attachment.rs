@@ -8,7 +8,7 @@ fn with_entry(mut route: HttpRoute, gateway: &str) -> HttpRoute {
 }
 
 /// Returns the owner, and the number of parents that are ours.
-fn owner(parents: &Value, facts: &Gateways) -> (Ownership, usize) {
+fn owner(parents: &Value, facts: &World) -> (Ownership, usize) {
     let route = route(parents, json!({}));
     let attachment = attachment(&route, facts, &ours());
     (attachment.owner, attachment.parents.len())
@@ -38,7 +38,7 @@ fn own_entry_outlasts_gateway() {
     let mut facts = fleet(&json!([]));
     let parents = json!([to("web"), to("nowhere")]);
     let known = with_entry(route(&parents, json!({})), "web");
-    let found = |facts: &Gateways| {
+    let found = |facts: &World| {
         let found = attachment(&known, facts, &ours());
         (found.owner, found.parents.len())
     };

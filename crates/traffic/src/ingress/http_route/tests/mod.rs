@@ -17,14 +17,14 @@ fn ours() -> ControllerName {
 }
 
 /// The Gateways and classes of a fleet.
-struct Gateways {
+struct World {
     gateways: Vec<Gateway>,
     classes: Vec<GatewayClass>,
     /// Set while those that are not here may exist.
     are_unread: bool,
 }
 
-impl Gateways {
+impl World {
     fn absent<T>(&self) -> Cached<T> {
         if self.are_unread {
             Cached::Unread
@@ -34,7 +34,7 @@ impl Gateways {
     }
 }
 
-impl ParentFacts for Gateways {
+impl ParentFacts for World {
     fn gateway(&self, key: &Key) -> Cached<&Gateway> {
         let found = self.gateways.iter().find(|one| Key::of(*one) == *key);
         found.map_or_else(|| self.absent(), Cached::Present)
@@ -75,8 +75,8 @@ fn listener(name: &str, fields: Value) -> Value {
 }
 
 /// Returns the facts with one Gateway of our class, `infra/web`, which has these listeners.
-fn fleet(listeners: &Value) -> Gateways {
-    Gateways {
+fn fleet(listeners: &Value) -> World {
+    World {
         gateways: vec![
             gateway("web", "ours", listeners),
             gateway("theirs", "theirs", &json!([])),
