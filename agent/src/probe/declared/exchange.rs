@@ -18,9 +18,9 @@ use karmada_runtime::error::{BoxError, Chain};
 use objects::qualified_name::is_subdomain;
 use tokio::time::timeout_at;
 
+use super::bounded::read_up_to;
 use super::kind::Attempt;
 use super::network::is_metadata_service;
-use super::read_up_to;
 use super::tls::Stream;
 use super::unmet::{RESET, Unmet};
 

@@ -21,10 +21,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::bounded::read_up_to;
 use super::file::{Declaration, Defaults, LARGEST, parse};
 use super::metrics::{RoundMetrics, file_is_invalid};
 use super::network::Node;
-use super::read_up_to;
 use super::round::Prober;
 use crate::metrics::DeclaredVoteMetrics;
 use crate::probe::schedule::Schedule;

@@ -8,11 +8,12 @@
 //! - When is it read, and what starts and ends then: [`follow`].
 //! - How does a round of a probe go: [`round`], the same for all kinds.
 //! - How is each kind asked: [`http`], [`tcp`], [`grpc`], [`dns`], [`prometheus`] and [`nodes`]. They reach servers by
-//!   [`network`] and [`tls`], [`exchange`] sends requests over HTTP, and [`unmet`] is how a round ends that does not succeed.
+//!   [`network`] and [`tls`], read files of users as far as [`bounded`] lets them, [`exchange`] sends requests over HTTP, and [`unmet`] is how a round ends that does not succeed.
 //! - What does a person see who tries a file: [`check`].
 //!
 //! Another kind is a file beside these, and its lines in [`probe`].
 
+mod bounded;
 pub(crate) mod check;
 mod dns;
 mod exchange;
@@ -31,10 +32,8 @@ mod tcp;
 mod tls;
 mod unmet;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use health::signal::PerTarget;
 use karmada_runtime::client::Addresses;
@@ -70,16 +69,6 @@ impl DeclaredArgs {
         let follower = Follower::new(path, node, shared, &mut program.registry);
         program.run_until_stopped("signals", follower.run());
     }
-}
-
-/// Reads a file, of which no more than tells that it has more than the `largest` number of bytes: a device has no end.
-fn read_up_to(path: &Path, largest: usize) -> io::Result<Vec<u8>> {
-    let limit = u64::try_from(largest).unwrap_or(u64::MAX);
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn node_ip(text: &str) -> Result<IpAddr, String> {

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::read_up_to;
+use super::bounded::read_up_to;
 use super::unmet::Unmet;
 
 /// The largest file of authorities, in bytes. Those of the public have a quarter of a million.
