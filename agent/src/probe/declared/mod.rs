@@ -4,7 +4,7 @@
 //!   file → declarations → probe and vote of each, which start and end with its declaration
 //! ```
 //!
-//! - What a file may say, and what is wrong with one: [`file`], whose probes are of a kind in [`probe`].
+//! - What a file may say, and what is wrong with one: [`mod@file`], whose probes are of a kind in [`probe`].
 //! - When is it read, and what starts and ends then: [`follow`].
 //! - How does a round of a probe go: [`round`], the same for all kinds.
 //! - How is each kind asked: [`http`], [`tcp`], [`grpc`], [`dns`], [`prometheus`] and [`nodes`]. They reach servers by
