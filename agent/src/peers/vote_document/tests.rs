@@ -43,8 +43,9 @@ fn ballot(document: &VoteDocument) -> Option<Ballot> {
     document.ballots(&on_dns(None))?.get(&DNS).copied()
 }
 
+/// Every vote is read as it was written.
 #[test]
-fn every_vote_is_read_as_it_was_written() {
+fn votes_survive_the_wire() {
     let votes = [
         None,
         Some(Vote::FirstSuccess),
@@ -88,8 +89,9 @@ fn every_vote_is_read_as_it_was_written() {
     }
 }
 
+/// An unhealthy vote has its class, its server and its time.
 #[test]
-fn an_unhealthy_vote_has_its_class_server_and_time() {
+fn unhealthy_vote_is_explained() {
     let vote = Some(Vote::Unhealthy(failure()));
     let document = document(vote);
     let json = serde_json::to_value(&document).unwrap();
@@ -102,8 +104,9 @@ fn an_unhealthy_vote_has_its_class_server_and_time() {
     assert!((90..100).contains(&age), "{age}");
 }
 
+/// A document that no agent writes is no vote.
 #[test]
-fn a_document_that_no_agent_writes_has_no_ballot() {
+fn foreign_document_has_no_ballot() {
     for text in [
         r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"maybe"}"#,
         r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"unhealthy"}"#,
@@ -135,7 +138,7 @@ fn odd_pods_spoil_nothing() {
 
 /// The node of a newer agent is not silent.
 #[test]
-fn a_class_that_only_a_newer_agent_knows_is_unhealthy_of_class_other() {
+fn newer_class_is_other() {
     let text = r#"{"cluster":"c","node":"n","agent":"00000000-0000-0000-0000-000000000001","vote":"unhealthy","class":"tired","server":"10.0.0.1:53"}"#;
     let document: VoteDocument = serde_json::from_str(text).unwrap();
     let other = Failure::new(FailureClass::OTHER, "10.0.0.1:53".parse().unwrap());

@@ -24,12 +24,12 @@ pub(super) const LARGEST: usize = 64 * 1024;
 /// The most signals: each has a vote in every answer of an agent, and metrics of its own.
 const MOST: usize = 32;
 const SHORTEST_PERIOD: Duration = Duration::from_secs(1);
-/// What stands for the address of the node.
+/// The text that stands for the address of the node.
 const NODE_IP: &str = "$(NODE_IP)";
 /// The types of conditions that Karmada and `KubeFleet` write, which a cluster that joins has not yet.
 const THEIRS: [&str; 4] = ["Ready", "CompleteAPIEnablements", "Joined", "Healthy"];
 
-/// What a signal has whose declaration leaves it out.
+/// The settings of a signal whose declaration leaves them out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     pub(crate) thresholds: Thresholds,

@@ -33,7 +33,7 @@ use crate::vote::{Votes, Voting};
 /// The interval of reads. The kubelet brings a changed `ConfigMap` within a minute or so.
 const READ_EVERY: Duration = Duration::from_secs(5);
 
-/// What the probes of declared signals share with the rest of the agent.
+/// The parts of the agent that the probes of declared signals share.
 pub(crate) struct Shared {
     pub(crate) defaults: Defaults,
     /// The API of the agent's own cluster.
