@@ -24,10 +24,12 @@ pub(super) struct Executable {
 
 /// Builds the tests of these packages, or of the whole workspace, and the programs that tests start.
 pub(super) fn build(selected: Option<&[String]>, features: &[&str]) -> Result<Vec<Executable>> {
+    // `cargo test` builds only the programs of packages that have a folder of tests.
     let mut arguments = vec![
-        "test",
+        "build",
+        "--tests",
+        "--bins",
         "--locked",
-        "--no-run",
         "--message-format=json-render-diagnostics",
     ];
     arguments.extend(features);
