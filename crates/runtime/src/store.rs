@@ -84,6 +84,11 @@ impl<K, T> Store<K, T> {
         self.objects.unread()
     }
 
+    /// Returns the number of objects that exist, decoded or not.
+    pub fn existing(&self) -> usize {
+        self.objects.existing()
+    }
+
     /// Returns `true` once every object has been listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed
@@ -121,12 +126,12 @@ impl<K: Resource + PartialEq, T> Store<K, T> {
 
 impl<K, T: Clone + Ord> Store<K, T> {
     /// Iterates over the keys of the objects that refer to `target`, in order.
-    pub fn keys_of(&self, target: &T) -> impl Iterator<Item = &Key> {
+    pub fn keys_of(&self, target: &T) -> impl Iterator<Item = &Key> + use<'_, K, T> {
         self.references.sources(target)
     }
 
     /// Iterates over the objects that refer to `target`, in the order of their keys.
-    pub fn of(&self, target: &T) -> impl Iterator<Item = &Arc<K>> {
+    pub fn of(&self, target: &T) -> impl Iterator<Item = &Arc<K>> + use<'_, K, T> {
         self.keys_of(target).filter_map(|key| self.get(key))
     }
 
@@ -173,6 +178,14 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
             objects,
             is_first_list,
         }
+    }
+
+    /// Takes in a version of a known object that a read has shown, as [`Cache::read_ahead`] does, and returns the change.
+    pub fn read_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
+        (self.keep)(&mut object);
+        let change = self.objects.read_ahead(object)?;
+        self.refer(&change);
+        Some(change)
     }
 }
 
