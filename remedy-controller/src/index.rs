@@ -1,18 +1,23 @@
-//! The watched objects, looked up by cluster.
+//! The watched objects, what decides about each cluster, and what is told of each remedy.
+//!
+//! - `follow`: what changes of clusters and remedies mean, and those of the clock.
+//! - `claims`: which clusters may be blocked, and which remedies concern each. The whole fleet decides about that.
+
+mod claims;
+mod follow;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use karmada_api::{Cluster, Condition, Remedy};
-use karmada_runtime::cache::{Cache, Undecoded};
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::store::Store;
 use objects::Key;
-use objects::reverse_index::ReverseIndex;
 use tokio::time::Instant;
 use traffic::remedy::{
-    BlockBound, Claim, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex,
-    Reached, RemedyIndex, Scope, problems,
+    BlockBound, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex, Scope,
+    keep_facts, problems, required_conditions,
 };
 
 use crate::condition_types::ConditionTypes;
@@ -22,37 +27,43 @@ pub(crate) const CLUSTER: &str = "cluster";
 /// The topic of what is written to a remedy.
 pub(crate) const REMEDY: &str = "remedy";
 
+/// A part of the fleet to which a remedy refers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reference {
+    /// Every cluster, by its scope.
+    EveryCluster,
+    /// The cluster of this name, by its scope.
+    Cluster(String),
+    /// The conditions of this type.
+    Condition(String),
+}
+
 /// The watched objects and what depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
-    pub(crate) clusters: Cache<Cluster>,
-    pub(crate) remedies: Cache<Remedy>,
-    pub(crate) by_cluster: RemedyIndex,
-    /// The writes that the watches have still to show.
-    pub(crate) expectations: Expectations,
+    pub(crate) clusters: Store<Cluster>,
+    pub(crate) remedies: Store<Remedy, Reference>,
     /// The instant at which a change of conditions arrived, until the actions follow from them.
-    pub(crate) arrived: BTreeMap<Key, Instant>,
+    arrived: BTreeMap<Key, Instant>,
     /// Conditions of ours whose status changed since the cluster was last reconciled.
-    pub(crate) changed: BTreeMap<Key, BTreeMap<String, Condition>>,
+    changed: BTreeMap<Key, BTreeMap<String, Condition>>,
     /// The clusters that conditions block or would block. The whole fleet decides about each of them, so
     /// it is kept with the objects and changes with them, before any cluster is woken.
     pub(crate) bound: BlockBound,
     /// Set unless a term has begun and no read has shown yet which blocks the former leader has set.
-    pub(crate) is_surveyed: bool,
+    is_surveyed: bool,
     /// The clusters over the bound whose Event has been recorded.
-    pub(crate) noted_over_bound: BTreeSet<Key>,
+    noted_over_bound: BTreeSet<Key>,
     /// The remedies that only observe and whose Event on a cluster has been recorded.
-    pub(crate) noted_observing: BTreeMap<Key, BTreeSet<String>>,
+    noted_observing: BTreeMap<Key, BTreeSet<String>>,
     /// The clusters that each remedy concerns.
     reach: ReachIndex,
     /// The moments at which remedies expire.
     pub(crate) expiries: Expiries,
-    /// The remedies that require each type of condition.
-    pub(crate) requiring: ReverseIndex<String, String>,
     /// The types of the conditions of all clusters.
-    pub(crate) condition_types: ConditionTypes,
+    condition_types: ConditionTypes,
     /// The remedies whose status may differ since they were last taken.
-    pub(crate) concerned: BTreeSet<String>,
+    concerned: BTreeSet<Key>,
     /// The clock by which remedies expire.
     clock: fn() -> Timestamp,
 }
@@ -86,13 +97,16 @@ pub(crate) struct View {
 }
 
 impl Index {
-    pub(crate) fn new(max_blocked: MaxBlocked, clock: fn() -> Timestamp) -> Self {
-        let expectations = Expectations::default();
+    /// Creates an index whose objects `expectations` wait for.
+    pub(crate) fn new(
+        max_blocked: MaxBlocked,
+        clock: fn() -> Timestamp,
+        expectations: &Expectations,
+    ) -> Self {
+        let clusters = Store::default().keeping(keep_facts);
         Self {
-            clusters: Cache::expecting(&expectations, &()),
-            remedies: Cache::expecting(&expectations, &()),
-            by_cluster: RemedyIndex::default(),
-            expectations,
+            clusters: clusters.expecting(expectations, &()),
+            remedies: Store::by(references).expecting(expectations, &()),
             arrived: BTreeMap::new(),
             changed: BTreeMap::new(),
             bound: BlockBound::new(max_blocked),
@@ -101,7 +115,6 @@ impl Index {
             noted_observing: BTreeMap::new(),
             reach: ReachIndex::default(),
             expiries: Expiries::default(),
-            requiring: ReverseIndex::default(),
             condition_types: ConditionTypes::default(),
             concerned: BTreeSet::new(),
             clock,
@@ -109,7 +122,7 @@ impl Index {
     }
 
     /// Begins a term of leadership. Another leader may have set blocks that this replica admitted others
-    /// for, and some of which its watch has not shown.
+    /// for, and some of which its watch has not shown. It has recorded the changes of conditions so far.
     pub(crate) fn begin_term(&mut self) {
         self.changed.clear();
         self.arrived.clear();
@@ -121,66 +134,35 @@ impl Index {
         self.noted_observing.clear();
     }
 
+    /// Returns `true` if a read must show which clusters are blocked before the cluster `key` is.
+    pub(crate) fn needs_survey(&self, key: &Key) -> bool {
+        self.is_unsurveyed() && self.bound.over(&key.name).is_some()
+    }
+
     /// Returns `true` if a read must show which clusters are blocked before another one is.
-    pub(crate) fn needs_survey(&self) -> bool {
+    fn is_unsurveyed(&self) -> bool {
         !self.is_surveyed && self.bound.binds()
     }
 
-    /// Updates what `clusters` claim of the bound and which remedies concern them, and returns those that
-    /// are admitted thereby.
-    pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
-        let now = self.now();
-        let mut touched: Vec<Key> = Vec::new();
-        for key in clusters {
-            let claim = self.clusters.get(key).map_or(Claim::None, |cluster| {
-                Claim::of(cluster, self.covering(key).map(|remedy| &**remedy), now)
-            });
-            self.bound.replace(&key.name, claim);
-            touched.push(key.clone());
-        }
-        self.bound.set_clusters(self.clusters.existing());
-        let admitted = self.admit();
-        for key in touched.iter().chain(&admitted) {
-            self.reach(key, now);
-        }
-        admitted
-    }
-
-    /// Updates which remedies concern the cluster `key`.
-    fn reach(&mut self, key: &Key, now: Timestamp) {
-        let reached = self.clusters.get(key).map(|cluster| {
-            let may_block = self.bound.over(&key.name).is_none();
-            let covering = self.covering(key).map(|remedy| &**remedy);
-            Reached::of(cluster, covering, now, may_block)
-        });
-        let changed = self.reach.replace(&key.name, reached.unwrap_or_default());
-        self.concerned.extend(changed);
-    }
-
-    /// Admits clusters to being blocked and returns them.
-    fn admit(&mut self) -> Vec<Key> {
-        if self.needs_survey() {
-            return Vec::new();
-        }
-        let admitted = self.bound.admit();
-        admitted.into_iter().map(Key::cluster_scoped).collect()
-    }
-
     /// Iterates over the remedies whose scope covers the cluster `key`.
-    fn covering(&self, key: &Key) -> impl Iterator<Item = &Arc<Remedy>> {
-        self.by_cluster
-            .covering(&key.name)
-            .filter_map(|name| self.remedies.get(&Key::cluster_scoped(name)))
+    fn covering(&self, key: &Key) -> impl Iterator<Item = &Arc<Remedy>> + use<'_> {
+        let every = self.remedies.of(&Reference::EveryCluster);
+        every.chain(self.remedies.of(&Reference::Cluster(key.name.clone())))
     }
 
     /// Returns the time by which remedies expire.
-    pub(crate) fn now(&self) -> Timestamp {
+    fn now(&self) -> Timestamp {
         (self.clock)()
     }
 
     /// Returns the keys of all clusters.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.clusters.iter().map(|(key, _)| key.clone()).collect()
+        self.clusters.keys().cloned().collect()
+    }
+
+    /// Returns the remedies whose status may differ since this was last asked.
+    pub(crate) fn take_concerned(&mut self) -> BTreeSet<Key> {
+        std::mem::take(&mut self.concerned)
     }
 
     /// Returns a snapshot of the cluster `key`, and `None` if it does not exist.
@@ -212,10 +194,7 @@ impl Index {
     }
 
     fn view_of(&self, remedy: Arc<Remedy>) -> View {
-        let has_cluster = |name: &str| {
-            let key = Key::cluster_scoped(name);
-            self.clusters.get(&key).is_some() || self.clusters.unread().contains(&key)
-        };
+        let has_cluster = |name: &str| self.clusters.exists(&Key::cluster_scoped(name));
         let has_condition = |kind: &str| self.condition_types.contains(kind);
         let fleet = FleetLookup {
             has_cluster: &has_cluster,
@@ -230,34 +209,55 @@ impl Index {
         }
     }
 
-    /// Takes in a look at the clock, and wakes the clusters of the remedies that have expired since.
-    pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<Key> {
-        let expired = self.expiries.look(now);
-        let scopes = expired.iter().filter_map(|name| {
-            let remedy = self.remedies.get(&Key::cluster_scoped(name))?;
-            Some(Scope::of(remedy))
-        });
-        let concerned = scopes.fold(Scope::Named(BTreeSet::new()), Scope::union);
-        self.concerned.extend(expired);
-        self.wake(concerned)
+    /// Takes in that a change of conditions of the cluster `key` has led to its actions, or to nothing.
+    pub(crate) fn followed(&mut self, key: &Key) {
+        self.arrived.remove(key);
     }
 
-    /// Wakes the clusters of a scope, with those that are admitted thereby.
-    pub(crate) fn wake(&mut self, scope: Scope) -> Vec<Key> {
-        let mut woken = match scope {
-            Scope::Every => self.keys(),
-            Scope::Named(names) => names.into_iter().map(Key::cluster_scoped).collect(),
-        };
-        let admitted = self.claim(&woken);
-        woken.extend(admitted);
-        woken
+    /// Remembers whether the cluster `key` is over the bound, and returns `true` if it was not before.
+    pub(crate) fn note_over_bound(&mut self, key: &Key, over: bool) -> bool {
+        let noted = &mut self.noted_over_bound;
+        if over {
+            noted.insert(key.clone())
+        } else {
+            noted.remove(key);
+            false
+        }
     }
 
-    /// Returns the number of objects of each kind whose newest version does not decode.
-    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
-        vec![
-            ("Cluster", self.clusters.undecoded()),
-            ("Remedy", self.remedies.undecoded()),
-        ]
+    /// Remembers the remedies that only observe and would act on the cluster `key`, and returns those that
+    /// did not before.
+    pub(crate) fn note_observing(
+        &mut self,
+        key: &Key,
+        remedies: BTreeSet<String>,
+    ) -> BTreeSet<String> {
+        let noted = &mut self.noted_observing;
+        let before = noted.remove(key).unwrap_or_default();
+        let new = remedies.difference(&before).cloned().collect();
+        if !remedies.is_empty() {
+            noted.insert(key.clone(), remedies);
+        }
+        new
     }
+}
+
+impl Reference {
+    fn cluster(&self) -> Option<&str> {
+        match self {
+            Self::Cluster(name) => Some(name),
+            Self::EveryCluster | Self::Condition(_) => None,
+        }
+    }
+}
+
+/// Returns what a remedy refers to.
+fn references(remedy: &Remedy) -> BTreeSet<Reference> {
+    let mut references: BTreeSet<Reference> = match Scope::of(remedy) {
+        Scope::Every => [Reference::EveryCluster].into(),
+        Scope::Named(names) => names.into_iter().map(Reference::Cluster).collect(),
+    };
+    let required = required_conditions(remedy).into_iter();
+    references.extend(required.map(Reference::Condition));
+    references
 }

@@ -1,7 +1,8 @@
 //! `remedy-controller`: compares the conditions of every cluster with the users' `Remedy` objects and
 //! writes the required actions to `Cluster.status.remedyActions`.
 //!
-//! `watch` says which change wakes which cluster or Remedy, through the `index` of the watched objects.
+//! `watch` says which change wakes which cluster or Remedy; `index` has the watched objects, and what is decided across the
+//! fleet.
 //! `reconcile` writes the actions of a cluster; `status` lets a Remedy say what it does, where `support` finds
 //! that its definition has a status; `silence` marks reporters whose lease nobody renews. `condition_types`
 //! counts the conditions of the fleet, to which Remedies refer.
@@ -23,22 +24,24 @@ use std::sync::Arc;
 
 use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
 use kube::{Api, Client};
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
 
 pub use crate::args::Args;
 use crate::events::notices;
 pub use crate::identity::{IDENTITY, NAME};
+use crate::index::{CLUSTER, Index, REMEDY};
 use crate::metrics::{FleetMetrics, action_delay};
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::silence::{SharedReporters, SilenceReconciler};
 use crate::status::StatusReconciler;
-use crate::watch::SharedIndex;
+use crate::watch::Queues;
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///
@@ -55,21 +58,25 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let (leadership, writes) = WriteMode::perform(program, leadership);
 
-    let queue = Queue::default();
-    let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
-    let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
-    index.watch(program, &client);
+    let queues = Queues::default();
+    let expectations = Expectations::default();
+    expectations.add_queue(CLUSTER, &queues.clusters);
+    expectations.add_queue(REMEDY, &queues.remedies);
+    let index = Index::new(args.max_blocked_clusters, program.clock, &expectations);
+    let index = Arc::new(Mutex::new(index));
+    watch::watch(program, &client, &index, &queues);
     let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
     let notices = Some(notices(events.clone()));
-    let committer = Committer::new(client.clone(), NAME, writes, index.expectations(), notices);
+    let committer = Committer::new(client.clone(), NAME, writes, expectations, notices);
     let status = StatusReconciler::new(
         Arc::clone(&index),
+        queues.clone(),
         client.clone(),
         committer.clone(),
         events.clone(),
     );
-    let remedy_queue = index.remedy_queue();
-    controller::spawn(program, "remedy", status, remedy_queue, leadership.clone());
+    let (clusters, remedies) = (queues.clusters.clone(), queues.remedies.clone());
+    controller::spawn(program, "remedy", status, remedies, leadership.clone());
     let silent = Queue::default();
     let reporters = Arc::new(SharedReporters::new(args.reporter_grace_period));
     reporters.watch(program, &client, silent.clone());
@@ -96,12 +103,12 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let reconciler = Reconciler {
         index,
         clusters: Api::all(client),
-        surveying: Mutex::default(),
+        surveying: tokio::sync::Mutex::default(),
         committer,
         events,
-        queue: queue.clone(),
+        queues,
         following: action_delay(&mut program.registry),
     };
-    controller::spawn(program, "cluster", reconciler, queue, leadership.clone());
+    controller::spawn(program, "cluster", reconciler, clusters, leadership.clone());
     controller::spawn(program, "lease", silence, silent, leadership);
 }

@@ -9,6 +9,7 @@ use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::remedy::DRAIN;
 use karmada_runtime::metrics::Registry;
 use kube::ResourceExt;
+use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -19,7 +20,6 @@ use traffic::remedy::{Expiry, State};
 
 use crate::index::Index;
 use crate::silence::SharedReporters;
-use crate::watch::SharedIndex;
 
 /// The time before its expiry in which a remedy counts as expiring.
 const SOON: SignedDuration = SignedDuration::from_hours(1);
@@ -38,7 +38,7 @@ pub(crate) fn action_delay(registry: &mut Registry) -> Histogram {
 /// The gauges of the fleet.
 #[derive(Debug)]
 pub(crate) struct FleetMetrics {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) reporters: Arc<SharedReporters>,
 }
 
@@ -55,7 +55,7 @@ enum Shown {
 
 impl Collector for FleetMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut gauges = self.index.read(gauges);
+        let mut gauges = gauges(&self.index.lock());
         gauges.push((
             "silent_reporters",
             "1 for a cluster whose agents' lease nobody renews any more, and for `(gateway)`, the agents on the nodes of gateways",

@@ -8,34 +8,32 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::expectations::Subject;
-use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::api::ListParams;
 use kube::runtime::events::Event;
 use kube::{Api, Resource};
 use objects::Key;
+use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
-use tokio::sync::Mutex;
 use tokio::time::Instant;
 use traffic::remedy::{ActionChange, Allowance, Cause, observed, plan};
 
 use crate::events::{action_changed, condition_changed, kept_unblocked, would_act};
-use crate::index::{CLUSTER, Snapshot};
-use crate::watch::SharedIndex;
+use crate::index::{CLUSTER, Index, Snapshot};
+use crate::watch::Queues;
 
 /// The number of clusters in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 100;
 
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) clusters: Api<Decoded<Cluster>>,
     /// Held by the one reconcile that lists them.
-    pub(crate) surveying: Mutex<()>,
+    pub(crate) surveying: tokio::sync::Mutex<()>,
     pub(crate) committer: Committer,
     pub(crate) events: EventRecorder,
-    /// The clusters.
-    pub(crate) queue: Queue<Key>,
+    pub(crate) queues: Queues,
     /// The time from a change of conditions to the actions that follow.
     pub(crate) following: Histogram,
 }
@@ -44,7 +42,10 @@ impl Controller for Reconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.begin_term()
+        let mut index = self.index.lock();
+        index.begin_term();
+        self.queues.remedies.add_all(index.take_concerned());
+        index.keys()
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {
@@ -52,10 +53,12 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        if self.index.needs_survey(key) {
+        let needs_survey = self.index.lock().needs_survey(key);
+        if needs_survey {
             self.survey(key).await?;
         }
-        let Some(snapshot) = self.index.snapshot(key) else {
+        let snapshot = self.index.lock().snapshot(key);
+        let Some(snapshot) = snapshot else {
             return Ok(());
         };
         self.explain(key, &snapshot);
@@ -66,16 +69,16 @@ impl Controller for Reconciler {
         };
         let plan = plan(&snapshot.cluster, remedies, snapshot.now, allowance);
         let Some(write) = plan.writes.first() else {
-            self.index.followed(key);
+            self.index.lock().followed(key);
             return Ok(());
         };
         let subject = Subject::new(CLUSTER, key);
         match self.committer.write(write, Some(&subject)).await? {
-            Outcome::Contended(until) => self.queue.add_at(key.clone(), until),
+            Outcome::Contended(until) => self.queues.clusters.add_at(key.clone(), until),
             outcome if outcome.is_stored() => {
                 self.follow(key, &snapshot, &plan.events);
                 // Once the watch shows the write, or that it was undone: which may look as it did before (karmada#7776).
-                self.queue.add(key.clone());
+                self.queues.clusters.add(key.clone());
             }
             _ => {}
         }
@@ -91,16 +94,15 @@ impl Reconciler {
             self.record(cluster, condition_changed(condition));
         }
         let over_bound = &snapshot.over_bound;
-        if self.index.note_over_bound(key, over_bound.is_some())
-            && let Some(over_bound) = over_bound
-        {
+        let is_new = (self.index.lock()).note_over_bound(key, over_bound.is_some());
+        if is_new && let Some(over_bound) = over_bound {
             tracing::warn!(cluster = key.name, reason = %over_bound, "Cluster kept unblocked");
             self.record(cluster, kept_unblocked(over_bound));
         }
         let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
         let observed = observed(cluster, remedies, snapshot.now);
         let names = observed.iter().map(|one| one.remedy.clone()).collect();
-        let new = self.index.note_observing(key, names);
+        let new = self.index.lock().note_observing(key, names);
         for observed in observed.iter().filter(|one| new.contains(&one.remedy)) {
             tracing::info!(cluster = key.name, %observed, "Remedy would act");
             self.record(cluster, would_act(observed));
@@ -111,7 +113,8 @@ impl Reconciler {
     /// have reached the watch, and would not count in the bound.
     async fn survey(&self, key: &Key) -> Result<(), BoxError> {
         let _turn = self.surveying.lock().await;
-        if !self.index.needs_survey(key) {
+        let needs_survey = self.index.lock().needs_survey(key);
+        if !needs_survey {
             return Ok(());
         }
         let mut blocked = Vec::new();
@@ -128,7 +131,9 @@ impl Reconciler {
                 None => break,
             }
         }
-        self.index.surveyed(blocked);
+        let mut index = self.index.lock();
+        self.queues.clusters.add_all(index.surveyed(blocked));
+        self.queues.remedies.add_all(index.take_concerned());
         Ok(())
     }
 
@@ -152,7 +157,7 @@ impl Reconciler {
         {
             self.following.observe(arrived.elapsed().as_secs_f64());
         }
-        self.index.followed(key);
+        self.index.lock().followed(key);
     }
 
     fn record(&self, cluster: &Cluster, event: Event) {

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 use traffic::remedy::{ReporterOf, Reporters, reporter_silent};
 
-use crate::watch::SharedIndex;
+use crate::index::Index;
 
 /// The number of conflicts in a row after which a write backs off.
 const MOST_CONFLICTS: u32 = 5;
@@ -56,24 +56,19 @@ impl SharedReporters {
         // The API server sends no other lease, of which each node of a cluster has one.
         let ours = Config::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
         let leases = events(Api::all(client.clone()), ours);
-        let (reporters, stopping) = (Arc::clone(self), program.stopping.clone());
-        program.tasks.spawn("reporters", async move {
-            let mut leases = std::pin::pin!(leases.take_until(stopping.cancelled_owned()));
+        let reporters = Arc::clone(self);
+        program.run_until_stopped("reporters", async move {
+            let mut leases = std::pin::pin!(leases);
             while let Some(event) = leases.next().await {
                 reporters.observe(&event);
             }
-            Ok(())
         });
-        let (reporters, stopping) = (Arc::clone(self), program.stopping.clone());
-        program.tasks.spawn("silence", async move {
+        let reporters = Arc::clone(self);
+        program.run_until_stopped("silence", async move {
             loop {
                 let (silent, next_look) = reporters.look();
                 queue.add_all(silent);
-                tokio::select! {
-                    biased;
-                    () = stopping.cancelled() => return Ok(()),
-                    () = sleep_until(next_look) => {}
-                }
+                sleep_until(next_look).await;
             }
         });
     }
@@ -130,7 +125,7 @@ fn reporter_of(lease: &Decoded<Lease>) -> Option<ReporterOf> {
 /// Reconciles the reporters.
 pub(crate) struct SilenceReconciler {
     pub(crate) reporters: Arc<SharedReporters>,
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) client: Client,
     pub(crate) committer: Committer,
     /// The clock of the conditions' transition times.
@@ -145,20 +140,7 @@ impl Controller for SilenceReconciler {
     }
 
     async fn reconcile(&self, reporter: &ReporterOf) -> Result<(), BoxError> {
-        let clusters = match reporter {
-            ReporterOf::Member(member) => {
-                let member = self.index.cluster(&Key::cluster_scoped(member));
-                member.into_iter().collect()
-            }
-            // The gateway's agents have nothing to say of the others.
-            ReporterOf::Gateway => self.index.clusters_with(REACHABLE),
-        };
-        let unmarked = clusters.into_iter().filter(|cluster| {
-            let freshness = cluster.condition(reporter.freshness());
-            cluster.metadata.deletion_timestamp.is_none()
-                && freshness.is_none_or(|it| it.reason != REPORTER_SILENT_REASON)
-        });
-        let unmarked: Vec<String> = unmarked.map(|cluster| cluster.name_any()).collect();
+        let unmarked = self.unmarked(reporter);
         if unmarked.is_empty() {
             return Ok(());
         }
@@ -173,6 +155,29 @@ impl Controller for SilenceReconciler {
 }
 
 impl SilenceReconciler {
+    /// Returns the clusters of which a silent reporter would report, and that do not show that it is silent.
+    fn unmarked(&self, reporter: &ReporterOf) -> Vec<String> {
+        let index = self.index.lock();
+        let mut clusters: Vec<&Arc<Cluster>> = match reporter {
+            ReporterOf::Member(member) => {
+                let member = index.clusters.get(&Key::cluster_scoped(member));
+                member.into_iter().collect()
+            }
+            // The gateway's agents have nothing to say of the others.
+            ReporterOf::Gateway => {
+                let all = index.clusters.iter().map(|(_, cluster)| cluster);
+                all.filter(|cluster| cluster.condition(REACHABLE).is_some())
+                    .collect()
+            }
+        };
+        clusters.retain(|cluster| {
+            let freshness = cluster.condition(reporter.freshness());
+            cluster.metadata.deletion_timestamp.is_none()
+                && freshness.is_none_or(|it| it.reason != REPORTER_SILENT_REASON)
+        });
+        clusters.iter().map(|cluster| cluster.name_any()).collect()
+    }
+
     /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads what was in the way.
     async fn mark_soon(
         &self,

@@ -10,7 +10,6 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::expectations::Subject;
-use karmada_runtime::queue::Queue;
 use kube::runtime::events::{Event, EventType};
 use kube::{Client, Resource};
 use objects::Key;
@@ -20,9 +19,9 @@ use tokio::time::Instant;
 use traffic::remedy::{Mode, Problem, has_expired, status, status_write};
 
 use crate::events::{expired, problem};
-use crate::index::{REMEDY, View};
+use crate::index::{Index, REMEDY, View};
 use crate::support::Support;
-use crate::watch::SharedIndex;
+use crate::watch::Queues;
 
 /// The least time between two writes of one status: a fleet whose clusters fail one after the other
 /// changes it many times.
@@ -30,8 +29,8 @@ const PACE: Duration = Duration::from_secs(1);
 
 /// Reconciles remedies.
 pub(crate) struct StatusReconciler {
-    index: Arc<SharedIndex>,
-    queue: Queue<Key>,
+    index: Arc<Mutex<Index>>,
+    queues: Queues,
     committer: Committer,
     events: EventRecorder,
     support: Support,
@@ -55,14 +54,15 @@ struct Reported {
 
 impl StatusReconciler {
     pub(crate) fn new(
-        index: Arc<SharedIndex>,
+        index: Arc<Mutex<Index>>,
+        queues: Queues,
         client: Client,
         committer: Committer,
         events: EventRecorder,
     ) -> Self {
         Self {
-            queue: index.remedy_queue(),
             index,
+            queues,
             committer,
             events,
             support: Support::new(client),
@@ -116,7 +116,7 @@ impl StatusReconciler {
             return false;
         };
         if now < reported.next_write {
-            self.queue.add_at(key.clone(), reported.next_write);
+            (self.queues.remedies).add_at(key.clone(), reported.next_write);
             return false;
         }
         reported.next_write = now + PACE;
@@ -131,7 +131,7 @@ impl StatusReconciler {
             // The Remedy was deleted meanwhile, or its definition was replaced.
             Outcome::Gone(_) => {
                 self.support.forget();
-                self.queue.add(key.clone());
+                self.queues.remedies.add(key.clone());
             }
             _ => {}
         }
@@ -142,7 +142,7 @@ impl StatusReconciler {
     /// that the reason is gone.
     fn lacks(&self, key: &Key, reason: &str) {
         let next_look = self.support.lacks(reason);
-        self.queue.add_at(key.clone(), next_look);
+        self.queues.remedies.add_at(key.clone(), next_look);
     }
 }
 
@@ -151,7 +151,7 @@ impl Controller for StatusReconciler {
 
     fn keys(&self) -> Vec<Key> {
         self.reported.lock().clear();
-        self.index.remedies()
+        self.index.lock().remedies.keys().cloned().collect()
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {
@@ -159,7 +159,8 @@ impl Controller for StatusReconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(view) = self.index.view(key) else {
+        let view = self.index.lock().view(key);
+        let Some(view) = view else {
             self.reported.lock().remove(key);
             self.committer.forget("remedy_status", key);
             return Ok(());
@@ -181,7 +182,7 @@ impl Controller for StatusReconciler {
             return Ok(());
         }
         if let Some(retry) = self.support.missing_until().await? {
-            self.queue.add_at(key.clone(), retry);
+            self.queues.remedies.add_at(key.clone(), retry);
             return Ok(());
         }
         if !self.may_write(key) {
@@ -189,13 +190,14 @@ impl Controller for StatusReconciler {
         }
         // Actions come first: where the API server is what limits both, as many statuses as actions at once
         // would take half of it.
-        let _lane = if self.index.clusters_wait() {
+        let _lane = if self.queues.clusters.has_backlog() {
             Some(self.lane.lock().await)
         } else {
             None
         };
         // Of now: the wait may have taken a while.
-        let Some(view) = self.index.view(key) else {
+        let view = self.index.lock().view(key);
+        let Some(view) = view else {
             return Ok(());
         };
         match change(&view) {

@@ -5,10 +5,10 @@ use http::header::ACCEPT;
 use http::{Method, Request};
 use karmada_api::Remedy;
 use karmada_api::condition::DNS_READY;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
-use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteMode, Writer};
 use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -19,6 +19,7 @@ use traffic::remedy::MaxBlocked;
 
 use super::*;
 use crate::events::notices;
+use crate::watch::tests::Watched;
 
 /// Returns a cluster whose DNS fails.
 fn failing(name: &str, actions: &Value) -> Cluster {
@@ -43,14 +44,8 @@ fn remedy_on_dns() -> Remedy {
     .unwrap()
 }
 
-/// Returns an index with a bound of one cluster.
-fn index() -> Arc<SharedIndex> {
-    let clock = || jiff::Timestamp::UNIX_EPOCH;
-    let max_blocked = MaxBlocked::Count(1);
-    Arc::new(SharedIndex::new(Queue::default(), max_blocked, clock))
-}
-
-fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
+/// Returns the watches of a controller that may block one cluster, and the controller.
+fn started(client: &Client) -> (Watched, Reconciler) {
     let budget = karmada_runtime::events::EventBudget {
         burst: 300,
         per_second: 20,
@@ -59,11 +54,12 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
     let events = EventRecorder::spawn(&mut program, client.clone(), budget);
     let leading = Writer::new(Leadership::always(), WriteMetrics::default());
     let notices = notices(events.clone());
-    let (writes, expectations) = (WriteMode::Perform(leading), index.expectations());
-    Reconciler {
-        index: Arc::clone(index),
+    let (writes, expectations) = (WriteMode::Perform(leading), Expectations::default());
+    let watched = Watched::new(MaxBlocked::Count(1), &expectations);
+    let reconciler = Reconciler {
+        index: Arc::clone(&watched.index),
         clusters: Api::all(client.clone()),
-        surveying: Mutex::default(),
+        surveying: tokio::sync::Mutex::default(),
         committer: Committer::new(
             client.clone(),
             crate::identity::NAME,
@@ -72,9 +68,10 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
             Some(notices),
         ),
         events,
-        queue: Queue::default(),
+        queues: watched.queues.clone(),
         following: crate::metrics::action_delay(&mut program.registry),
-    }
+    };
+    (watched, reconciler)
 }
 
 /// A block of the former leader that the watch has not shown counts in the bound.
@@ -86,7 +83,7 @@ async fn former_leaders_block_counts() {
         server.install(&definition).unwrap();
     }
     let client = || Client::new(server.service(), "default");
-    let index = index();
+    let (mut watched, reconciler) = started(&client());
     let clusters: Api<Cluster> = Api::all(client());
     let applied = |cluster| watcher::Event::Apply(Decoded::Valid(cluster));
     for name in ["m1", "m2"] {
@@ -99,7 +96,7 @@ async fn former_leaders_block_counts() {
         let patched = clusters
             .patch_status(name, &PatchParams::default(), &status)
             .await;
-        index.observe(|index| index.observe_cluster(applied(patched.unwrap())));
+        watched.cluster(applied(patched.unwrap()));
     }
     let blocked = Patch::Merge(json!({ "status": { "remedyActions": [TRAFFIC_CONTROL] } }));
     let parameters = PatchParams::default();
@@ -108,9 +105,8 @@ async fn former_leaders_block_counts() {
         .await
         .unwrap();
     let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
-    index.observe(|index| index.observe_remedy(remedy));
+    watched.remedy(remedy);
 
-    let reconciler = reconciler(&index, &client());
     let actions = async |name: &str| {
         let cluster = clusters.get(name).await.unwrap();
         cluster.remedy_actions().to_vec()
@@ -122,14 +118,14 @@ async fn former_leaders_block_counts() {
     assert_eq!(actions("m2").await, [TRAFFIC_CONTROL]);
 
     // Once the watch has caught up it alone counts: m2 recovers, and m1 takes its place.
-    index.observe(|index| index.observe_cluster(applied(shown)));
+    watched.cluster(applied(shown));
     let recovered =
         Patch::Merge(json!({ "status": { "conditions": null, "remedyActions": null } }));
     let recovered = clusters
         .patch_status("m2", &parameters, &recovered)
         .await
         .unwrap();
-    index.observe(|index| index.observe_cluster(applied(recovered)));
+    watched.cluster(applied(recovered));
     reconciler
         .reconcile(&Key::cluster_scoped("m1"))
         .await
@@ -151,10 +147,9 @@ async fn contended_actions_back_off() {
         .create(&PostParams::default(), &cluster)
         .await
         .unwrap();
-    let index = index();
+    let (mut watched, reconciler) = started(&client);
     let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
-    index.observe(|index| index.observe_remedy(remedy));
-    let reconciler = reconciler(&index, &client);
+    watched.remedy(remedy);
     assert_eq!(reconciler.keys(), []);
     let key = Key::cluster_scoped("m1");
 
@@ -168,7 +163,7 @@ async fn contended_actions_back_off() {
         let parameters = PatchParams::default();
         let undone = clusters.patch_status("m1", &parameters, &undone).await;
         let undone = watcher::Event::Apply(Decoded::Valid(undone.unwrap()));
-        index.observe(|index| index.observe_cluster(undone));
+        watched.cluster(undone);
         reconciler.reconcile(&key).await.unwrap();
         let stored = clusters.get("m1").await.unwrap();
         if stored.remedy_actions() == [TRAFFIC_CONTROL] {
@@ -188,7 +183,7 @@ async fn answers_hold_metadata_alone() {
     for definition in karmada_api::crd::stand_ins().unwrap() {
         server.install(&definition).unwrap();
     }
-    let accepted = Arc::new(parking_lot::Mutex::new(Vec::new()));
+    let accepted = Arc::new(Mutex::new(Vec::new()));
     let service = {
         let (server, accepted) = (server.service(), Arc::clone(&accepted));
         tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -202,16 +197,15 @@ async fn answers_hold_metadata_alone() {
     let clusters: Api<Cluster> = Api::all(Client::new(server.service(), "default"));
     let cluster = failing("m1", &Value::Null);
     let created = clusters.create(&PostParams::default(), &cluster).await;
-    let index = index();
+    let (mut watched, reconciler) = started(&Client::new(service, "default"));
     let cluster = Cluster {
         status: cluster.status,
         ..created.unwrap()
     };
     let cluster = watcher::Event::Apply(Decoded::Valid(cluster));
-    index.observe(|index| index.observe_cluster(cluster));
+    watched.cluster(cluster);
     let remedy = watcher::Event::Apply(Decoded::Valid(remedy_on_dns()));
-    index.observe(|index| index.observe_remedy(remedy));
-    let reconciler = reconciler(&index, &Client::new(service, "default"));
+    watched.remedy(remedy);
     for key in reconciler.keys() {
         reconciler.reconcile(&key).await.unwrap();
     }

@@ -1,16 +1,64 @@
 mod wire;
 
+use jiff::Timestamp;
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::{DECLARED_FAILED_REASON, DNS_READY};
 use karmada_api::remedy::WHEN;
+use karmada_runtime::expectations::Expectations;
+use karmada_runtime::watch::Decoded;
 use kube::Resource;
+use kube::runtime::watcher::Event;
 use serde_json::{Value, from_value, json};
+use traffic::remedy::MaxBlocked;
 
 use super::*;
+use crate::index::Snapshot;
 
-/// The time at which nothing happens.
-fn clock() -> Timestamp {
-    Timestamp::UNIX_EPOCH
+/// The watches, without an API.
+pub(crate) struct Watched {
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) queues: Queues,
+    clusters: Watch<Index, Cluster>,
+    remedies: Watch<Index, Remedy, Reference>,
+}
+
+impl Watched {
+    pub(crate) fn new(max_blocked: MaxBlocked, expectations: &Expectations) -> Self {
+        let index = Index::new(max_blocked, || Timestamp::UNIX_EPOCH, expectations);
+        let (index, queues) = (Arc::new(Mutex::new(index)), Queues::default());
+        Self {
+            clusters: clusters(&index, &queues),
+            remedies: remedies(&index, &queues, &Arc::default()),
+            index,
+            queues,
+        }
+    }
+
+    fn unexpecting(max_blocked: MaxBlocked) -> Self {
+        Self::new(max_blocked, &Expectations::default())
+    }
+
+    /// Observes a cluster, and returns the clusters that are woken.
+    pub(crate) fn cluster(&mut self, event: Event<Decoded<Cluster>>) -> Vec<Key> {
+        self.clusters.observe(event);
+        self.queues.clusters.take_all()
+    }
+
+    /// Observes a remedy, and returns the clusters that are woken.
+    pub(crate) fn remedy(&mut self, event: Event<Decoded<Remedy>>) -> Vec<Key> {
+        self.remedies.observe(event);
+        self.queues.clusters.take_all()
+    }
+
+    fn snapshot(&self, cluster: &str) -> Option<Snapshot> {
+        let key = Key::cluster_scoped(cluster);
+        self.index.lock().snapshot(&key)
+    }
+
+    fn needs_survey(&self, cluster: &str) -> bool {
+        let key = Key::cluster_scoped(cluster);
+        self.index.lock().needs_survey(&key)
+    }
 }
 
 fn cluster(name: &str, version: u32, dns: Option<&str>, actions: &[&str]) -> Decoded<Cluster> {
@@ -57,52 +105,52 @@ fn keys(names: &[&str]) -> Vec<Key> {
 }
 
 /// Three clusters without conditions.
-fn index() -> Index {
-    let mut index = Index::new(MaxBlocked::Percent(100), clock);
+fn watched() -> Watched {
+    let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
     for name in ["m1", "m2", "m3"] {
-        let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
+        let woken = watched.cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
     }
-    index
+    watched
 }
 
 /// A change without influence on the decision wakes nothing.
 #[test]
 fn irrelevant_change_wakes_nothing() {
-    let mut index = index();
+    let mut watched = watched();
     assert_eq!(
-        index.observe_cluster(Event::Apply(cluster("m1", 2, None, &[]))),
+        watched.cluster(Event::Apply(cluster("m1", 2, None, &[]))),
         keys(&[])
     );
     let gone = Event::Delete(cluster("m1", 3, None, &[]));
-    assert_eq!(index.observe_cluster(gone), keys(&[]));
+    assert_eq!(watched.cluster(gone), keys(&[]));
 }
 
 /// A condition and the echo of our own write wake the cluster.
 #[test]
 fn own_echo_wakes_cluster() {
-    let mut index = index();
+    let mut watched = watched();
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
-    assert_eq!(index.observe_cluster(failed), keys(&["m1"]));
+    assert_eq!(watched.cluster(failed), keys(&["m1"]));
     // karmada#7776: what was decided before this showed must be decided again.
     let echo = Event::Apply(cluster("m1", 3, Some("False"), &["A"]));
-    assert_eq!(index.observe_cluster(echo), keys(&["m1"]));
+    assert_eq!(watched.cluster(echo), keys(&["m1"]));
 }
 
 /// A remedy wakes the clusters of its old scope and of its new one.
 #[test]
 fn remedy_wakes_both_scopes() {
-    let mut index = index();
+    let mut watched = watched();
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"])))),
+        watched.remedy(Event::Apply(remedy("r", 1, Some(&["m1"])))),
         keys(&["m1"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m2"])))),
+        watched.remedy(Event::Apply(remedy("r", 2, Some(&["m2"])))),
         keys(&["m1", "m2"])
     );
     assert_eq!(
-        index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m2"])))),
+        watched.remedy(Event::Delete(remedy("r", 3, Some(&["m2"])))),
         keys(&["m2"])
     );
 }
@@ -110,14 +158,11 @@ fn remedy_wakes_both_scopes() {
 /// A remedy for every cluster wakes every cluster.
 #[test]
 fn global_remedy_wakes_every_cluster() {
-    let mut index = index();
+    let mut watched = watched();
     let all = keys(&["m1", "m2", "m3"]);
+    assert_eq!(watched.remedy(Event::Apply(remedy("r", 1, None))), all);
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 1, None))),
-        all
-    );
-    assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
+        watched.remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         all
     );
 }
@@ -126,23 +171,17 @@ fn global_remedy_wakes_every_cluster() {
 /// The last name removed by a pipeline must not block a fleet.
 #[test]
 fn emptied_remedy_wakes_former_clusters() {
-    let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
-    let woken = index.observe_remedy(Event::Apply(remedy("r", 2, Some(&[]))));
+    let mut watched = watched();
+    watched.remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
+    let woken = watched.remedy(Event::Apply(remedy("r", 2, Some(&[]))));
     assert_eq!(woken, keys(&["m1"]));
-    assert!(
-        index
-            .snapshot(&keys(&["m1"])[0])
-            .unwrap()
-            .remedies
-            .is_empty()
-    );
+    assert!(watched.snapshot("m1").unwrap().remedies.is_empty());
 }
 
 /// The annotation with conditions that must all match decides, too.
 #[test]
 fn changed_when_wakes_clusters() {
-    let mut index = index();
+    let mut watched = watched();
     let of = |version, when: &str| {
         let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
             unreachable!()
@@ -157,21 +196,17 @@ fn changed_when_wakes_clusters() {
         (3, "Ready=False", &[]),
         (4, "Ready", &["m1"]),
     ] {
-        assert_eq!(
-            index.observe_remedy(of(version, when)),
-            keys(woken),
-            "{when}"
-        );
+        assert_eq!(watched.remedy(of(version, when)), keys(woken), "{when}");
     }
 }
 
 /// A remedy with the same spec wakes nothing.
 #[test]
 fn same_spec_wakes_nothing() {
-    let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
+    let mut watched = watched();
+    watched.remedy(Event::Apply(remedy("r", 1, Some(&["m1"]))));
     assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
+        watched.remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         keys(&[])
     );
 }
@@ -180,51 +215,44 @@ fn same_spec_wakes_nothing() {
 #[test]
 fn unread_remedy_wakes_every_cluster() {
     let all = keys(&["m1", "m2", "m3"]);
-    let mut index = index();
+    let mut watched = watched();
     let unread = invalid(&remedy("r", 1, Some(&["m1"])));
+    assert_eq!(watched.remedy(Event::Apply(unread.clone())), keys(&[]));
+    assert!(!watched.snapshot("m1").unwrap().complete);
     assert_eq!(
-        index.observe_remedy(Event::Apply(unread.clone())),
-        keys(&[])
-    );
-    assert!(!index.snapshot(&all[0]).unwrap().complete);
-    assert_eq!(
-        index.observe_remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
+        watched.remedy(Event::Apply(remedy("r", 2, Some(&["m1"])))),
         all
     );
-    assert!(index.snapshot(&all[0]).unwrap().complete);
-    index.observe_remedy(Event::Delete(remedy("r", 3, Some(&["m1"]))));
-    index.observe_remedy(Event::Apply(unread.clone()));
-    assert_eq!(index.observe_remedy(Event::Delete(unread)), all);
+    assert!(watched.snapshot("m1").unwrap().complete);
+    watched.remedy(Event::Delete(remedy("r", 3, Some(&["m1"]))));
+    watched.remedy(Event::Apply(unread.clone()));
+    assert_eq!(watched.remedy(Event::Delete(unread)), all);
 }
 
 /// A snapshot has the remedies that cover the cluster.
 #[test]
 fn snapshot_has_covering_remedies() {
-    let mut index = index();
-    index.observe_remedy(Event::Apply(remedy("all", 1, None)));
-    index.observe_remedy(Event::Apply(remedy("one", 1, Some(&["m1"]))));
-    let names = |index: &mut Index, cluster: &str| -> Vec<_> {
-        let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
-        snapshot
-            .remedies
-            .iter()
-            .map(|remedy| remedy.metadata.name.clone().unwrap())
-            .collect()
+    let mut watched = watched();
+    watched.remedy(Event::Apply(remedy("all", 1, None)));
+    watched.remedy(Event::Apply(remedy("one", 1, Some(&["m1"]))));
+    let names = |cluster: &str| -> Vec<_> {
+        let remedies = watched.snapshot(cluster).unwrap().remedies.into_iter();
+        let names = remedies.map(|remedy| remedy.metadata.name.clone().unwrap());
+        names.collect()
     };
-    assert_eq!(names(&mut index, "m1"), ["all", "one"]);
-    assert_eq!(names(&mut index, "m2"), ["all"]);
-    assert!(index.snapshot(&Key::cluster_scoped("m9")).is_none());
+    assert_eq!(names("m1"), ["all", "one"]);
+    assert_eq!(names("m2"), ["all"]);
+    assert!(watched.snapshot("m9").is_none());
 }
 
 /// A changed condition of ours is reported once.
 #[test]
 fn changed_condition_is_reported_once() {
-    let mut index = index();
-    let key = Key::cluster_scoped("m1");
+    let mut watched = watched();
     for (version, status) in [(2, "True"), (3, "True"), (4, "False")] {
-        index.observe_cluster(Event::Apply(cluster("m1", version, Some(status), &[])));
+        watched.cluster(Event::Apply(cluster("m1", version, Some(status), &[])));
     }
-    let changed = index.snapshot(&key).unwrap().changed;
+    let changed = watched.snapshot("m1").unwrap().changed;
     assert_eq!(
         changed
             .iter()
@@ -232,14 +260,13 @@ fn changed_condition_is_reported_once() {
             .collect::<Vec<_>>(),
         ["False"]
     );
-    assert!(index.snapshot(&key).unwrap().changed.is_empty());
+    assert!(watched.snapshot("m1").unwrap().changed.is_empty());
 }
 
 /// So is one of a signal that users declare, which its reason tells from another's of the same type.
 #[test]
 fn changed_declared_condition_is_reported() {
-    let mut index = index();
-    let key = Key::cluster_scoped("m1");
+    let mut watched = watched();
     for (version, reason) in [(2, DECLARED_FAILED_REASON), (3, "SomebodyElse")] {
         let Decoded::Valid(mut changed) = cluster("m1", version, Some("False"), &[]) else {
             unreachable!()
@@ -248,8 +275,8 @@ fn changed_declared_condition_is_reported() {
         let condition = &mut status.conditions.as_mut().unwrap()[0];
         condition.type_ = "ImageRegistryReady".to_owned();
         condition.reason = reason.to_owned();
-        index.observe_cluster(Event::Apply(Decoded::Valid(changed)));
-        let reported = index.snapshot(&key).unwrap().changed.len();
+        watched.cluster(Event::Apply(Decoded::Valid(changed)));
+        let reported = watched.snapshot("m1").unwrap().changed.len();
         assert_eq!(reported, usize::from(reason == DECLARED_FAILED_REASON));
     }
 }
@@ -257,18 +284,10 @@ fn changed_declared_condition_is_reported() {
 /// A change under another leader is not reported.
 #[test]
 fn foreign_terms_change_is_unreported() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
-    shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
-    let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
-    shared.observe(|index| index.observe_cluster(failed));
-    assert_eq!(shared.begin_term(), keys(&["m1"]));
-    assert!(
-        shared
-            .snapshot(&Key::cluster_scoped("m1"))
-            .unwrap()
-            .changed
-            .is_empty()
-    );
+    let mut watched = watched();
+    watched.cluster(Event::Apply(cluster("m1", 2, Some("False"), &[])));
+    watched.index.lock().begin_term();
+    assert!(watched.snapshot("m1").unwrap().changed.is_empty());
 }
 
 fn on_dns(name: &str) -> Decoded<Remedy> {
@@ -284,78 +303,91 @@ fn on_dns(name: &str) -> Decoded<Remedy> {
 }
 
 /// The clusters that may not be blocked although a condition requires it.
-fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
-    let over = |name: &&str| {
-        let key = Key::cluster_scoped(*name);
-        shared.snapshot(&key).unwrap().over_bound.is_some()
-    };
+fn over_bound(watched: &Watched) -> Vec<&'static str> {
+    let over = |name: &&str| watched.snapshot(name).unwrap().over_bound.is_some();
     ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
 }
 
 /// A freed place under the bound wakes the next cluster.
 #[test]
 fn freed_place_wakes_next() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50), clock);
-    let observe = |event| shared.index.lock().observe_cluster(event);
+    let mut watched = Watched::unexpecting(MaxBlocked::Percent(50));
     for name in ["m1", "m2", "m3", "m4"] {
-        observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
+        watched.cluster(Event::Apply(cluster(name, 1, Some("True"), &[])));
     }
-    shared
-        .index
-        .lock()
-        .observe_remedy(Event::Apply(on_dns("dns")));
+    watched.remedy(Event::Apply(on_dns("dns")));
     for name in ["m4", "m3", "m2", "m1"] {
-        observe(Event::Apply(cluster(name, 2, Some("False"), &[])));
+        watched.cluster(Event::Apply(cluster(name, 2, Some("False"), &[])));
     }
-    assert_eq!(over_bound(&shared), ["m1", "m2"], "others came first");
+    assert_eq!(over_bound(&watched), ["m1", "m2"], "others came first");
     for name in ["m4", "m3"] {
         let blocked = cluster(name, 3, Some("False"), &[TRAFFIC_CONTROL]);
-        observe(Event::Apply(blocked));
+        watched.cluster(Event::Apply(blocked));
     }
     let recovered = cluster("m4", 4, Some("True"), &[TRAFFIC_CONTROL]);
-    let woken = observe(Event::Apply(recovered));
+    let woken = watched.cluster(Event::Apply(recovered));
     assert_eq!(woken, keys(&["m4"]), "its block is still set");
     let released = cluster("m4", 5, Some("True"), &[]);
-    assert_eq!(observe(Event::Apply(released)), keys(&["m4", "m1"]));
-    assert_eq!(over_bound(&shared), ["m2"]);
-    let bound = |index: &Index| (index.bound.limit(), index.bound.waiting());
-    assert_eq!(shared.read(bound), (2, 1));
+    let woken = watched.cluster(Event::Apply(released));
+    assert_eq!(woken, keys(&["m4", "m1"]));
+    assert_eq!(over_bound(&watched), ["m2"]);
+    let index = watched.index.lock();
+    assert_eq!((index.bound.limit(), index.bound.waiting()), (2, 1));
 }
 
 /// A new term keeps the blocks that are set and admits the others by name.
 #[test]
 fn new_term_keeps_blocks() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2), clock);
-    let observe = |event| shared.index.lock().observe_cluster(event);
-    shared
-        .index
-        .lock()
-        .observe_remedy(Event::Apply(on_dns("dns")));
+    let mut watched = Watched::unexpecting(MaxBlocked::Count(2));
+    watched.remedy(Event::Apply(on_dns("dns")));
     for name in ["m3", "m2", "m1", "m4"] {
-        observe(Event::Apply(cluster(name, 1, Some("False"), &[])));
+        watched.cluster(Event::Apply(cluster(name, 1, Some("False"), &[])));
     }
-    assert_eq!(over_bound(&shared), ["m1", "m4"]);
+    assert_eq!(over_bound(&watched), ["m1", "m4"]);
     let blocked = cluster("m4", 2, Some("False"), &[TRAFFIC_CONTROL]);
-    observe(Event::Apply(blocked));
-    shared.begin_term();
+    watched.cluster(Event::Apply(blocked));
+    watched.index.lock().begin_term();
     let all = ["m1", "m2", "m3"];
-    assert_eq!(over_bound(&shared), all, "what others blocked is unknown");
-    assert!(shared.needs_survey(&Key::cluster_scoped("m1")));
-    shared.surveyed(Vec::new());
-    assert_eq!(over_bound(&shared), ["m2", "m3"]);
-    assert!(!shared.needs_survey(&Key::cluster_scoped("m2")));
+    assert_eq!(over_bound(&watched), all, "what others blocked is unknown");
+    assert!(watched.needs_survey("m1"));
+    watched.index.lock().surveyed(Vec::new());
+    assert_eq!(over_bound(&watched), ["m2", "m3"]);
+    assert!(!watched.needs_survey("m2"));
+}
+
+/// All blocks that a read shows count before another is set.
+#[test]
+fn survey_counts_all_first() {
+    let mut watched = Watched::unexpecting(MaxBlocked::Count(2));
+    watched.remedy(Event::Apply(on_dns("dns")));
+    let names = ["m1", "m2", "m3"];
+    for name in names {
+        watched.cluster(Event::Apply(cluster(name, 1, Some("True"), &[])));
+    }
+    watched.index.lock().begin_term();
+    for name in names {
+        watched.cluster(Event::Apply(cluster(name, 2, Some("False"), &[])));
+    }
+    let blocked = ["m2", "m3"].map(|name| {
+        let Decoded::Valid(blocked) = cluster(name, 3, Some("False"), &[TRAFFIC_CONTROL]) else {
+            unreachable!()
+        };
+        blocked
+    });
+    watched.index.lock().surveyed(blocked.into());
+    let over = |name: &&&str| watched.snapshot(name).unwrap().over_bound.is_some();
+    assert_eq!(names.iter().filter(over).collect::<Vec<_>>(), [&"m1"]);
 }
 
 /// A bound that spares no cluster needs no survey.
 #[test]
 fn full_bound_needs_no_survey() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
-    shared.observe(|index| index.observe_remedy(Event::Apply(on_dns("dns"))));
+    let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
+    watched.remedy(Event::Apply(on_dns("dns")));
     for name in ["m1", "m2", "m3", "m4"] {
-        let failing = Event::Apply(cluster(name, 1, Some("False"), &[]));
-        shared.observe(|index| index.observe_cluster(failing));
+        watched.cluster(Event::Apply(cluster(name, 1, Some("False"), &[])));
     }
-    shared.begin_term();
-    assert_eq!(over_bound(&shared), [""; 0]);
-    assert!(!shared.needs_survey(&Key::cluster_scoped("m1")));
+    watched.index.lock().begin_term();
+    assert_eq!(over_bound(&watched), [""; 0]);
+    assert!(!watched.needs_survey("m1"));
 }

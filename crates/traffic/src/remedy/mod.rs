@@ -27,6 +27,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 use objects::write::{ObjectRef, Plan, Write};
 use serde_json::json;
@@ -94,6 +95,19 @@ pub fn observed<'a>(
         _ => None,
     };
     remedies.into_iter().filter_map(observed).collect()
+}
+
+/// Keeps of a cluster what decides about its remedy actions. The rest is gone before a rule could read it, and wakes nobody
+/// when it changes. What is unreadable decides, too: an action may be kept because of it.
+pub fn keep_facts(cluster: &mut Cluster) {
+    let metadata = std::mem::take(&mut cluster.metadata);
+    cluster.metadata = ObjectMeta {
+        name: metadata.name,
+        uid: metadata.uid,
+        resource_version: metadata.resource_version,
+        deletion_timestamp: metadata.deletion_timestamp,
+        ..ObjectMeta::default()
+    };
 }
 
 /// What a plan may do to a cluster, whatever its remedies say.

@@ -3,7 +3,7 @@
 use karmada_api::TRAFFIC_CONTROL;
 use lab_parts::mutations::mutations;
 use objects::write::Plan;
-use traffic::remedy::{ActionChange, Allowance, MaxBlocked, plan};
+use traffic::remedy::{ActionChange, Allowance, plan};
 
 use super::*;
 
@@ -27,8 +27,8 @@ fn arrive<K: Resource + serde::de::DeserializeOwned>(object: &Value) -> Event<De
     Event::Apply(serde_json::from_str(&object.to_string()).unwrap())
 }
 
-fn decide(index: &mut Index, cluster: &str) -> Plan<ActionChange> {
-    let snapshot = index.snapshot(&Key::cluster_scoped(cluster)).unwrap();
+fn decide(watched: &Watched, cluster: &str) -> Plan<ActionChange> {
+    let snapshot = watched.snapshot(cluster).unwrap();
     let remedies = snapshot.remedies.iter().map(|remedy| &**remedy);
     plan(
         &snapshot.cluster,
@@ -73,10 +73,10 @@ fn foreign_values_hinder_nothing() {
         .collect();
     assert!(foreign.len() > 500, "{}", foreign.len());
     for mutation in foreign {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
-        index.observe_remedy(arrive(&remedy_fixture()));
-        index.observe_cluster(arrive(&mutation.object));
-        let plan = decide(&mut index, "member1");
+        let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
+        watched.remedy(arrive(&remedy_fixture()));
+        watched.cluster(arrive(&mutation.object));
+        let plan = decide(&watched, "member1");
         let element = mutation.object.pointer(&mutation.path);
         assert!(
             sets_the_action(&plan),
@@ -91,22 +91,22 @@ fn foreign_values_hinder_nothing() {
 fn unreadable_values_clear_nothing() {
     let (cluster, remedy) = (cluster_fixture(), remedy_fixture());
     for mutation in mutations(&cluster).iter().filter(|m| m.mistyped) {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
-        index.observe_remedy(arrive(&remedy));
-        index.observe_cluster(arrive(&cluster));
-        index.observe_cluster(arrive(&mutation.object));
-        let plan = decide(&mut index, "member1");
+        let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
+        watched.remedy(arrive(&remedy));
+        watched.cluster(arrive(&cluster));
+        watched.cluster(arrive(&mutation.object));
+        let plan = decide(&watched, "member1");
         assert!(keeps_the_action(&plan), "{}: {plan:?}", mutation.path);
     }
     for mutation in mutations(&remedy).iter().filter(|m| m.mistyped) {
         for read_once in [true, false] {
-            let mut index = Index::new(MaxBlocked::Percent(100), clock);
-            index.observe_cluster(arrive(&cluster));
+            let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
+            watched.cluster(arrive(&cluster));
             if read_once {
-                index.observe_remedy(arrive(&remedy));
+                watched.remedy(arrive(&remedy));
             }
-            index.observe_remedy(arrive(&mutation.object));
-            let plan = decide(&mut index, "member1");
+            watched.remedy(arrive(&mutation.object));
+            let plan = decide(&watched, "member1");
             assert!(
                 keeps_the_action(&plan),
                 "{} {read_once}: {plan:?}",
@@ -124,17 +124,17 @@ fn other_values_hinder_nothing() {
     let mut other = cluster.clone();
     other["metadata"]["name"] = json!("member2");
     for mutation in mutations(&remedy_fixture()) {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
-        index.observe_cluster(arrive(&cluster));
-        index.observe_cluster(arrive(&other));
-        index.observe_remedy(Event::Apply(remedy("other", 1, Some(&["member2"]))));
-        index.observe_remedy(arrive(&mutation.object));
-        let plan = decide(&mut index, "member2");
+        let mut watched = Watched::unexpecting(MaxBlocked::Percent(100));
+        watched.cluster(arrive(&cluster));
+        watched.cluster(arrive(&other));
+        watched.remedy(Event::Apply(remedy("other", 1, Some(&["member2"]))));
+        watched.remedy(arrive(&mutation.object));
+        let plan = decide(&watched, "member2");
         assert!(!plan.writes.is_empty(), "{}", mutation.path);
         let decides = ["", "/metadata", "/metadata/name"].contains(&mutation.path.as_str())
             || mutation.path.starts_with("/spec");
         if !decides {
-            let plan = decide(&mut index, "member1");
+            let plan = decide(&watched, "member1");
             assert!(sets_the_action(&plan), "{}: {plan:?}", mutation.path);
         }
     }
