@@ -156,7 +156,11 @@ fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request
         }
         Action::Replace(_) => {
             let body = write.guarded_body().to_string().into_bytes();
-            request.replace(&name, &posted(manager), body)
+            let parameters = posted(manager);
+            match write.subresource {
+                Some(part) => request.replace_subresource(part, &name, &parameters, body),
+                None => request.replace(&name, &parameters, body),
+            }
         }
         Action::Delete => {
             let preconditions = match write.guard {
