@@ -5,26 +5,26 @@ use karmada_api::execution_namespace;
 use karmada_runtime::events::EventReason;
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
-use propagation_rules::cluster::{ClusterWrite, Report};
+use propagation_rules::cluster::{ClusterChange, Report};
 
 use crate::reason::Reason;
 
-/// Returns the Event about a step that was taken for `cluster`, if it is a transition.
-pub(crate) fn taken(cluster: &str, step: &ClusterWrite) -> Option<Event> {
+/// Returns the Event about a change of `cluster`.
+pub(crate) fn changed(cluster: &str, change: &ClusterChange) -> Event {
     let namespace = execution_namespace(cluster);
-    match step {
-        ClusterWrite::Condition { health, .. } => health.as_ref().map(health_changed),
-        ClusterWrite::CreateNamespace(_) => Some(normal(
+    match change {
+        ClusterChange::Health(report) => health_changed(report),
+        ClusterChange::NamespaceCreated => normal(
             Reason::CreateExecutionSpaceSucceed,
             format!("Created execution space({namespace}) for cluster({cluster}) successfully."),
             "CreateExecutionSpace",
-        )),
-        ClusterWrite::DeleteNamespace => Some(normal(
+        ),
+        ClusterChange::NamespaceDeleted => normal(
             Reason::RemoveExecutionSpaceSucceed,
             format!("Removed execution space({namespace}) for cluster({cluster}) successfully."),
             "RemoveExecutionSpace",
-        )),
-        ClusterWrite::Taints { taints, .. } => Some(normal(
+        ),
+        ClusterChange::Taints(taints) => normal(
             Reason::TaintClusterSucceed,
             if taints.is_empty() {
                 "Taint cluster succeed: cluster now does not have taints.".to_owned()
@@ -33,10 +33,7 @@ pub(crate) fn taken(cluster: &str, step: &ClusterWrite) -> Option<Event> {
                 format!("Taint cluster succeed: cluster now does have taints({taints}).")
             },
             "TaintCluster",
-        )),
-        ClusterWrite::Finalizers(_) | ClusterWrite::LabelNamespace(_) | ClusterWrite::Status(_) => {
-            None
-        }
+        ),
     }
 }
 

@@ -7,12 +7,14 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, OwnerReference};
 use karmada_api::ClusterView;
 use karmada_api::names::CLUSTER_NAMESPACE;
-use karmada_runtime::write::{WriteError, WriteMode};
-use kube::api::PostParams;
+use karmada_runtime::commit::{Committer, Outcome};
+use karmada_runtime::write::WriteError;
 use kube::core::ObjectMeta;
 use kube::{Api, Client, Resource};
+use objects::write::{ObjectRef, Write};
 use parking_lot::Mutex;
 use propagation_rules::cluster::{LEASE, RENEWAL};
+use serde_json::json;
 use tokio::time::Instant;
 
 /// The time after which a renewal that failed is tried again.
@@ -43,7 +45,7 @@ impl Heartbeat {
     /// Renews the Lease of `cluster`, if that is due.
     pub(crate) async fn renew(
         &self,
-        writes: &WriteMode,
+        committer: &Committer,
         cluster: &impl Resource,
         now: Timestamp,
     ) -> Result<(), WriteError> {
@@ -62,18 +64,19 @@ impl Heartbeat {
             Some(known) => Some(known),
             None => self.leases.get_opt(name).await?,
         };
-        let lease = renewed(known.as_ref(), cluster, now);
-        let parameters = PostParams::default();
+        let mut lease = renewed(known.as_ref(), cluster, now);
         // Karmada grants its agents no patch.
-        let call = async {
-            match known {
-                Some(_) => self.leases.replace(name, &parameters, &lease).await,
-                None => self.leases.create(&parameters, &lease).await,
-            }
+        let write = match known {
+            Some(_) => Write::replace("cluster_lease", ObjectRef::of(&lease, &()), json!(lease)),
+            None => Write::create("cluster_lease", &lease, &()),
         };
-        let stored = writes.write("cluster_lease", call).await?;
+        match committer.write(&write, None).await? {
+            Outcome::Stored(stored) => lease.metadata.resource_version = stored.version,
+            Outcome::Exists(error) | Outcome::Gone(error) => return Err(error),
+            Outcome::Unchanged | Outcome::DryRun | Outcome::Contended(_) => {}
+        }
         *self.last.lock() = Last {
-            lease: stored,
+            lease: Some(lease),
             due: Some(started + RENEWAL),
         };
         Ok(())
@@ -100,6 +103,7 @@ fn renewed(known: Option<&Lease>, cluster: &impl Resource, now: Timestamp) -> Le
         metadata: ObjectMeta {
             name: name.clone(),
             owner_references: Some(vec![owner]),
+            namespace: Some(CLUSTER_NAMESPACE.to_owned()),
             ..known.metadata
         },
         spec: Some(LeaseSpec {

@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::cluster_view::PULL;
 use karmada_api::condition::TRUE;
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, execution_namespace};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::partial::Partial;
 use karmada_runtime::store::Store;
 use kube::Resource;
@@ -21,8 +22,10 @@ use tokio::time::Instant;
 use crate::heard::Heard;
 use crate::stored::{IsSystem, StoredCluster, Targets};
 
+/// The topic of what is written for a cluster.
+pub(crate) const CLUSTER: &str = "cluster";
+
 /// The watched objects, and what is known of members.
-#[derive(Default)]
 pub(crate) struct Index {
     pub(crate) clusters: Store<StoredCluster>,
     pub(crate) namespaces: Store<Partial<Namespace, IsSystem>>,
@@ -43,8 +46,6 @@ pub(crate) struct Known {
     /// The reference of Events about it.
     pub(crate) stored: Arc<StoredCluster>,
     pub(crate) namespace: Option<ExecutionNamespace>,
-    /// The namespace's uid.
-    pub(crate) namespace_uid: Option<String>,
     pub(crate) is_targeted: bool,
     pub(crate) observed: Option<ClusterObservation>,
     /// The time for which nothing was heard of it.
@@ -61,6 +62,19 @@ impl Known {
 }
 
 impl Index {
+    /// Creates an index whose clusters and namespaces `expectations` wait for.
+    pub(crate) fn new(expectations: &Expectations) -> Self {
+        Self {
+            clusters: Store::default().expecting(expectations, &()),
+            namespaces: Store::default().expecting(expectations, &()),
+            bindings: Store::default(),
+            cluster_bindings: Store::default(),
+            observed: BTreeMap::new(),
+            heard: Heard::default(),
+            unready: BTreeMap::new(),
+        }
+    }
+
     /// Returns the cluster `name`.
     pub(crate) fn cluster(&self, name: &str) -> Option<Arc<StoredCluster>> {
         self.clusters.get(&Key::cluster_scoped(name)).cloned()
@@ -78,10 +92,10 @@ impl Index {
             is_targeted: stored.meta().deletion_timestamp.is_some() && self.is_targeted(name),
             stored,
             namespace: namespace.map(|namespace| ExecutionNamespace {
+                uid: namespace.meta().uid.clone(),
                 is_labelled: namespace.part.0,
                 is_deleting: namespace.meta().deletion_timestamp.is_some(),
             }),
-            namespace_uid: namespace.and_then(|namespace| namespace.meta().uid.clone()),
             observed: self.observed.get(name).cloned(),
             silent_for: self.heard.silent_for(name),
             unready_for: unready.map(Instant::elapsed),

@@ -26,7 +26,9 @@ mod tests;
 
 use std::sync::Arc;
 
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::{EventForm, EventRecorder};
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::members::{self, Background, MemberQueues, Way};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -39,7 +41,7 @@ pub use crate::args::Args;
 use crate::fleet::Fleet;
 use crate::heartbeat::Heartbeat;
 pub use crate::identity::{IDENTITY, NAME};
-use crate::index::Index;
+use crate::index::{CLUSTER, Index};
 use crate::metrics::Reachable;
 use crate::probe::Prober;
 pub use crate::reason::Reason;
@@ -97,7 +99,9 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 
     let (queue, probes) = (Queue::default(), MemberQueues::default());
-    let index = Arc::<Mutex<Index>>::default();
+    let expectations = Expectations::default();
+    expectations.add_queue(CLUSTER, &queue);
+    let index = Arc::new(Mutex::new(Index::new(&expectations)));
     let (recorder, clusters) = (events.clone(), Arc::clone(&index));
     let background = Background::spawn(program, "members", move |cluster, panicked| {
         let cluster = clusters.lock().cluster(cluster);
@@ -127,8 +131,7 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
     };
     let reconciler = Reconciler {
         index: Arc::clone(&index),
-        client,
-        writes,
+        committer: Committer::new(client, NAME, writes, expectations, None),
         events,
         queue: queue.clone(),
         role,

@@ -4,34 +4,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::condition::TRUE;
-use karmada_api::{ClusterView, execution_namespace};
+use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Subject;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{
-    Stored, WriteError, WriteErrorKind, WriteMode, patch_status, replace_status,
-};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client, Resource};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::Resource;
 use objects::condition_taint::ConditionTaint;
+use objects::write::{Guard, Write};
 use objects::{Key, Metadata};
 use parking_lot::Mutex;
 use propagation_rules::cluster::{
-    ClusterWrite, READY, Situation, condition, patience, status, steps,
+    ClusterChange, READY, Situation, Step, condition, patience, status, steps,
 };
-use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::events::taken;
+use crate::events::changed;
 use crate::heartbeat::Heartbeat;
-use crate::identity::NAME;
-use crate::index::{Index, Known};
-
-/// The time after which a write is tried again that another one has overtaken.
-const SOON: Duration = Duration::from_millis(100);
+use crate::index::{CLUSTER, Index, Known};
 
 /// The place where the program runs, and what it decides there.
 pub(crate) enum Role {
@@ -48,8 +41,7 @@ pub(crate) enum Role {
 /// Reconciles clusters. It sends nothing to a member.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<Mutex<Index>>,
-    pub(crate) client: Client,
-    pub(crate) writes: WriteMode,
+    pub(crate) committer: Committer,
     /// Absent if nothing is written.
     pub(crate) events: Option<EventRecorder>,
     pub(crate) queue: Queue<Key>,
@@ -67,34 +59,34 @@ impl Controller for Reconciler {
         index.clusters.keys().cloned().collect()
     }
 
+    fn held_until(&self, key: &Key) -> Option<Instant> {
+        self.committer.held_until([Subject::new(CLUSTER, key)])
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let name = &key.name;
-        let known = self.index.lock().known(name);
+        let known = self.index.lock().known(&key.name);
         let Some(known) = known else {
             return Ok(());
         };
         // Nothing that is refused may look like the silence of the member.
         let mut failed = self.beat(key, &known).await.err();
-        let steps = self.steps(&known);
-        for step in &steps {
-            match self.take(name, &known, step).await {
-                Ok(false) => {}
+        let subject = Subject::new(CLUSTER, key);
+        for step in self.steps(&known) {
+            let Some(write) = step.writes.first() else {
+                continue;
+            };
+            let write = self.granted(&known, write);
+            match self.committer.write(&write, Some(&subject)).await {
                 // The rest follows once the watch shows this one.
-                Ok(true) => {
-                    if let Some(events) = &self.events
-                        && let Some(event) = taken(name, step)
-                    {
-                        events.record(known.stored.object_ref(&()), event);
-                    }
-                    return Ok(());
-                }
-                // The watch shows the newer version in a moment, if it is not there yet.
-                Err(error) if error.kind() == WriteErrorKind::Conflict => {
-                    self.queue.add_at(key.clone(), Instant::now() + SOON);
+                Ok(Outcome::Stored(_)) => {
+                    self.tell(&known, &step.events);
                     return Ok(());
                 }
                 // It was deleted meanwhile.
-                Err(error) if error.kind() == WriteErrorKind::Missing => return Ok(()),
+                Ok(Outcome::Gone(_)) => return Ok(()),
+                Ok(_) => {}
+                // The rest is of the same version.
+                Err(error) if error.kind() == WriteErrorKind::Conflict => return Err(error.into()),
                 // No step waits for another: what cannot be done must not hide the health.
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -111,7 +103,7 @@ impl Controller for Reconciler {
 
 impl Reconciler {
     /// Returns what has to be written, first things first.
-    fn steps(&self, known: &Known) -> Vec<ClusterWrite> {
+    fn steps(&self, known: &Known) -> Vec<Step> {
         let now = (self.clock)();
         match &self.role {
             Role::ControlPlane {
@@ -119,7 +111,7 @@ impl Reconciler {
                 condition_taints,
             } => steps(&Situation {
                 cluster: &known.cluster,
-                namespace: known.namespace,
+                namespace: known.namespace.clone(),
                 is_targeted: known.is_targeted,
                 observed: known.observed.as_ref(),
                 silent_for: known.silent_for,
@@ -164,86 +156,34 @@ impl Reconciler {
             return Ok(());
         }
         let now = (self.clock)();
-        let renewed = heartbeat.renew(&self.writes, &*known.stored, now).await;
+        let renewed = heartbeat.renew(&self.committer, &*known.stored, now).await;
         if let Some(due) = heartbeat.due() {
             self.queue.add_at(key.clone(), due);
         }
         renewed
     }
 
-    /// Performs a step, and returns `false` if nothing is to be written.
-    async fn take(
-        &self,
-        name: &str,
-        known: &Known,
-        step: &ClusterWrite,
-    ) -> Result<bool, WriteError> {
-        let clusters: Api<ClusterView> = Api::all(self.client.clone());
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        let (parameters, namespace) = (PatchParams::apply(NAME), execution_namespace(name));
-        let written = match step {
-            ClusterWrite::Finalizers(patch) => {
-                let patch = Patch::Merge(patch);
-                let call = clusters.patch_metadata(name, &parameters, &patch);
-                self.writes
-                    .write("cluster_finalizer", call)
-                    .await?
-                    .is_some()
-            }
-            ClusterWrite::Taints { patch, .. } => {
-                let patch = Patch::Merge(patch);
-                let call = clusters.patch_metadata(name, &parameters, &patch);
-                self.writes.write("taints", call).await?.is_some()
-            }
-            ClusterWrite::Condition { patch, .. } => {
-                let call = self.write_status(&clusters, known, patch);
-                self.writes.write("conditions", call).await?.is_some()
-            }
-            ClusterWrite::Status(patch) => {
-                let call = self.write_status(&clusters, known, patch);
-                self.writes.write("cluster_status", call).await?.is_some()
-            }
-            ClusterWrite::CreateNamespace(object) => {
-                let parameters = PostParams::default();
-                let call = namespaces.create(&parameters, object);
-                self.writes.write("namespace", call).await?.is_some()
-            }
-            ClusterWrite::LabelNamespace(patch) => {
-                let patch = Patch::Merge(patch);
-                let call = namespaces.patch_metadata(&namespace, &parameters, &patch);
-                self.writes.write("namespace", call).await?.is_some()
-            }
-            ClusterWrite::DeleteNamespace => {
-                // One that was made again meanwhile is another cluster's.
-                let parameters = DeleteParams::default().preconditions(Preconditions {
-                    uid: known.namespace_uid.clone(),
-                    resource_version: None,
-                });
-                let call = namespaces.delete(&namespace, &parameters);
-                self.writes
-                    .write("namespace_deletion", call)
-                    .await?
-                    .is_some()
-            }
+    /// Tells what a step has changed.
+    fn tell(&self, known: &Known, changes: &[ClusterChange]) {
+        let Some(events) = &self.events else {
+            return;
         };
-        Ok(written)
+        for change in changes {
+            let event = changed(known.cluster.name(), change);
+            events.record(known.stored.object_ref(&()), event);
+        }
     }
 
-    /// Applies a merge patch to the status of a cluster.
-    async fn write_status(
-        &self,
-        clusters: &Api<ClusterView>,
-        known: &Known,
-        patch: &Value,
-    ) -> kube::Result<Stored> {
-        let name = known.cluster.name();
+    /// Returns a write as the program may send it.
+    fn granted(&self, known: &Known, write: &Write) -> Write {
         if let Role::ControlPlane { .. } = self.role {
-            let patch = Patch::Merge(patch);
-            return patch_status(clusters, name, &PatchParams::apply(NAME), &patch).await;
+            return write.clone();
         }
         // Karmada grants its agents no patch. The object is as the server stores it, of the version that it names.
         let mut cluster = known.cluster.clone();
-        json_patch::merge(&mut cluster, patch);
-        replace_status(clusters, name, &cluster).await
+        json_patch::merge(&mut cluster, write.body());
+        Write::replace(write.target, write.object.clone(), cluster)
+            .of_status()
+            .guarded(Guard::Version)
     }
 }

@@ -105,20 +105,6 @@ pub async fn patch_status<K: Resource + Clone>(
     .await
 }
 
-/// Replaces the status of the object `name` by that of `object`, at the resource version that this has.
-pub async fn replace_status<K: Resource + Clone>(
-    objects: &Api<K>,
-    name: &str,
-    object: &Value,
-) -> kube::Result<Stored> {
-    let (name, parameters) = (in_path(name), PostParams::default());
-    let body = object.to_string().into_bytes();
-    send(objects, |request| {
-        request.replace_subresource("status", &name, &parameters, body)
-    })
-    .await
-}
-
 async fn send<K: Resource + Clone>(
     objects: &Api<K>,
     build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,

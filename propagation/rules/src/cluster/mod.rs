@@ -20,8 +20,8 @@ pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};
 pub use silence::{LEASE, RENEWAL, patience};
 pub use steps::{
-    ClusterObservation, ClusterWrite, ExecutionNamespace, Situation, condition, is_probed, status,
-    steps, targets,
+    ClusterChange, ClusterObservation, ExecutionNamespace, Situation, Step, condition, is_probed,
+    status, steps, targets,
 };
 pub use taints::{NOT_READY, UNREACHABLE};
 

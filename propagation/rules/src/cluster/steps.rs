@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::cluster_view::{ClusterViewStatus, PULL, PUSH, Quantities, ResourceSummary};
 use karmada_api::{ClusterView, execution_namespace, names};
-use objects::Metadata;
-use objects::condition::{find, transition, upsert_patch};
+use objects::condition::{find, transition, upsert};
 use objects::condition_taint::ConditionTaint;
-use objects::patch::guarded;
+use objects::write::{Guard, ObjectRef, Plan, Write};
+use objects::{Key, Metadata};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -23,8 +23,10 @@ use super::taints::{self, Unready, tainted};
 use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, ServedKinds};
 
 /// The execution namespace of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutionNamespace {
+    /// Its uid.
+    pub uid: Option<String>,
     /// True if its label marks it as one of the system's.
     pub is_labelled: bool,
     /// True while it is being deleted.
@@ -67,34 +69,21 @@ pub struct Situation<'a> {
     pub now: Timestamp,
 }
 
-/// A write.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ClusterWrite {
-    /// Patch the cluster's finalizers.
-    Finalizers(Value),
-    /// Create the namespace.
-    CreateNamespace(Box<Namespace>),
-    /// Patch the namespace's labels.
-    LabelNamespace(Value),
-    /// Delete the namespace.
-    DeleteNamespace,
-    /// Patch one condition of the cluster's status.
-    Condition {
-        /// The patch.
-        patch: Value,
-        /// The health that changes with it.
-        health: Option<Report>,
-    },
-    /// Patch the other fields of the cluster's status.
-    Status(Value),
-    /// Patch the cluster's taints.
-    Taints {
-        /// The patch.
-        patch: Value,
-        /// The taints that it leaves, as kubectl shows them.
-        taints: Vec<String>,
-    },
+/// A change of a cluster that its users are told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterChange {
+    /// It has another health.
+    Health(Report),
+    /// It has an execution namespace.
+    NamespaceCreated,
+    /// Its execution namespace was deleted.
+    NamespaceDeleted,
+    /// It has these taints, as kubectl shows them.
+    Taints(Vec<String>),
 }
+
+/// One write, and the change that it brings about, if it is one.
+pub type Step = Plan<ClusterChange>;
 
 /// Returns `true` if a program that serves clusters of this mode asks the API of the cluster for its state. One that is
 /// being deleted is not asked.
@@ -120,20 +109,16 @@ pub fn targets(binding: &Value) -> BTreeSet<String> {
 
 /// Returns what has to be written, first things first. None needs another, but each is of the version of the
 /// cluster at hand: after one has been taken, decide anew.
-pub fn steps(situation: &Situation<'_>) -> Vec<ClusterWrite> {
+pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
     let cluster = situation.cluster;
     if cluster.is_deleting() {
         return leave(situation).into_iter().collect();
     }
     let mut steps = Vec::new();
-    let finalizers = list(&cluster["metadata"]["finalizers"]);
+    let mut finalizers = finalizers(cluster);
     if !finalizers.iter().any(|name| name == FINALIZER) {
-        let all: Vec<_> = finalizers
-            .iter()
-            .cloned()
-            .chain([json!(FINALIZER)])
-            .collect();
-        steps.push(ClusterWrite::Finalizers(finalizers_patch(cluster, &all)));
+        finalizers.push(FINALIZER.to_owned());
+        steps.push(with_finalizers(cluster, &finalizers));
     }
     steps.extend(namespace(situation));
     if cluster["spec"]["syncMode"] == PUSH
@@ -143,48 +128,55 @@ pub fn steps(situation: &Situation<'_>) -> Vec<ClusterWrite> {
     }
     if cluster["spec"]["syncMode"] == PULL
         && let Some(report) = silence(condition(cluster, READY), situation.silent_for)
-        && let Some(patch) = condition_patch(cluster, READY, &report, situation.now)
+        && let Some(write) = with_condition(cluster, READY, &report, situation.now)
     {
-        let health = Some(report);
-        steps.push(ClusterWrite::Condition { patch, health });
+        steps.push(step(write, Some(ClusterChange::Health(report))));
     }
     steps.extend(taint(situation));
     steps
 }
 
 /// Returns the next write for a cluster that is being deleted.
-fn leave(situation: &Situation<'_>) -> Option<ClusterWrite> {
+fn leave(situation: &Situation<'_>) -> Option<Step> {
     let cluster = situation.cluster;
-    let finalizers = list(&cluster["metadata"]["finalizers"]);
+    let mut finalizers = finalizers(cluster);
     // Without our finalizer, what it stands for has been done.
     if !finalizers.iter().any(|name| name == FINALIZER) {
         return None;
     }
-    match situation.namespace {
-        Some(ExecutionNamespace {
-            is_deleting: false, ..
-        }) => Some(ClusterWrite::DeleteNamespace),
+    match &situation.namespace {
+        Some(namespace) if !namespace.is_deleting => {
+            // One that was made again meanwhile is another cluster's.
+            let object = ObjectRef {
+                uid: namespace.uid.clone(),
+                ..namespace_of(cluster)
+            };
+            let write = Write::delete("namespace_deletion", object).guarded(Guard::Uid);
+            Some(step(write, Some(ClusterChange::NamespaceDeleted)))
+        }
         // Its Works are given up, and bindings leave the cluster: each wakes us.
         Some(_) => None,
         None if situation.is_targeted => None,
         None => {
-            let rest: Vec<_> = finalizers
-                .iter()
-                .filter(|name| *name != FINALIZER)
-                .cloned()
-                .collect();
-            Some(ClusterWrite::Finalizers(finalizers_patch(cluster, &rest)))
+            finalizers.retain(|name| name != FINALIZER);
+            Some(with_finalizers(cluster, &finalizers))
         }
     }
 }
 
-fn finalizers_patch(cluster: &Value, finalizers: &[Value]) -> Value {
-    let finalizers = json!({ "metadata": { "finalizers": finalizers } });
-    guarded(Some(cluster.resource_version()), finalizers)
+fn finalizers(cluster: &Value) -> Vec<String> {
+    let finalizers = list(&cluster["metadata"]["finalizers"]).iter();
+    let finalizers = finalizers.filter_map(Value::as_str);
+    finalizers.map(str::to_owned).collect()
 }
 
-fn namespace(situation: &Situation<'_>) -> Option<ClusterWrite> {
-    match situation.namespace {
+fn with_finalizers(cluster: &Value, finalizers: &[String]) -> Step {
+    let write = Write::finalizers("cluster_finalizer", object(cluster), finalizers);
+    step(write, None)
+}
+
+fn namespace(situation: &Situation<'_>) -> Option<Step> {
+    match &situation.namespace {
         None => {
             let cluster = situation.cluster.name();
             let metadata = ObjectMeta {
@@ -192,30 +184,31 @@ fn namespace(situation: &Situation<'_>) -> Option<ClusterWrite> {
                 labels: Some([(SYSTEM.to_owned(), "true".to_owned())].into()),
                 ..ObjectMeta::default()
             };
-            Some(ClusterWrite::CreateNamespace(Box::new(Namespace {
+            let namespace = Namespace {
                 metadata,
                 ..Namespace::default()
-            })))
+            };
+            let write = Write::create("namespace", &namespace, &());
+            Some(step(write, Some(ClusterChange::NamespaceCreated)))
         }
         Some(namespace) if namespace.is_labelled || namespace.is_deleting => None,
         Some(_) => {
-            let labels = json!({ SYSTEM: "true" });
-            Some(ClusterWrite::LabelNamespace(
-                json!({ "metadata": { "labels": labels } }),
-            ))
+            let labels = json!({ "metadata": { "labels": { SYSTEM: "true" } } });
+            let object = namespace_of(situation.cluster);
+            Some(step(Write::merge("namespace", object, labels), None))
         }
     }
 }
 
 /// Returns the writes that bring the status of a cluster up to what was observed, in the order of [`steps`].
-pub fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<ClusterWrite> {
+pub fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<Step> {
     let mut steps = Vec::new();
     if let Some(report) = &observed.ready
-        && let Some(patch) = condition_patch(cluster, READY, report, now)
+        && let Some(write) = with_condition(cluster, READY, report, now)
     {
         let changes = condition(cluster, READY)["status"] != report.status;
-        let health = changes.then(|| report.clone());
-        steps.push(ClusterWrite::Condition { patch, health });
+        let health = changes.then(|| ClusterChange::Health(report.clone()));
+        steps.push(step(write, health));
     }
     // A status of any other form is written anew.
     let published = ClusterViewStatus::deserialize(&cluster["status"]).unwrap_or_default();
@@ -243,13 +236,14 @@ pub fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) ->
         }
     }
     if !fields.is_empty() {
-        steps.push(ClusterWrite::Status(json!({ "status": fields })));
+        let body = json!({ "status": fields });
+        let write = Write::merge("cluster_status", object(cluster), body);
+        steps.push(step(write.of_status(), None));
     }
     if let Some((_, complete)) = &kinds
-        && let Some(patch) = condition_patch(cluster, COMPLETE_API_ENABLEMENTS, complete, now)
+        && let Some(write) = with_condition(cluster, COMPLETE_API_ENABLEMENTS, complete, now)
     {
-        let health = None;
-        steps.push(ClusterWrite::Condition { patch, health });
+        steps.push(step(write, None));
     }
     steps
 }
@@ -260,8 +254,8 @@ pub fn condition<'a>(cluster: &'a Value, kind: &str) -> &'a Value {
     found.unwrap_or(&Value::Null)
 }
 
-/// Returns the patch that brings a condition into the cluster, or `None` if it is there.
-fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp) -> Option<Value> {
+/// Returns the write that brings a condition into the cluster, or `None` if it is there.
+fn with_condition(cluster: &Value, kind: &str, report: &Report, now: Timestamp) -> Option<Write> {
     let Report {
         status,
         reason,
@@ -276,12 +270,12 @@ fn condition_patch(cluster: &Value, kind: &str, report: &Report, now: Timestamp)
     }
     let new = json!({ "type": kind, "status": status, "reason": reason, "message": message,
         "lastTransitionTime": transition(Some(current), status, now) });
-    let conditions = list(&cluster["status"]["conditions"]);
-    Some(upsert_patch(
-        conditions,
-        new,
-        Some(cluster.resource_version()),
-    ))
+    // Raw: those of others go back as the server stores them.
+    let mut conditions = list(&cluster["status"]["conditions"]).to_vec();
+    upsert(&mut conditions, new);
+    let body = json!({ "status": { "conditions": conditions } });
+    let write = Write::merge("conditions", object(cluster), body);
+    Some(write.of_status().guarded(Guard::Version))
 }
 
 /// Returns the merge patch between two summaries. Without models, nothing is said of the nodes of each.
@@ -308,7 +302,7 @@ fn replacing(old: &Quantities, new: &Quantities) -> Value {
     Value::Object(gone.chain(new).collect())
 }
 
-fn taint(situation: &Situation<'_>) -> Option<ClusterWrite> {
+fn taint(situation: &Situation<'_>) -> Option<Step> {
     let cluster = situation.cluster;
     let current = list(&cluster["spec"]["taints"]);
     let ready = condition(cluster, READY)["status"].as_str();
@@ -327,12 +321,30 @@ fn taint(situation: &Situation<'_>) -> Option<ClusterWrite> {
     } else {
         json!(desired)
     };
-    let taints = json!({ "spec": { "taints": taints } });
-    let patch = guarded(Some(cluster.resource_version()), taints);
-    Some(ClusterWrite::Taints {
-        patch,
-        taints: desired.iter().map(taints::text).collect(),
-    })
+    let body = json!({ "spec": { "taints": taints } });
+    let write = Write::merge("taints", object(cluster), body).guarded(Guard::Version);
+    let taints = desired.iter().map(taints::text).collect();
+    Some(step(write, Some(ClusterChange::Taints(taints))))
+}
+
+fn step(write: Write, change: Option<ClusterChange>) -> Step {
+    Plan {
+        writes: vec![write],
+        events: change.into_iter().collect(),
+        wake_at: None,
+    }
+}
+
+fn object(cluster: &Value) -> ObjectRef {
+    ObjectRef {
+        version: Some(cluster.resource_version().to_owned()),
+        ..ObjectRef::named::<ClusterView>(Key::cluster_scoped(cluster.name()), &())
+    }
+}
+
+fn namespace_of(cluster: &Value) -> ObjectRef {
+    let name = execution_namespace(cluster.name());
+    ObjectRef::named::<Namespace>(Key::cluster_scoped(name), &())
 }
 
 fn list(value: &Value) -> &[Value] {

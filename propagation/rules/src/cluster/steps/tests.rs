@@ -4,16 +4,14 @@ use super::*;
 use crate::cluster::{Health, NOT_READY, Probe, served};
 use karmada_api::cluster_view::NodeSummary;
 use karmada_api::condition::FALSE;
+use objects::write::Action;
 
 const NOW: &str = "2026-11-20T08:00:00Z";
 
 fn situation<'a>(cluster: &'a Value, observed: Option<&'a ClusterObservation>) -> Situation<'a> {
     Situation {
         cluster,
-        namespace: Some(ExecutionNamespace {
-            is_labelled: true,
-            is_deleting: false,
-        }),
+        namespace: Some(labelled(false)),
         is_targeted: false,
         observed,
         silent_for: Duration::ZERO,
@@ -22,6 +20,22 @@ fn situation<'a>(cluster: &'a Value, observed: Option<&'a ClusterObservation>) -
         condition_taints: &[],
         now: NOW.parse().unwrap(),
     }
+}
+
+fn labelled(is_deleting: bool) -> ExecutionNamespace {
+    ExecutionNamespace {
+        uid: Some("u".to_owned()),
+        is_labelled: true,
+        is_deleting,
+    }
+}
+
+/// Returns the one write of the one step, and its change.
+fn single(steps: &[Step]) -> (&Write, Option<&ClusterChange>) {
+    let [step] = steps else {
+        panic!("{steps:?}");
+    };
+    (&step.writes[0], step.events.first())
 }
 
 fn report(probe: &Probe) -> Report {
@@ -46,29 +60,20 @@ fn discovery(kinds: &[&str]) -> Vec<ServedKinds> {
 }
 
 /// Applies a step as an API server does.
-fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: &ClusterWrite) {
-    let version = cluster["metadata"]["resourceVersion"].clone();
-    let merge = |cluster: &mut Value, patch: &Value| {
-        let guard = &patch["metadata"]["resourceVersion"];
-        assert!(guard.is_null() || *guard == version, "{patch}");
-        json_patch::merge(cluster, patch);
-    };
-    match step {
-        ClusterWrite::Finalizers(patch)
-        | ClusterWrite::Status(patch)
-        | ClusterWrite::Taints { patch, .. }
-        | ClusterWrite::Condition { patch, .. } => {
-            merge(cluster, patch);
+fn apply(cluster: &mut Value, namespace: &mut Option<ExecutionNamespace>, step: &Step) {
+    let (write, _) = single(std::slice::from_ref(step));
+    let version = cluster.resource_version().to_owned();
+    match (&*write.object.resource.kind, &write.action) {
+        ("Cluster", Action::Merge(patch)) => {
+            let is_current = write.object.version.as_ref() == Some(&version);
+            assert!(write.guard == Guard::None || is_current, "{write:?}");
+            json_patch::merge(cluster, patch);
         }
-        ClusterWrite::CreateNamespace(_) | ClusterWrite::LabelNamespace(_) => {
-            *namespace = Some(ExecutionNamespace {
-                is_labelled: true,
-                is_deleting: false,
-            });
-        }
-        ClusterWrite::DeleteNamespace => *namespace = None,
+        ("Namespace", Action::Delete) => *namespace = None,
+        ("Namespace", _) => *namespace = Some(labelled(false)),
+        _ => panic!("{write:?}"),
     }
-    let version: u64 = version.as_str().unwrap().parse().unwrap();
+    let version: u64 = version.parse().unwrap();
     cluster["metadata"]["resourceVersion"] = json!((version + 1).to_string());
 }
 
@@ -80,7 +85,7 @@ fn settle(
 ) -> usize {
     for count in 0..12 {
         let situation = Situation {
-            namespace: *namespace,
+            namespace: namespace.clone(),
             ..situation(cluster, observed)
         };
         let Some(step) = steps(&situation).into_iter().next() else {
@@ -168,17 +173,14 @@ fn all_taints_are_one_write() {
         condition_taints: &["DnsReady=False:NoExecute".parse().unwrap()],
         ..situation(&cluster, None)
     });
-    let [ClusterWrite::Taints { patch, taints }] = &planned[..] else {
-        panic!("{planned:?}");
-    };
-    assert_eq!(patch["spec"]["taints"][0]["timeAdded"], NOW);
-    assert_eq!(
-        *taints,
-        [
-            "cluster.karmada-rs.io/DnsReady=False:NoExecute",
-            "cluster.karmada.io/not-ready:NoSchedule",
-        ]
-    );
+    let (write, change) = single(&planned);
+    assert_eq!(write.body()["spec"]["taints"][0]["timeAdded"], NOW);
+    let taints = [
+        "cluster.karmada-rs.io/DnsReady=False:NoExecute",
+        "cluster.karmada.io/not-ready:NoSchedule",
+    ];
+    let taints = taints.map(str::to_owned).to_vec();
+    assert_eq!(change, Some(&ClusterChange::Taints(taints)));
 }
 
 /// A pull cluster gets finalizer namespace and taints but no status.
@@ -213,16 +215,14 @@ fn only_pull_clusters_fall_silent() {
     assert_eq!(silent(&cluster), []);
     cluster["spec"]["syncMode"] = json!("Pull");
     let planned = silent(&cluster);
-    let [step @ ClusterWrite::Condition { health, .. }] = &planned[..] else {
+    let (_, Some(ClusterChange::Health(health))) = single(&planned) else {
         panic!("{planned:?}");
     };
-    assert_eq!(health.as_ref().unwrap().reason, "ClusterStatusUnknown");
-    apply(&mut cluster, &mut None, step);
-    let planned = silent(&cluster);
-    let [ClusterWrite::Taints { taints, .. }] = &planned[..] else {
-        panic!("{planned:?}");
-    };
-    assert_eq!(*taints, ["cluster.karmada.io/unreachable:NoSchedule"]);
+    assert_eq!(health.reason, "ClusterStatusUnknown");
+    apply(&mut cluster, &mut None, &planned[0]);
+    let taint = "cluster.karmada.io/unreachable:NoSchedule".to_owned();
+    let change = ClusterChange::Taints(vec![taint]);
+    assert_eq!(single(&silent(&cluster)).1, Some(&change));
 }
 
 /// A change of health is one write and names itself.
@@ -235,13 +235,15 @@ fn health_change_is_one_write() {
         ..healthy()
     };
     let planned = steps(&situation(&cluster, Some(&down)));
-    let [ClusterWrite::Condition { patch, health }] = &planned[..] else {
-        panic!("{planned:?}");
-    };
-    assert_eq!(health, &down.ready);
+    let (write, change) = single(&planned);
     assert_eq!(
-        patch["metadata"]["resourceVersion"],
-        cluster["metadata"]["resourceVersion"]
+        change,
+        down.ready.clone().map(ClusterChange::Health).as_ref()
+    );
+    let version = cluster.resource_version().to_owned();
+    assert_eq!(
+        (write.guard, &write.object.version),
+        (Guard::Version, &Some(version))
     );
     let other = ClusterObservation {
         ready: Some(report(&Probe::Unhealthy("500".to_owned()))),
@@ -249,9 +251,9 @@ fn health_change_is_one_write() {
     };
     settle(&mut cluster, &mut namespace, Some(&down));
     let planned = steps(&situation(&cluster, Some(&other)));
-    let [ClusterWrite::Condition { health: None, .. }] = &planned[..] else {
-        panic!("a reason alone is no transition: {planned:?}");
-    };
+    let (write, change) = single(&planned);
+    assert_eq!(write.target, "conditions");
+    assert_eq!(change, None, "a reason alone is no transition");
 }
 
 /// Kinds that cannot be read are kept and the condition has the reason.
@@ -317,12 +319,6 @@ fn cluster_goes_last() {
     let mut cluster = joined();
     cluster["metadata"]["finalizers"] = json!(["x.io/other", FINALIZER]);
     cluster["metadata"]["deletionTimestamp"] = json!(NOW);
-    let namespace = |is_deleting| {
-        Some(ExecutionNamespace {
-            is_labelled: true,
-            is_deleting,
-        })
-    };
     let planned = |namespace, is_targeted| {
         steps(&Situation {
             namespace,
@@ -330,14 +326,16 @@ fn cluster_goes_last() {
             ..situation(&cluster, Some(&healthy()))
         })
     };
-    assert_eq!(
-        planned(namespace(false), true),
-        [ClusterWrite::DeleteNamespace]
-    );
-    assert_eq!(planned(namespace(true), false), []);
+    let deletion = planned(Some(labelled(false)), true);
+    let (write, change) = single(&deletion);
+    assert_eq!(change, Some(&ClusterChange::NamespaceDeleted));
+    assert_eq!((&write.action, write.guard), (&Action::Delete, Guard::Uid));
+    assert_eq!(write.object.uid.as_deref(), Some("u"));
+    assert_eq!(planned(Some(labelled(true)), false), []);
     assert_eq!(planned(None, true), []);
-    let patch = json!({ "metadata": { "resourceVersion": "1", "finalizers": ["x.io/other"] } });
-    assert_eq!(planned(None, false), [ClusterWrite::Finalizers(patch)]);
+    let release = planned(None, false);
+    let sent = json!({ "metadata": { "resourceVersion": "1", "finalizers": ["x.io/other"] } });
+    assert_eq!(single(&release).0.guarded_body(), sent);
     let mut given_up = cluster.clone();
     given_up["metadata"]["finalizers"] = json!(["x.io/other"]);
     assert_eq!(
@@ -354,15 +352,14 @@ fn found_namespace_is_labelled() {
     let planned = |is_deleting| {
         let namespace = Some(ExecutionNamespace {
             is_labelled: false,
-            is_deleting,
+            ..labelled(is_deleting)
         });
         let planned = steps(&Situation {
             namespace,
             ..situation(&cluster, None)
         });
-        planned
-            .iter()
-            .any(|step| matches!(step, ClusterWrite::LabelNamespace(_)))
+        let mut writes = planned.iter().flat_map(|step| &step.writes);
+        writes.any(|write| matches!(write.action, Action::Merge(_)) && write.target == "namespace")
     };
     assert!(planned(false));
     assert!(!planned(true));
