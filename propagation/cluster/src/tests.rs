@@ -388,37 +388,6 @@ async fn eviction_must_be_asked_for() {
     stage.until("dead", evicted).await;
 }
 
-/// A taint of a user's gets its time and the conditions of others stay.
-#[tokio::test]
-async fn user_taint_gets_time() {
-    let (stage, member) = (Stage::new().await, member().await);
-    stage.join("m1", member.address()).await;
-    let theirs =
-        json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
-    let status = Patch::Merge(json!({ "status": { "conditions": [theirs] } }));
-    let parameters = PatchParams::default();
-    stage
-        .clusters()
-        .patch_status("m1", &parameters, &status)
-        .await
-        .unwrap();
-    let _program = stage.start(&[]);
-    let cluster = stage.until("m1", is_complete).await;
-    assert_eq!(
-        conditions(&cluster, "ServiceDomainNameResolutionReady"),
-        Some(&theirs)
-    );
-    let taints = json!([{ "key": "drain", "effect": "NoExecute" }]);
-    stage
-        .patch("m1", json!({ "spec": { "taints": taints } }))
-        .await;
-    stage
-        .until("m1", |cluster| {
-            cluster.data["spec"]["taints"][0]["timeAdded"].is_string()
-        })
-        .await;
-}
-
 /// Writes a condition of another program's.
 async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
     let mut conditions = stage.cluster(name).await.data["status"]["conditions"].clone();
@@ -567,22 +536,6 @@ async fn cluster_goes_last() {
     until(namespaces, "karmada-es-m1", |namespace| namespace.is_none()).await;
     assert!(stage.cluster("m1").await.metadata.finalizers.is_some());
     stage.unbind().await;
-    stage.gone("m1").await;
-}
-
-/// A binding that no policy has keeps no cluster.
-#[tokio::test]
-async fn orphaned_binding_keeps_no_cluster() {
-    let (stage, member) = (Stage::new().await, member().await);
-    stage.join("m1", member.address()).await;
-    stage.bind("m1").await;
-    let bindings = stage.of_kind("work.karmada.io", "v1alpha2", "ClusterResourceBinding");
-    let unclaimed = Patch::Merge(json!({ "metadata": { "labels": null } }));
-    let parameters = PatchParams::default();
-    bindings.patch("b", &parameters, &unclaimed).await.unwrap();
-    let _program = stage.start(&[]);
-    stage.until("m1", is_complete).await;
-    stage.delete("m1").await;
     stage.gone("m1").await;
 }
 

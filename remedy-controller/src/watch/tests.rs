@@ -2,7 +2,7 @@ mod wire;
 
 use jiff::Timestamp;
 use karmada_api::TRAFFIC_CONTROL;
-use karmada_api::condition::{DECLARED_FAILED_REASON, DNS_READY};
+use karmada_api::condition::DNS_READY;
 use karmada_api::remedy::WHEN;
 use karmada_runtime::expectations::Expectations;
 use karmada_runtime::watch::Decoded;
@@ -261,24 +261,6 @@ fn changed_condition_is_reported_once() {
         ["False"]
     );
     assert!(watched.snapshot("m1").unwrap().changed.is_empty());
-}
-
-/// So is one of a signal that users declare, which its reason tells from another's of the same type.
-#[test]
-fn changed_declared_condition_is_reported() {
-    let mut watched = watched();
-    for (version, reason) in [(2, DECLARED_FAILED_REASON), (3, "SomebodyElse")] {
-        let Decoded::Valid(mut changed) = cluster("m1", version, Some("False"), &[]) else {
-            unreachable!()
-        };
-        let status = changed.status.as_mut().unwrap();
-        let condition = &mut status.conditions.as_mut().unwrap()[0];
-        condition.type_ = "ImageRegistryReady".to_owned();
-        condition.reason = reason.to_owned();
-        watched.cluster(Event::Apply(Decoded::Valid(changed)));
-        let reported = watched.snapshot("m1").unwrap().changed.len();
-        assert_eq!(reported, usize::from(reason == DECLARED_FAILED_REASON));
-    }
 }
 
 /// A change under another leader is not reported.
