@@ -14,7 +14,7 @@ pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
 pub(crate) use self::request::perform;
-pub use self::request::{Stored, in_path, patch, patch_status};
+pub use self::request::{Sender, Stored, in_path, patch, patch_status, submit};
 
 use crate::error::Chain;
 use crate::lease::Leadership;

@@ -10,6 +10,7 @@ use kube::core::{DynamicObject, Request, request};
 use kube::{Api, Client, Resource};
 use objects::write::{Action, Guard, ObjectRef, Write};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -113,12 +114,54 @@ async fn send<K: Resource + Clone>(
     answered(&objects.clone().into_client(), request).await
 }
 
-/// Performs a write as it was decided, as `manager`.
-pub(crate) async fn perform(client: &Client, write: &Write, manager: &str) -> kube::Result<Stored> {
-    answered(client, build(write, manager)).await
+/// The sender of a write.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender<'a> {
+    /// The name by which the API knows it.
+    pub manager: &'a str,
+    /// True if the API is to answer as if it had stored what it is sent.
+    pub is_dry_run: bool,
 }
 
-fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request::Error> {
+impl Sender<'_> {
+    fn post(self) -> PostParams {
+        PostParams {
+            field_manager: Some(self.manager.to_owned()),
+            dry_run: self.is_dry_run,
+        }
+    }
+
+    fn patch(self) -> PatchParams {
+        PatchParams {
+            dry_run: self.is_dry_run,
+            ..PatchParams::apply(self.manager)
+        }
+    }
+}
+
+/// Sends a write as it was decided, and returns the answer: the object as it is then, or a `Status` where that is gone.
+///
+/// # Errors
+/// Fails as the API does.
+pub async fn submit<K: DeserializeOwned>(
+    client: &Client,
+    write: &Write,
+    sender: Sender<'_>,
+) -> kube::Result<K> {
+    let request = build(write, sender).map_err(kube::Error::BuildRequest)?;
+    client.request(request).await
+}
+
+/// Performs a write as it was decided, as `manager`.
+pub(crate) async fn perform(client: &Client, write: &Write, manager: &str) -> kube::Result<Stored> {
+    let sender = Sender {
+        manager,
+        is_dry_run: false,
+    };
+    answered(client, build(write, sender)).await
+}
+
+fn build(write: &Write, sender: Sender<'_>) -> Result<http::Request<Vec<u8>>, request::Error> {
     let object = &write.object;
     let namespace = Some(&*object.key.namespace).filter(|namespace| !namespace.is_empty());
     let request = Request::new(DynamicObject::url_path(&object.resource, namespace));
@@ -126,11 +169,11 @@ fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request
     match &write.action {
         Action::Create(body) => {
             let body = body.to_string().into_bytes();
-            request.create(&posted(manager), body)
+            request.create(&sender.post(), body)
         }
         Action::Merge(_) => {
             let patch = Patch::Merge(write.guarded_body());
-            patched(&request, write, manager, &patch)
+            patched(&request, write, sender, &patch)
         }
         Action::Json(patch) => {
             let patch = patch.clone();
@@ -138,11 +181,11 @@ fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request
                 Guard::Version => patch.guarded(object.version.as_deref()),
                 Guard::None | Guard::Uid => patch,
             };
-            patched(&request, write, manager, &patch.into())
+            patched(&request, write, sender, &patch.into())
         }
         Action::Replace(_) => {
             let body = write.guarded_body().to_string().into_bytes();
-            let parameters = posted(manager);
+            let parameters = sender.post();
             match write.subresource {
                 Some(part) => request.replace_subresource(part, &name, &parameters, body),
                 None => request.replace(&name, &parameters, body),
@@ -162,6 +205,7 @@ fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request
             };
             let parameters = DeleteParams {
                 preconditions,
+                dry_run: sender.is_dry_run,
                 ..DeleteParams::background()
             };
             request.delete(&name, &parameters)
@@ -172,21 +216,14 @@ fn build(write: &Write, manager: &str) -> Result<http::Request<Vec<u8>>, request
 fn patched(
     request: &Request,
     write: &Write,
-    manager: &str,
+    sender: Sender<'_>,
     patch: &Patch<Value>,
 ) -> Result<http::Request<Vec<u8>>, request::Error> {
     let name = in_path(&write.object.key.name);
-    let parameters = PatchParams::apply(manager);
+    let parameters = sender.patch();
     match write.subresource {
         Some(part) => request.patch_subresource(part, &name, &parameters, patch),
         None => request.patch(&name, &parameters, patch),
-    }
-}
-
-fn posted(manager: &str) -> PostParams {
-    PostParams {
-        field_manager: Some(manager.to_owned()),
-        ..PostParams::default()
     }
 }
 
