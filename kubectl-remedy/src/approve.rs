@@ -8,17 +8,18 @@ use karmada_api::Condition;
 use karmada_api::condition::TRUE;
 use karmada_runtime::scope::objects_in;
 use kube::Client;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use objects::Metadata;
 use objects::Scope;
 use objects::condition::{find, upsert};
-use objects::patch::guarded;
-use serde_json::json;
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::{Value, json};
 
 use crate::answer::Answer;
 use crate::args::{ApproveArgs, DryRun};
 use crate::error::Error;
 use crate::identity::NAME;
+use crate::send::send;
 use crate::terminal;
 
 /// What stands before the name of a run that is in a namespace.
@@ -63,12 +64,8 @@ pub(crate) async fn run(
         let name = request.metadata.name();
         let dry_run = args.dry_run.dry_run;
         if dry_run != DryRun::Client {
-            let parameters = PatchParams {
-                dry_run: dry_run == DryRun::Server,
-                ..PatchParams::apply(NAME)
-            };
-            let patch = Patch::Merge(approval(request, now));
-            let written = requests.patch_status(name, &parameters, &patch).await;
+            let write = approval(request, scope, now);
+            let written = send::<Value>(client, &write, dry_run).await;
             written.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
         }
         let suffix = dry_run.suffix();
@@ -86,8 +83,8 @@ fn is_approved(request: &ApprovalRequest) -> bool {
     approved.is_some_and(|approved| approved.status == TRUE)
 }
 
-/// Returns the patch of the status that approves a request.
-fn approval(request: &ApprovalRequest, now: Timestamp) -> serde_json::Value {
+/// Returns the write that approves a request.
+fn approval(request: &ApprovalRequest, scope: Scope, now: Timestamp) -> Write {
     let mut conditions = request.status.clone().unwrap_or_default().conditions;
     upsert(
         &mut conditions,
@@ -101,11 +98,9 @@ fn approval(request: &ApprovalRequest, now: Timestamp) -> serde_json::Value {
             ..Condition::default()
         },
     );
-    let version = request.metadata.resource_version();
-    guarded(
-        Some(version),
-        json!({ "status": { "conditions": conditions } }),
-    )
+    let body = json!({ "status": { "conditions": conditions } });
+    let write = Write::merge("approval", ObjectRef::of(request, &scope), body);
+    write.of_status().guarded(Guard::Version)
 }
 
 /// Returns the line about a stage that asks for nothing.
@@ -130,7 +125,7 @@ mod tests {
 
     const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 
-    fn request(kind: &str) -> serde_json::Value {
+    fn request(kind: &str) -> Value {
         json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
             "metadata": { "name": "go-after-canary" },
             "spec": { "parentStageRollout": "go", "targetStage": "canary" } })

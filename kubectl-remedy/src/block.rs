@@ -9,12 +9,12 @@ use karmada_api::{ClusterAffinity, Remedy, RemedySpec, TRAFFIC_CONTROL};
 use kube::{Client, Resource, ResourceExt};
 
 use crate::answer::Answer;
-use crate::apply::apply;
 use crate::args::{BlockArgs, DryRun};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::identity::NAME;
 use crate::plan::Plan;
+use crate::send::apply;
 use crate::{manifest, terminal};
 
 /// The label by which blocks of ours are known, with [`NAME`] as its value.
@@ -98,7 +98,7 @@ pub(crate) async fn write(
     let name = remedy.name_any();
     // A block that exists is ours, and this one replaces it whoever has edited it.
     let path = Remedy::url_path(&(), None);
-    let written = apply(client, &path, &name, remedy, dry_run == DryRun::Server).await;
+    let written = apply(client, &path, &name, remedy, dry_run).await;
     written.map_err(|source| Error::request(format!("write Remedy {name}"), source))
 }
 

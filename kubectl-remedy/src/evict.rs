@@ -3,13 +3,14 @@
 use fleet_api::ClusterResourcePlacementEviction as Eviction;
 use fleet_api::eviction::EvictionSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::PostParams;
-use kube::{Api, Client};
+use kube::Client;
 use objects::Metadata;
+use objects::write::Write;
 
 use crate::answer::Answer;
 use crate::args::{DryRun, EvictArgs};
 use crate::error::Error;
+use crate::send::send;
 use crate::terminal;
 
 /// Creates an eviction, and says how to learn what becomes of it.
@@ -35,12 +36,8 @@ pub(crate) async fn create(
     let prefix = eviction.metadata.generate_name.as_deref();
     let mut name = format!("{}…", prefix.unwrap_or_default());
     if dry_run != DryRun::Client {
-        let parameters = PostParams {
-            dry_run: dry_run == DryRun::Server,
-            ..PostParams::default()
-        };
-        let evictions: Api<Eviction> = Api::all(client.clone());
-        let created = evictions.create(&parameters, eviction).await;
+        let write = Write::create("eviction", eviction, &());
+        let created = send::<Eviction>(client, &write, dry_run).await;
         let attempt = "create a ClusterResourcePlacementEviction";
         let created = created.map_err(|source| Error::request(attempt, source))?;
         created.metadata.name().clone_into(&mut name);

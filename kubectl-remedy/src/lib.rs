@@ -3,12 +3,12 @@
 //! rights to propagate a kind, and tells what interpreters say of an object. It installs the agents of clusters, and lets clusters join a fleet without
 //! Karmada: `membership`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
-//! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints.
+//! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints. What a command
+//! writes, `send` sends.
 
 mod address;
 mod age;
 mod answer;
-mod apply;
 mod approve;
 mod args;
 mod block;
@@ -36,6 +36,7 @@ mod propagation;
 mod requests;
 mod rights;
 mod secret;
+mod send;
 mod status;
 mod table;
 mod terminal;

@@ -1,16 +1,19 @@
 //! Objects of kinds that are known from manifests only: written where they differ, and deleted.
 
 use karmada_runtime::error::Chain;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::core::TypeMeta;
 use kube::{Api, Client};
+use objects::Key;
 use objects::drift::contains;
 use objects::managed_fields::Managers;
+use objects::write::{ObjectRef, Write};
 use serde_json::Value;
 
-use crate::apply::apply;
+use crate::args::DryRun;
 use crate::error::Error;
 use crate::identity::NAME;
+use crate::send::{apply, send};
 
 /// Our own writes.
 const MANAGERS: Managers = Managers {
@@ -50,7 +53,7 @@ pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
     }
     let kind = Kind::of(wanted)?;
     let path = kind.path(client);
-    let written: Value = apply(client, &path, kind.name, wanted, false)
+    let written: Value = apply(client, &path, kind.name, wanted, DryRun::None)
         .await
         .map_err(|source| refused(format!("write {kind}"), source))?;
     let change = match found {
@@ -86,8 +89,8 @@ pub(crate) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value
 /// Deletes the object of the kind and name of `object`. Returns `true` if it was there.
 pub(crate) async fn delete(client: &Client, object: &Value) -> Result<bool, Error> {
     let kind = Kind::of(object)?;
-    let (api, parameters) = (kind.api(client), DeleteParams::default());
-    match api.delete(kind.name, &parameters).await {
+    let write = Write::delete("object", kind.object());
+    match send::<Value>(client, &write, DryRun::None).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(source) => Err(refused(format!("delete {kind}"), source)),
@@ -145,6 +148,11 @@ impl<'a> Kind<'a> {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
             None => Api::all_with(client.clone(), &self.resource),
         }
+    }
+
+    fn object(&self) -> ObjectRef {
+        let key = Key::new(self.namespace.unwrap_or_default(), self.name);
+        ObjectRef::named::<DynamicObject>(key, &self.resource)
     }
 
     fn path(&self, client: &Client) -> String {

@@ -4,14 +4,15 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use objects::Metadata;
 use objects::patch::JsonPatch;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::Value;
 
+use crate::args::DryRun;
 use crate::error::Error;
-use crate::identity::NAME;
 use crate::requests::refused;
+use crate::send::send;
 
 /// Returns text as the data of a Secret.
 pub(crate) fn encoded(text: &str) -> String {
@@ -32,11 +33,9 @@ pub(crate) async fn replace_token(
 ) -> Result<(), Error> {
     let mut patch = JsonPatch::default();
     patch.replace(["data", "token"], encoded(token).into());
-    let patch = patch.guarded(secret.metadata.resource_version.as_deref());
-    let patch: Patch<Value> = patch.into();
-    let parameters = PatchParams::apply(NAME);
+    let write = Write::json("token", ObjectRef::of(secret, &()), patch).guarded(Guard::Version);
+    let written = send::<Value>(&secrets.clone().into_client(), &write, DryRun::None).await;
     let name = secret.metadata.name();
-    let written = secrets.patch(name, &parameters, &patch).await;
     written.map_err(|source| refused(format!("write the Secret {name}"), source))?;
     Ok(())
 }

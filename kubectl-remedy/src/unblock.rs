@@ -2,15 +2,17 @@
 
 use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
-use kube::api::{DeleteParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::Value;
 
 use crate::answer::Answer;
 use crate::args::{DryRun, UnblockArgs};
 use crate::block::{is_ours, name};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
+use crate::send::send;
 use crate::terminal;
 use crate::why::requires;
 
@@ -73,18 +75,14 @@ pub(crate) async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> 
     if dry_run == DryRun::Client {
         return Ok(());
     }
-    let name = block.name_any();
-    let parameters = DeleteParams {
-        dry_run: dry_run == DryRun::Server,
-        // Not another one of that name, which somebody has just made.
-        preconditions: Some(Preconditions {
-            uid: block.uid(),
-            resource_version: None,
-        }),
-        ..DeleteParams::default()
-    };
-    let remedies: Api<Remedy> = Api::all(client.clone());
-    let deleted = remedies.delete(&name, &parameters).await;
-    deleted.map_err(|source| Error::request(format!("delete Remedy {name}"), source))?;
-    Ok(())
+    // Not another one of that name, which somebody has just made.
+    let write = Write::delete("remedy", ObjectRef::of(block, &())).guarded(Guard::Uid);
+    let deleted = send::<Value>(client, &write, dry_run).await;
+    match deleted {
+        Ok(_) => Ok(()),
+        Err(source) => {
+            let attempt = format!("delete Remedy {}", block.name_any());
+            Err(Error::request(attempt, source))
+        }
+    }
 }

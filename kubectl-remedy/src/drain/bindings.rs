@@ -2,14 +2,15 @@
 
 use futures::{StreamExt, TryStreamExt, stream};
 use karmada_api::{ClusterResourceBinding, ResourceBinding};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::DynamicObject;
 use objects::Key;
+use objects::write::{ObjectRef, Write};
 use serde_json::Value;
 
 use crate::args::DryRun;
 use crate::error::Error;
-use crate::identity::NAME;
+use crate::send::send;
 use crate::terminal;
 
 /// The number of bindings that are written at once.
@@ -37,16 +38,13 @@ async fn patch(
     done: &str,
     dry_run: DryRun,
 ) -> Result<Option<DynamicObject>, Error> {
-    let (bindings, plural) = api(client, &key.namespace);
+    let object = object(key);
+    let plural = object.resource.plural.clone();
     let mut written = None;
     if dry_run != DryRun::Client {
-        let parameters = PatchParams {
-            dry_run: dry_run == DryRun::Server,
-            ..PatchParams::apply(NAME)
-        };
-        let patch = Patch::Merge(body);
-        let patched = bindings.patch(&key.name, &parameters, &patch);
-        written = match patched.await {
+        // The body names the version that was read.
+        let write = Write::merge("binding", object, body);
+        written = match send(client, &write, dry_run).await {
             Ok(binding) => Some(binding),
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => return Ok(None),
             Err(source) => {
@@ -59,18 +57,10 @@ async fn patch(
     Ok(written)
 }
 
-/// Returns the bindings of a namespace, or those without one if it is empty, and their plural.
-fn api(client: &Client, namespace: &str) -> (Api<DynamicObject>, String) {
-    let client = client.clone();
-    let kind = if namespace.is_empty() {
-        ApiResource::erase::<ClusterResourceBinding>(&())
+fn object(key: &Key) -> ObjectRef {
+    if key.namespace.is_empty() {
+        ObjectRef::named::<ClusterResourceBinding>(key.clone(), &())
     } else {
-        ApiResource::erase::<ResourceBinding>(&())
-    };
-    let bindings = if namespace.is_empty() {
-        Api::all_with(client, &kind)
-    } else {
-        Api::namespaced_with(client, namespace, &kind)
-    };
-    (bindings, kind.plural)
+        ObjectRef::named::<ResourceBinding>(key.clone(), &())
+    }
 }

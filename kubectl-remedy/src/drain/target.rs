@@ -5,20 +5,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::Cluster;
 use karmada_api::remedy::DRAIN;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 use objects::Metadata;
-use objects::patch::guarded;
 use objects::taint::{NO_EXECUTE, NO_SCHEDULE};
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use crate::args::DryRun;
 use crate::error::Error;
-use crate::identity::NAME;
+use crate::send::{Edited, edit};
 use crate::terminal;
-
-/// The attempts at a write of taints that others write, too.
-const ATTEMPTS: usize = 5;
 
 /// The API that has a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +98,7 @@ impl Target {
     pub(super) async fn taint(&self, effect: Effect, dry_run: DryRun) -> Result<bool, Error> {
         let now = Timestamp::now();
         let is_new = self
-            .write(|cluster| tainted(cluster, effect, now), dry_run)
+            .write(|taints| tainted(taints, effect, now), dry_run)
             .await?;
         self.tell(is_new, "tainted", dry_run);
         Ok(is_new)
@@ -123,41 +120,35 @@ impl Target {
         }
     }
 
-    /// Writes the patch of the cluster as it is, however often others write at the same time. Returns `false` if there is
+    /// Writes the taints that `change` returns, in the place of those that the cluster has. Returns `false` if it returns
     /// none.
     async fn write(
         &self,
-        patch: impl Fn(&Value) -> Option<Value>,
+        change: impl Fn(&[Value]) -> Option<Vec<Value>>,
         dry_run: DryRun,
     ) -> Result<bool, Error> {
         let name = &self.name;
-        let parameters = PatchParams {
-            dry_run: dry_run == DryRun::Server,
-            ..PatchParams::apply(NAME)
+        let decide = |cluster: &DynamicObject| {
+            let taints = change(taints(cluster))?;
+            Some(self.with_taints(cluster, taints))
         };
-        for _ in 0..ATTEMPTS {
-            let found = self.clusters.get(name).await;
-            let found = found.map_err(|source| unread(name, source))?;
-            let found = serde_json::to_value(&found).unwrap_or_default();
-            let Some(body) = patch(&found) else {
-                return Ok(false);
-            };
-            if dry_run == DryRun::Client {
-                return Ok(true);
-            }
-            let patch = Patch::Merge(body);
-            let written = self.clusters.patch(name, &parameters, &patch);
-            match written.await {
-                Ok(_) => return Ok(true),
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(source) => {
-                    let attempt = format!("write the taints of cluster {name}");
-                    return Err(Error::request(attempt, source));
-                }
+        match edit(&self.clusters, name, decide, dry_run).await {
+            Ok(Edited::Written(_)) => Ok(true),
+            Ok(Edited::Unchanged(_)) => Ok(false),
+            Ok(Edited::Absent(_)) => Err(absent(name)),
+            Err(source) => {
+                let attempt = format!("write the taints of cluster {name}");
+                Err(Error::request(attempt, source))
             }
         }
-        let problem = format!("cluster {name} is written by others all the time: try again");
-        Err(Error::Unusable(problem))
+    }
+
+    fn with_taints(&self, cluster: &DynamicObject, taints: Vec<Value>) -> Write {
+        // As it was: an empty list is none.
+        let taints = Some(taints).filter(|taints| !taints.is_empty());
+        let object = ObjectRef::of(cluster, &self.kind);
+        let body = json!({ "spec": { "taints": taints } });
+        Write::merge("taints", object, body).guarded(Guard::Version)
     }
 }
 
@@ -165,14 +156,13 @@ fn unread(name: &str, source: kube::Error) -> Error {
     Error::request(format!("get cluster {name}"), source)
 }
 
-/// Returns the merge patch that adds the taint of a drain, or `None` if it is there.
-fn tainted(cluster: &Value, effect: Effect, now: Timestamp) -> Option<Value> {
+/// Returns the taints with that of a drain, or `None` if it is there.
+fn tainted(taints: &[Value], effect: Effect, now: Timestamp) -> Option<Vec<Value>> {
     let (effect, added) = match effect {
         Effect::KeepAway => (NO_SCHEDULE, None),
         // What is tolerated for a time is so from then on.
         Effect::DriveOut => (NO_EXECUTE, Some(Time(now))),
     };
-    let mut taints = taints(cluster).to_vec();
     if taints
         .iter()
         .any(|taint| is_ours(taint) && taint["effect"] == effect)
@@ -183,35 +173,19 @@ fn tainted(cluster: &Value, effect: Effect, now: Timestamp) -> Option<Value> {
     if let Some(added) = added {
         taint["timeAdded"] = json!(added);
     }
-    taints.push(taint);
-    Some(with_taints(cluster, &json!(taints)))
+    Some(taints.iter().cloned().chain([taint]).collect())
 }
 
-/// Returns the merge patch that takes the taints of drains away, or `None` if there are none.
-fn untainted(cluster: &Value) -> Option<Value> {
-    let before = taints(cluster);
-    let others = before.iter().filter(|taint| !is_ours(taint));
-    let others: Vec<&Value> = others.collect();
-    if others.len() == before.len() {
-        return None;
-    }
-    // As it was: an empty list is none.
-    let others = if others.is_empty() {
-        Value::Null
-    } else {
-        json!(others)
-    };
-    Some(with_taints(cluster, &others))
-}
-
-fn with_taints(cluster: &Value, taints: &Value) -> Value {
-    let version = cluster["metadata"]["resourceVersion"].as_str();
-    guarded(version, json!({ "spec": { "taints": taints } }))
+/// Returns the taints without those of drains, or `None` if there are none of these.
+fn untainted(taints: &[Value]) -> Option<Vec<Value>> {
+    let others = taints.iter().filter(|taint| !is_ours(taint)).cloned();
+    let others: Vec<Value> = others.collect();
+    (others.len() < taints.len()).then_some(others)
 }
 
 /// Returns the taints, raw, so that no field of another writer's is lost.
-fn taints(cluster: &Value) -> &[Value] {
-    let taints = cluster["spec"]["taints"].as_array();
+fn taints(cluster: &DynamicObject) -> &[Value] {
+    let taints = cluster.data["spec"]["taints"].as_array();
     taints.map_or(&[], Vec::as_slice)
 }
 
@@ -225,34 +199,20 @@ mod tests {
 
     const NOW: &str = "2026-11-22T08:00:00Z";
 
-    fn patched(cluster: &Value, patch: &Value) -> Value {
-        let mut patched = cluster.clone();
-        json_patch::merge(&mut patched, patch);
-        patched
-    }
-
     /// The taints of others stay as they are, with fields that nobody here knows, and each effect is there once.
     #[test]
     fn taints_of_others_stay() {
         let now: Timestamp = NOW.parse().unwrap();
         let other = json!({ "key": "gpu", "effect": "NoExecute", "newer": [1] });
-        for before in [
-            json!({ "metadata": { "resourceVersion": "7" } }),
-            json!({ "metadata": { "resourceVersion": "7" }, "spec": { "taints": [other] } }),
-        ] {
+        for before in [vec![], vec![other]] {
             let once = tainted(&before, Effect::KeepAway, now).unwrap();
-            assert_eq!(once["metadata"]["resourceVersion"], "7");
-            let once = patched(&before, &once);
             assert_eq!(tainted(&once, Effect::KeepAway, now), None);
-            let twice = patched(&once, &tainted(&once, Effect::DriveOut, now).unwrap());
-            let all = twice["spec"]["taints"].as_array().unwrap();
+            let twice = tainted(&once, Effect::DriveOut, now).unwrap();
             let last = json!({ "key": DRAIN, "effect": "NoExecute", "timeAdded": NOW });
-            assert_eq!(all.last(), Some(&last));
-            assert_eq!(taints(&before), &all[..all.len() - 2]);
-
-            let after = patched(&twice, &untainted(&twice).unwrap());
-            assert_eq!(taints(&after), taints(&before));
-            assert_eq!(untainted(&after), None);
+            assert_eq!(twice.last(), Some(&last));
+            assert_eq!(twice[..twice.len() - 2], before);
+            assert_eq!(untainted(&twice).unwrap(), before);
+            assert_eq!(untainted(&before), None);
         }
     }
 }

@@ -7,21 +7,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use karmada_api::Remedy;
 use karmada_api::condition::{FALSE, TRUE};
 use karmada_api::remedy::PRACTICED;
-use kube::api::{Patch, PatchParams};
 use kube::runtime::events::{Event, EventType, Recorder};
 use kube::{Api, Client, Resource, ResourceExt};
 use objects::condition::{find, transition, upsert};
-use objects::patch::guarded;
-use serde_json::{Value, json};
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::json;
 
 use crate::age::span;
-use crate::args::PracticeArgs;
+use crate::args::{DryRun, PracticeArgs};
 use crate::error::Error;
 use crate::identity::NAME;
+use crate::send::{Edited, edit};
 use crate::terminal;
 
-/// The attempts at a write of a status that others write, too.
-const ATTEMPTS: usize = 5;
 /// The longest message of an Event.
 const LONGEST_NOTE: usize = 1024;
 
@@ -65,32 +63,28 @@ impl Outcome {
     /// Records the outcome in the status of the Remedy, where it has one, and as an Event.
     pub(super) async fn record(&self, remedy: &str, client: &Client) -> Result<(), Error> {
         let remedies: Api<Remedy> = Api::all(client.clone());
-        let failed =
-            |source| Error::request(format!("write the status of Remedy {remedy}"), source);
-        for _ in 0..ATTEMPTS {
-            let Some(found) = remedies.get_opt(remedy).await.map_err(failed)? else {
-                return Ok(());
-            };
-            let patch = Patch::Merge(self.patch(&found, Timestamp::now()));
-            let parameters = PatchParams::apply(NAME);
-            match remedies.patch_status(remedy, &parameters, &patch).await {
-                Err(kube::Error::Api(status)) if status.code == 409 => continue,
-                Err(kube::Error::Api(status)) if status.code == 404 => terminal::print_error(
+        let decide = |found: &Remedy| Some(self.write(found, Timestamp::now()));
+        let edited = edit(&remedies, remedy, decide, DryRun::None).await;
+        let found = match edited {
+            Ok(Edited::Written(found) | Edited::Unchanged(found)) => found,
+            Ok(Edited::Absent(Some(found))) => {
+                terminal::print_error(
                     "the Remedies of this API have no status: only an Event has the outcome",
-                ),
-                written => {
-                    written.map_err(failed)?;
-                }
+                );
+                found
             }
-            self.publish(&found, client).await;
-            return Ok(());
-        }
-        let problem = format!("Remedy {remedy} is written by others all the time");
-        Err(Error::Unusable(problem))
+            Ok(Edited::Absent(None)) => return Ok(()),
+            Err(source) => {
+                let attempt = format!("write the status of Remedy {remedy}");
+                return Err(Error::request(attempt, source));
+            }
+        };
+        self.publish(&found, client).await;
+        Ok(())
     }
 
-    /// Returns the patch of the status of the Remedy. The conditions of others stay as they are.
-    fn patch(&self, remedy: &Remedy, now: Timestamp) -> Value {
+    /// Returns the write of the status of the Remedy. The conditions of others stay as they are.
+    fn write(&self, remedy: &Remedy, now: Timestamp) -> Write {
         let status = remedy.status.as_ref();
         let conditions = status.and_then(|status| status.conditions.clone());
         let mut conditions = conditions.unwrap_or_default();
@@ -104,8 +98,9 @@ impl Outcome {
             observed_generation: remedy.metadata.generation,
         };
         upsert(&mut conditions, new);
-        let version = remedy.metadata.resource_version.as_deref();
-        guarded(version, json!({ "status": { "conditions": conditions } }))
+        let body = json!({ "status": { "conditions": conditions } });
+        let write = Write::merge("remedy_status", ObjectRef::of(remedy, &()), body);
+        write.of_status().guarded(Guard::Version)
     }
 
     /// Publishes the Event. That informs: the outcome is the same without it.
@@ -164,7 +159,7 @@ mod tests {
         }))
         .unwrap();
         let worse = Outcome::Worse(vec!["a".to_owned(), "b".to_owned()]);
-        let patch = worse.patch(&remedy, now);
+        let patch = worse.write(&remedy, now).guarded_body();
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         let conditions = &patch["status"]["conditions"];
         assert_eq!(conditions[0]["reason"], "Old");
@@ -172,7 +167,10 @@ mod tests {
         assert_eq!(conditions[1]["status"], "False");
         let message = conditions[1]["message"].as_str().unwrap();
         assert!(message.ends_with(": ended early: a; b"), "{message}");
-        let again = Outcome::Well("10m".to_owned()).patch(&remedy, now);
-        assert_eq!(again["status"]["conditions"][1]["lastTransitionTime"], time);
+        let again = Outcome::Well("10m".to_owned()).write(&remedy, now);
+        assert_eq!(
+            again.body()["status"]["conditions"][1]["lastTransitionTime"],
+            time
+        );
     }
 }

@@ -3,25 +3,23 @@
 use karmada_api::condition::{OF_MEMBER, is_declared};
 use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
-use karmada_runtime::write::is_conflict;
-use kube::api::PatchParams;
 use kube::{Api, Client};
 use objects::Key;
 use objects::patch::JsonPatch;
+use objects::write::{Guard, ObjectRef, Write};
 
 use super::late::{NOT_GONE, explain};
 use super::{member, rights, work};
 use crate::answer::Answer;
+use crate::args::DryRun;
 use crate::args::join::LeaveArgs;
 use crate::clusters::{each, fails, named, of_member, of_namespace, require_one, view};
 use crate::error::Error;
 use crate::identity::NAME;
 use crate::requests::{delete, refused};
+use crate::send::{Edited, edit};
 use crate::terminal;
 use crate::waiting::{Goal, Waiting, Watched};
-
-/// The number of times that a patch is tried while others write the same conditions.
-const TRIES: u32 = 5;
 
 /// Lets clusters leave.
 pub(in crate::membership) async fn run(
@@ -112,45 +110,19 @@ enum Cleaned {
 async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
     let had_lease = delete(client, &rights::lease(cluster)).await?;
     let clusters: Api<Cluster> = Api::all(client.clone());
-    for attempt in 1.. {
-        let found = clusters.get_opt(cluster).await;
-        let found = found.map_err(|source| refused(format!("get cluster {cluster}"), source))?;
-        let Some(found) = found else {
-            return Ok(if had_lease {
-                Cleaned::Something
-            } else {
-                Cleaned::NoCluster
-            });
-        };
-        let removal = removal(&found);
-        if removal.is_empty() {
-            break;
-        }
-        let removal = removal.guarded(found.metadata.resource_version.as_deref());
-        let patch: kube::api::Patch<serde_json::Value> = removal.into();
-        match clusters
-            .patch_status(cluster, &PatchParams::apply(NAME), &patch)
-            .await
-        {
-            Ok(_) => return Ok(Cleaned::Something),
-            Err(kube::Error::Api(status)) if attempt < TRIES && is_conflict(&status) => {}
-            Err(source) => {
-                return Err(refused(
-                    format!("remove the conditions of {cluster}"),
-                    source,
-                ));
-            }
-        }
-    }
-    Ok(if had_lease {
-        Cleaned::Something
-    } else {
-        Cleaned::Nothing
+    let edited = edit(&clusters, cluster, removal, DryRun::None).await;
+    let edited =
+        edited.map_err(|source| refused(format!("remove the conditions of {cluster}"), source))?;
+    Ok(match edited {
+        Edited::Written(_) => Cleaned::Something,
+        _ if had_lease => Cleaned::Something,
+        Edited::Unchanged(_) => Cleaned::Nothing,
+        Edited::Absent(_) => Cleaned::NoCluster,
     })
 }
 
-/// Returns the patch that removes the agents' conditions, unless the cluster has changed.
-fn removal(cluster: &Cluster) -> JsonPatch {
+/// Returns the write that removes the agents' conditions, if there are any.
+fn removal(cluster: &Cluster) -> Option<Write> {
     let mut patch = JsonPatch::default();
     // From the end, so that the places of the others stay.
     for (place, condition) in cluster.conditions().iter().enumerate().rev() {
@@ -161,5 +133,9 @@ fn removal(cluster: &Cluster) -> JsonPatch {
             patch.remove(element);
         }
     }
-    patch
+    if patch.is_empty() {
+        return None;
+    }
+    let write = Write::json("conditions", ObjectRef::of(cluster, &()), patch);
+    Some(write.of_status().guarded(Guard::Version))
 }

@@ -4,24 +4,20 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{Work, cluster_of_execution_namespace, execution_namespace};
-use karmada_runtime::write::is_conflict;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
-use serde_json::Value;
 
 use super::member::Found;
 use super::{rights, work};
 use crate::answer::Answer;
+use crate::args::DryRun;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
 use crate::fleet::pages;
-use crate::identity::NAME;
 use crate::requests::refused;
+use crate::send::{Edited, edit};
 use crate::{terminal, token};
-
-/// The most attempts to write a Work: each status of it is another version.
-const TRIES: u32 = 5;
 
 /// Renews tokens that are due.
 pub(in crate::membership) async fn run(
@@ -85,36 +81,26 @@ async fn renew(
     }
     let new = token::request(&rights::account(cluster), args.token_duration, client).await?;
     let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));
-    replace(&works, work.clone(), &old, &new).await?;
+    replace(&works, &old, &new).await?;
     terminal::print(&format!("{cluster} renewed; {}\n", token::end(&new)));
     Ok(())
 }
 
-/// Puts the token `new` in the place of `old` in the Work of an agent, which was `work`, and tries again where anything else of
-/// it has changed.
-pub(super) async fn replace(
-    works: &Api<Work>,
-    mut work: Work,
-    old: &str,
-    new: &str,
-) -> Result<(), Error> {
-    let parameters = PatchParams::apply(NAME);
-    let mut attempt = 1;
-    loop {
-        let patch = work::replace_token(&work, new).ok_or_else(lacking)?;
-        let patch: Patch<Value> = patch.into();
-        match works.patch(work::AGENT, &parameters, &patch).await {
-            Ok(_) => return Ok(()),
-            Err(kube::Error::Api(status)) if attempt < TRIES && is_conflict(&status) => {}
-            Err(source) => return Err(refused("write its Work", source)),
-        }
-        attempt += 1;
-        let read = works.get(work::AGENT).await;
-        work = read.map_err(|source| refused("read its Work", source))?;
-        if token_of(&work)? != old {
+/// Puts the token `new` in the place of `old` in the Work of an agent, of which anything else may change meanwhile.
+pub(super) async fn replace(works: &Api<Work>, old: &str, new: &str) -> Result<(), Error> {
+    let decide = |work: &Work| {
+        let is_old = token_of(work).is_ok_and(|token| token == old);
+        is_old.then(|| work::replace_token(work, new)).flatten()
+    };
+    match edit(works, work::AGENT, decide, DryRun::None).await {
+        Ok(Edited::Written(_)) => Ok(()),
+        Ok(Edited::Absent(_)) => Err(lacking()),
+        Ok(Edited::Unchanged(work)) => {
+            token_of(&work)?;
             let problem = "somebody else has replaced its token meanwhile";
-            return Err(Error::Unusable(problem.to_owned()));
+            Err(Error::Unusable(problem.to_owned()))
         }
+        Err(source) => Err(refused("write its Work", source)),
     }
 }
 

@@ -412,16 +412,13 @@ async fn due_tokens_are_renewed() {
 async fn renewal_outlasts_statuses() {
     let karmada = Karmada::joined(&["m1"]).await;
     let (works, old) = (karmada.works("m1"), karmada.token("m1").await);
-    let read = works.get(work::AGENT).await.unwrap();
-    let status = Patch::Merge(json!({ "status": { "conditions": [] } }));
-    let parameters = PatchParams::default();
-    let written = works.patch_status(work::AGENT, &parameters, &status).await;
-    assert_ne!(written.unwrap().resource_version(), read.resource_version());
+    let written = Fault::Conflict.verbs([Verb::Patch]).kind("works").times(1);
+    karmada.server.faults().inject(written);
     let new = jwt(&json!({ "exp": 2_000_000 }));
-    let renewed = renew::replace(&works, read.clone(), &old, &new).await;
+    let renewed = renew::replace(&works, &old, &new).await;
     renewed.unwrap();
     assert_eq!(karmada.token("m1").await, new);
-    let late = renew::replace(&works, read, &old, "other").await;
+    let late = renew::replace(&works, &old, "other").await;
     assert!(late.unwrap_err().to_string().contains("somebody else"));
     assert_eq!(karmada.token("m1").await, new);
     // One that never gets through is told of.

@@ -6,6 +6,7 @@ use karmada_api::names::{CONFLICT_RESOLUTION, MANAGED, WORK_FINALIZER, WORK_NAME
 use karmada_api::{Work, execution_namespace};
 use objects::metadata;
 use objects::patch::JsonPatch;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use super::rights::ACCOUNT;
@@ -72,8 +73,8 @@ pub(super) fn objects(work: &Value) -> impl Iterator<Item = &Value> {
     manifests.into_iter().flatten()
 }
 
-/// Returns the patch that puts `new` in the place of the token in the Work of an agent, unless that has changed.
-pub(super) fn replace_token(work: &Work, new: &str) -> Option<JsonPatch> {
+/// Returns the write that puts `new` in the place of the token in the Work of an agent.
+pub(super) fn replace_token(work: &Work, new: &str) -> Option<Write> {
     let name = format!("{ACCOUNT}-karmada");
     let mut manifests = work.spec.workload.manifests.iter();
     let place = manifests.position(|m| m["kind"] == "Secret" && m["metadata"]["name"] == *name)?;
@@ -81,5 +82,6 @@ pub(super) fn replace_token(work: &Work, new: &str) -> Option<JsonPatch> {
     let token = ["spec", "workload", "manifests", &place, "data", "token"];
     let mut patch = JsonPatch::default();
     patch.replace(token, encoded(new).into());
-    Some(patch.guarded(work.metadata.resource_version.as_deref()))
+    let write = Write::json("token", ObjectRef::of(work, &()), patch);
+    Some(write.guarded(Guard::Version))
 }
