@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Each write can be the last: `uncordon` looks for each on its own, and takes back nothing else. Of two who drain two
-//! clusters at once, each writes its taint before it looks for the last time, so that one of them sees the other's.
+//! clusters at once, each writes its taint before it looks for the last time, so that one of them sees the other's; and each
+//! looks at what leaves any of the two.
 //!
 //! - `target`: the cluster, in whichever API it is, and its taints. `survey`: what the rest lacks.
 //! - `remedy`: what takes its traffic away.

@@ -57,7 +57,7 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
             answer
         }
         Some(Home::Hub) => {
-            was_drained |= hub::uncordon(cluster, client, dry_run).await?;
+            was_drained |= hub::take_back(cluster, client, dry_run).await?;
             Answer::Yes
         }
         None => Answer::Yes,

@@ -5,6 +5,7 @@ use fleet_api::names::{IS_LATEST, PARENT_PLACEMENT, POLICY_INDEX};
 
 use super::*;
 
+const CLUSTERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 const MEMBER: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/m1";
 const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 
@@ -57,13 +58,16 @@ async fn hub(policy: &Value) -> Stage {
     Stage { api }
 }
 
+/// Returns the policy of a placement that has one cluster, and may have either.
+fn either() -> Value {
+    let tolerated = json!([{ "key": "gpu", "operator": "Exists" }]);
+    json!({ "placementType": "PickN", "numberOfClusters": 1, "tolerations": tolerated })
+}
+
 /// A placement is evicted, and what the drain has written goes; the taints of others stay. Case T24.
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_leaves() {
-    let tolerated = json!([{ "key": "gpu", "operator": "Exists" }]);
-    let policy =
-        json!({ "placementType": "PickN", "numberOfClusters": 1, "tolerations": tolerated });
-    let stage = hub(&policy).await;
+    let stage = hub(&either()).await;
     let evictions = format!("{API}/clusterresourceplacementevictions");
     let user = stage.api.clone();
     let path = evictions.clone();
@@ -112,4 +116,30 @@ async fn placement_without_place_refuses() {
         [format!("PATCH {MEMBER}")],
         "nothing is evicted"
     );
+}
+
+/// The only place of what leaves a drained cluster is not drained, too. Case T23.
+#[tokio::test(start_paused = true)]
+async fn last_place_is_kept() {
+    let stage = hub(&either()).await;
+    let first = stage.drain("m1 --workloads").await.unwrap();
+    assert_eq!(first, Answer::Yes);
+    stage.api.writes();
+    let second = stage.drain("m2 --workloads").await.unwrap();
+    assert_eq!(second, Answer::No);
+    assert_eq!(stage.api.writes(), [""; 0]);
+}
+
+/// Of two who drain these two at once, not both succeed, and who does not has written nothing that stays. Case T23.
+#[tokio::test(start_paused = true)]
+async fn rivals_do_not_both_drain() {
+    let stage = hub(&either()).await;
+    let (one, other) = tokio::join!(stage.drain("m1 --workloads"), stage.drain("m2 --workloads"));
+    let succeeded = [one.unwrap(), other.unwrap()].map(|answer| answer == Answer::Yes);
+    assert_ne!(succeeded, [true, true]);
+    for (name, succeeded) in ["m1", "m2"].into_iter().zip(succeeded) {
+        let member = stage.api.get(&format!("{CLUSTERS}/{name}")).await;
+        let taints = member["spec"]["taints"].as_array().unwrap();
+        assert_eq!(taints.len(), 1 + usize::from(succeeded), "{name}");
+    }
 }

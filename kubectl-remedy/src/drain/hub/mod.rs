@@ -1,0 +1,169 @@
+//! The steps of a drain on a hub of placements: a taint of the MemberCluster, a Remedy where the hub has such, and
+//! evictions, which budgets bound.
+//!
+//! - `placements`: what becomes of each, with what others drain at the same time.
+//! - `evictions`: those of the drain, again and again until the cluster is empty.
+
+mod evictions;
+mod placements;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use karmada_api::Remedy;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
+use placement_rules::drain::Departure;
+use tokio::time::{sleep, timeout};
+
+use self::evictions::evict_all;
+pub(super) use self::evictions::take_back;
+use self::placements::{Hub, namespaced};
+use super::progress::{Progress, report};
+use super::remedy::{name, remedy};
+use super::survey::refuse;
+use super::target::{Effect, Target};
+use crate::answer::Answer;
+use crate::args::{DrainArgs, DryRun};
+use crate::block::{expiry, is_ours, tell, write};
+use crate::error::Error;
+use crate::table::Table;
+use crate::terminal;
+
+/// The time between two looks at what is left.
+const PERIOD: Duration = Duration::from_secs(2);
+
+/// Drains a cluster.
+pub(super) async fn drain(
+    args: &DrainArgs,
+    target: &Target,
+    client: &Client,
+    now: Timestamp,
+) -> Result<Answer, Error> {
+    let end = expiry(now, args.length)?;
+    let dry_run = args.dry_run.dry_run;
+    let departures = departures(args, client, now).await?;
+    print(&departures);
+    if is_short(&departures) && !args.force {
+        return Ok(refuse(&args.cluster));
+    }
+    let known = known(&args.cluster, client).await?;
+    let is_new = target.taint(Effect::KeepAway, dry_run).await?;
+    if is_new && !args.force && dry_run == DryRun::None {
+        let again = self::departures(args, client, now).await?;
+        if is_short(&again) {
+            print(&again);
+            target.untaint(dry_run).await?;
+            return Ok(refuse(&args.cluster));
+        }
+    }
+    match known {
+        Known::Unserved => terminal::print_error(
+            "This hub has no Remedies, so that nothing takes the traffic of ingresses away.",
+        ),
+        Known::Remedies { is_there } => {
+            let remedy = remedy(&args.cluster, end, args.reason.as_deref());
+            write(client, &remedy, dry_run).await?;
+            tell(&remedy.name_any(), is_there, dry_run);
+        }
+    }
+    if dry_run == DryRun::None {
+        terminal::print_error(&format!(
+            "`kubectl remedy uncordon {}` takes all of it back.",
+            args.cluster
+        ));
+    }
+    if !args.workloads {
+        return Ok(Answer::Yes);
+    }
+    let namespaced = namespaced(&args.cluster, client).await?;
+    if namespaced > 0 {
+        terminal::print_error(&format!(
+            "{namespaced} ResourcePlacements stay in {}: evictions are not for them",
+            args.cluster
+        ));
+    }
+    empty(args, client).await
+}
+
+/// Whether a hub has Remedies, and the one of the drain.
+enum Known {
+    Unserved,
+    Remedies { is_there: bool },
+}
+
+async fn known(cluster: &str, client: &Client) -> Result<Known, Error> {
+    let remedies: Api<Remedy> = Api::all(client.clone());
+    match remedies.list(&ListParams::default()).await {
+        Ok(all) => {
+            let name = name(cluster);
+            let found = all.iter().find(|remedy| remedy.name_any() == name);
+            if found.is_some_and(|found| !is_ours(found)) {
+                let problem = format!(
+                    "Remedy {name} exists and is not of `kubectl remedy`: rename it, or delete it"
+                );
+                return Err(Error::Unusable(problem));
+            }
+            Ok(Known::Remedies {
+                is_there: found.is_some(),
+            })
+        }
+        // Who has no right to a kind that is not served learns no more.
+        Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => Ok(Known::Unserved),
+        Err(source) => Err(Error::request("list remedies", source)),
+    }
+}
+
+/// Returns what the drain makes of placements; nothing if workloads stay.
+async fn departures(
+    args: &DrainArgs,
+    client: &Client,
+    now: Timestamp,
+) -> Result<BTreeMap<String, Departure>, Error> {
+    if !args.workloads {
+        return Ok(BTreeMap::new());
+    }
+    let hub = Hub::read(client).await?;
+    Ok(hub.departures(&args.cluster, now))
+}
+
+fn is_short(departures: &BTreeMap<String, Departure>) -> bool {
+    let mut departures = departures.values();
+    departures.any(|departure| matches!(departure, Departure::Short { .. }))
+}
+
+fn print(departures: &BTreeMap<String, Departure>) {
+    let mut table = Table::new(["PLACEMENT", "EFFECT"]);
+    for (placement, departure) in departures {
+        table.push(vec![placement.clone(), departure.to_string()]);
+    }
+    if !table.is_empty() {
+        terminal::print_error(table.to_string().trim_end());
+    }
+}
+
+/// Evicts what may leave, and waits for it if that is asked for.
+async fn empty(args: &DrainArgs, client: &Client) -> Result<Answer, Error> {
+    let cluster = &*args.cluster;
+    let dry_run = args.dry_run.dry_run;
+    let mut left = evict_all(cluster, client, dry_run).await?;
+    let Some(limit) = args.wait.filter(|_| dry_run == DryRun::None) else {
+        return Ok(Answer::Yes);
+    };
+    let mut progress = Progress::new();
+    let watching = async {
+        loop {
+            progress.show(std::slice::from_ref(&left));
+            if left.items.is_empty() {
+                return Ok::<_, Error>(());
+            }
+            sleep(PERIOD).await;
+            left = evict_all(cluster, client, dry_run).await?;
+        }
+    };
+    if let Ok(ended) = timeout(limit, watching).await {
+        ended?;
+    }
+    Ok(report(cluster, &[left]))
+}

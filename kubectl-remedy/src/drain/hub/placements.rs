@@ -1,0 +1,173 @@
+//! What becomes of the placements of a hub whose clusters are emptied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use fleet_api::names::PARENT_PLACEMENT;
+use fleet_api::{Binding, MemberCluster, Placement, PolicySnapshot};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Taint;
+use karmada_api::remedy::DRAIN;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use objects::taint::NO_SCHEDULE;
+use objects::{Metadata, Scope};
+use placement_rules::drain::{Departure, DrainFacts, departure};
+use placement_rules::snapshot::latest_policy;
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+use crate::fleet::pages;
+
+/// What a hub has.
+pub(super) struct Hub {
+    clusters: Vec<MemberCluster>,
+    placements: Vec<Placement>,
+    policies: Vec<PolicySnapshot>,
+    bindings: Vec<Binding>,
+}
+
+impl Hub {
+    /// Reads it.
+    pub(super) async fn read(client: &Client) -> Result<Self, Error> {
+        let scope = &Scope::Cluster;
+        let client = || client.clone();
+        let (clusters, placements, policies, bindings) = futures::try_join!(
+            all::<MemberCluster>(Api::all(client()), "MemberClusters"),
+            all::<Placement>(Api::all_with(client(), scope), "ClusterResourcePlacements"),
+            all::<PolicySnapshot>(
+                Api::all_with(client(), scope),
+                "ClusterSchedulingPolicySnapshots"
+            ),
+            all::<Binding>(Api::all_with(client(), scope), "ClusterResourceBindings"),
+        )?;
+        Ok(Self {
+            clusters,
+            placements,
+            policies,
+            bindings,
+        })
+    }
+
+    /// Returns the placements that are leaving the cluster, each in words.
+    pub(super) fn leaving(&self, cluster: &str) -> Vec<String> {
+        let leaving = self.bindings.iter().filter(|binding| {
+            binding.metadata.is_deleting() && binding.spec.target_cluster == cluster
+        });
+        let leaving = leaving.map(|binding| {
+            let placement = binding.metadata.label(PARENT_PLACEMENT);
+            let placement = placement.unwrap_or_default();
+            format!("ClusterResourcePlacement {placement} is leaving")
+        });
+        leaving.collect()
+    }
+
+    /// Returns `true` if a placement is in the cluster.
+    pub(super) fn has(&self, placement: &str, cluster: &str) -> bool {
+        let bindings = of_placement(&self.bindings, |binding| &binding.metadata, placement);
+        let mut bindings = bindings.iter();
+        bindings.any(|binding| binding.spec.target_cluster == cluster)
+    }
+
+    /// Returns what becomes of each placement that is in the cluster, and of those that leave another which is drained,
+    /// and would have come to this one.
+    pub(super) fn departures(&self, cluster: &str, now: Timestamp) -> BTreeMap<String, Departure> {
+        let mut drained: BTreeSet<String> = self
+            .clusters
+            .iter()
+            .filter(|cluster| cluster.spec.taints.iter().any(|taint| taint.key == DRAIN))
+            .map(|cluster| cluster.metadata.name().to_owned())
+            .collect();
+        drained.remove(cluster);
+        let without = self.departures_from(&drained, now);
+        drained.insert(cluster.to_owned());
+        let mut departures = self.departures_from(&drained, now);
+        departures.retain(|placement, departure| {
+            self.has(placement, cluster) || without.get(placement) != Some(&*departure)
+        });
+        departures
+    }
+
+    /// Returns what becomes of each placement that is in clusters which are drained.
+    fn departures_from(
+        &self,
+        drained: &BTreeSet<String>,
+        now: Timestamp,
+    ) -> BTreeMap<String, Departure> {
+        let clusters = self.clusters.iter();
+        let clusters = clusters.map(|cluster| emptied(cluster, drained));
+        let clusters: Vec<MemberCluster> = clusters.collect();
+        let mut departures = BTreeMap::new();
+        for placement in &self.placements {
+            let name = placement.metadata.name();
+            let bindings = of_placement(&self.bindings, |binding| &binding.metadata, name);
+            let policies = of_placement(&self.policies, |policy| &policy.metadata, name);
+            let Some(policy) = latest_policy(&policies) else {
+                continue;
+            };
+            let departure = departure(&DrainFacts {
+                placement,
+                policy,
+                bindings: &bindings,
+                clusters: &clusters,
+                drained,
+                now,
+            });
+            if let Some(departure) = departure {
+                departures.insert(name.to_owned(), departure);
+            }
+        }
+        departures
+    }
+}
+
+/// Returns a cluster as it is once these are drained, and no other.
+fn emptied(cluster: &MemberCluster, drained: &BTreeSet<String>) -> MemberCluster {
+    let mut cluster = cluster.clone();
+    cluster.spec.taints.retain(|taint| taint.key != DRAIN);
+    if drained.contains(cluster.metadata.name()) {
+        cluster.spec.taints.push(Taint {
+            key: DRAIN.to_owned(),
+            effect: NO_SCHEDULE.to_owned(),
+            ..Taint::default()
+        });
+    }
+    cluster
+}
+
+/// Returns the objects that were made for a placement.
+fn of_placement<'a, K>(
+    objects: &'a [K],
+    metadata: impl Fn(&K) -> &kube::core::ObjectMeta,
+    placement: &str,
+) -> Vec<&'a K> {
+    let own = objects.iter();
+    own.filter(|object| metadata(object).label(PARENT_PLACEMENT) == Some(placement))
+        .collect()
+}
+
+/// Reads objects page by page.
+async fn all<K>(objects: Api<K>, kinds: &str) -> Result<Vec<K>, Error>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let (objects, mut found) = (&objects, Vec::new());
+    let request = |page| async move { objects.list(&page).await };
+    let read = pages(ListParams::default(), request, |object| found.push(object)).await;
+    read.map_err(|source| Error::request(format!("list {kinds}"), source))?;
+    Ok(found)
+}
+
+/// Returns the number of placements of namespaces in the cluster; 0 on a hub whose definitions are older than these.
+pub(super) async fn namespaced(cluster: &str, client: &Client) -> Result<usize, Error> {
+    let bindings: Api<Binding> = Api::all_with(client.clone(), &Scope::Namespaced);
+    match bindings.list(&ListParams::default()).await {
+        Ok(all) => {
+            let here = all.iter();
+            let here = here.filter(|binding| binding.spec.target_cluster == cluster);
+            Ok(here.count())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(0),
+        Err(source) => Err(Error::request("list ResourceBindings", source)),
+    }
+}
