@@ -7,7 +7,7 @@ use kube::{Client, ResourceExt};
 use propagation_rules::schedule::drain::note;
 use tokio::time::{Instant, timeout};
 
-use super::bindings::patch_all;
+use super::bindings::write_all;
 use super::observed::{Observed, State};
 use super::progress::{Left, Progress, report};
 use super::remedy::remedy;
@@ -112,9 +112,9 @@ async fn drive_out(
     let dry_run = args.dry_run.dry_run;
     let notes = state
         .all_bindings()
-        .filter_map(|binding| Some((binding.key(), note(binding, &args.cluster)?)));
+        .filter_map(|binding| note(binding, &args.cluster));
     let notes: Vec<_> = notes.collect();
-    patch_all(client, notes, "noted", dry_run).await?;
+    write_all(client, notes, "noted", dry_run).await?;
     target.taint(Effect::DriveOut, dry_run).await?;
     Ok(())
 }

@@ -8,12 +8,12 @@ use karmada_runtime::cache::Cache;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
+use objects::write::Write;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Return, forget, next_return};
-use serde_json::Value;
 use tokio::time::timeout;
 
-use super::bindings::patch_all;
+use super::bindings::write_all;
 use super::hub;
 use super::observed::{Observed, State, template};
 use super::progress::{Left, Progress, report};
@@ -101,10 +101,10 @@ async fn forget_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<b
     let others = others.map(|(_, binding)| BindingRef::from(&**binding));
     let notes = namespaced
         .chain(others)
-        .filter_map(|binding| Some((binding.key(), forget(binding, cluster)?)));
+        .filter_map(|binding| forget(binding, cluster));
     let notes: Vec<_> = notes.collect();
     let is_noted = !notes.is_empty();
-    patch_all(client, notes, "released", dry_run).await?;
+    write_all(client, notes, "released", dry_run).await?;
     Ok(is_noted)
 }
 
@@ -180,8 +180,11 @@ impl Returning<'_> {
         let (mut requests, mut ends) = (Vec::new(), Vec::new());
         self.left.clear();
         for binding in state.all_bindings() {
-            let key = binding.key();
-            let requested = self.requested.get(&key).copied().unwrap_or_default();
+            let requested = self
+                .requested
+                .get(&binding.key())
+                .copied()
+                .unwrap_or_default();
             let Some(next) = next_return(binding, self.cluster, requested, now) else {
                 continue;
             };
@@ -189,17 +192,17 @@ impl Returning<'_> {
             self.left.extend(match next {
                 Return::Leaving => Some(format!("{template} is still leaving the cluster")),
                 Return::Scheduling => Some(format!("{template} waits for the scheduler")),
-                Return::Reschedule(patch) => {
-                    requests.push((key, patch));
+                Return::Reschedule(write) => {
+                    requests.push(write);
                     Some(format!("{template} is asked back"))
                 }
-                Return::Settled { patch, is_back } => {
+                Return::Settled { write, is_back } => {
                     if !is_back {
                         terminal::print_error(&format!(
                             "{template} does not come back: its scheduler decides otherwise by now"
                         ));
                     }
-                    ends.push((key, patch));
+                    ends.push(write);
                     None
                 }
             });
@@ -212,19 +215,19 @@ impl Returning<'_> {
 
     async fn write(
         &mut self,
-        requests: Vec<(Key, Value)>,
-        ends: Vec<(Key, Value)>,
+        requests: Vec<Write>,
+        ends: Vec<Write>,
         state: &mut State,
     ) -> Result<(), Error> {
         let all = ends.len();
-        let done = patch_all(self.client, ends, "released", self.dry_run).await?;
+        let done = write_all(self.client, ends, "released", self.dry_run).await?;
         let missed = all - done.len();
         if missed > 0 && self.dry_run == DryRun::None {
             // The watch has still to show what has become of them.
             let item = format!("{missed} bindings were written by others at the same time");
             self.left.push(item);
         }
-        let asked = patch_all(self.client, requests, "asked back", self.dry_run).await?;
+        let asked = write_all(self.client, requests, "asked back", self.dry_run).await?;
         for binding in &asked {
             *self.requested.entry(Key::of(binding)).or_default() += 1;
         }

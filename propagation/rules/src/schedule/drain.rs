@@ -13,10 +13,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::remedy::DRAIN;
 use karmada_api::{ClusterView, ResourceBindingSpec, TargetCluster};
 use objects::amounts::Amounts;
-use objects::patch::guarded;
 use objects::taint::{NO_EXECUTE, first_untolerated};
+use objects::write::{Guard, Write};
 use objects::{Key, Metadata};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::assumed::Assumed;
 use super::assumptions::Assumptions;
@@ -261,9 +261,9 @@ fn is_leaving(binding: BindingRef<'_>, cluster: &str) -> bool {
     tasks.any(|task| task.from_cluster == cluster)
 }
 
-/// Returns the merge patch that notes what a workload has in a cluster which is to be drained; `None` if it has nothing
+/// Returns the write that notes what a workload has in a cluster which is to be drained; `None` if it has nothing
 /// there that may leave, or an earlier drain has noted it.
-pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
+pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Write> {
     let note = note_of(cluster);
     let has_note = binding.metadata.annotation(&note).is_some();
     let is_evictable = matches!(
@@ -275,22 +275,23 @@ pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
     }
     let replicas = replicas_in(binding, cluster)?.to_string();
     // Whatever else changes meanwhile, the note stays true.
-    Some(annotations(&json!({ note: replicas })))
+    Some(noting(binding, &note, Some(&replicas)))
 }
 
-/// Returns the merge patch that takes the note about a cluster away which is gone; `None` if nothing was noted.
-pub fn forget(binding: BindingRef<'_>, cluster: &str) -> Option<Value> {
+/// Returns the write that takes the note about a cluster away which is gone; `None` if nothing was noted.
+pub fn forget(binding: BindingRef<'_>, cluster: &str) -> Option<Write> {
     let note = note_of(cluster);
     binding.metadata.annotation(&note)?;
-    Some(annotations(&json!({ note: null })))
+    Some(noting(binding, &note, None))
 }
 
 fn note_of(cluster: &str) -> String {
     format!("{NOTE}{cluster}")
 }
 
-fn annotations(annotations: &Value) -> Value {
-    json!({ "metadata": { "annotations": annotations } })
+fn noting(binding: BindingRef<'_>, note: &str, replicas: Option<&str>) -> Write {
+    let body = json!({ "metadata": { "annotations": { note: replicas } } });
+    Write::merge("drain_note", binding.object(), body)
 }
 
 /// Returns the replicas that a binding has in a cluster; `None` if it is not there.
@@ -301,18 +302,18 @@ fn replicas_in(binding: BindingRef<'_>, cluster: &str) -> Option<i32> {
 }
 
 /// The next step of a workload back to a cluster that is no longer drained.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Return {
     /// None: its former copy is still there, and nothing returns before that is gone.
     Leaving,
     /// None: its scheduler has not decided yet.
     Scheduling,
-    /// It is to be scheduled anew, by this merge patch.
-    Reschedule(Value),
-    /// It has what it had, or what its scheduler decides by now. This merge patch takes the note away.
+    /// It is to be scheduled anew, by this write.
+    Reschedule(Write),
+    /// It has what it had, or what its scheduler decides by now. This takes the note away.
     Settled {
-        /// The patch.
-        patch: Value,
+        /// The write.
+        write: Write,
         /// True if it is in the cluster.
         is_back: bool,
     },
@@ -330,14 +331,13 @@ pub fn next_return(
     let noted = binding.metadata.annotation(&note)?.parse().unwrap_or(0);
     let has = replicas_in(binding, cluster);
     let is_whole = has.is_some_and(|replicas| replicas >= noted);
-    let version = binding.metadata.resource_version.as_deref();
     Some(if !is_whole && is_leaving(binding, cluster) {
         Return::Leaving
     } else if !is_whole && is_requested(binding) {
         Return::Scheduling
     } else if is_whole || (has.is_some() && requested > 0) || requested >= MOST_REQUESTS {
         Return::Settled {
-            patch: guarded(version, annotations(&json!({ note: null }))),
+            write: noting(binding, &note, None).guarded(Guard::Version),
             is_back: has.is_some(),
         }
     } else {
@@ -345,19 +345,16 @@ pub fn next_return(
     })
 }
 
-/// Returns the merge patch that asks for a workload to be scheduled anew. Times have whole seconds, and one that equals
+/// Returns the write that asks for a workload to be scheduled anew. Times have whole seconds, and one that equals
 /// that of the last decision asks for nothing.
-fn reschedule(binding: BindingRef<'_>, now: Timestamp) -> Value {
+fn reschedule(binding: BindingRef<'_>, now: Timestamp) -> Write {
     let last = binding
         .status
         .and_then(|status| status.last_scheduled_time.as_ref());
     let earliest = last.map_or(i64::MIN, |last| last.0.as_second().saturating_add(1));
     let at = Timestamp::from_second(now.as_second().max(earliest)).unwrap_or(now);
-    let version = binding.metadata.resource_version.as_deref();
-    guarded(
-        version,
-        json!({ "spec": { "rescheduleTriggeredAt": Time(at) } }),
-    )
+    let body = json!({ "spec": { "rescheduleTriggeredAt": Time(at) } });
+    Write::merge("reschedule", binding.object(), body).guarded(Guard::Version)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 use karmada_api::{ResourceBinding, names};
-use serde_json::from_value;
+use serde_json::{Value, from_value};
 
 use super::*;
 
@@ -134,6 +134,10 @@ fn remaining_follows_binding() {
     }
 }
 
+fn written(binding: &ResourceBinding, write: &Write) -> ResourceBinding {
+    patched(binding, write.body())
+}
+
 fn patched(binding: &ResourceBinding, patch: &Value) -> ResourceBinding {
     let mut json = serde_json::to_value(binding).unwrap();
     json_patch::merge(&mut json, patch);
@@ -148,7 +152,7 @@ fn moved_workload_returns() {
     };
     let before = workload("a", &aggregated(), &[("m1", 2), ("m2", 1)]);
     assert_eq!(step(&before, 0), None);
-    let noted = patched(&before, &note(BindingRef::from(&before), "m1").unwrap());
+    let noted = written(&before, &note(BindingRef::from(&before), "m1").unwrap());
     assert_eq!(note(BindingRef::from(&noted), "m1"), None);
     assert!(matches!(
         step(&noted, 0),
@@ -160,15 +164,15 @@ fn moved_workload_returns() {
     moved.spec.graceful_eviction_tasks = from_value(json!([{ "fromCluster": "m1" }])).unwrap();
     assert_eq!(step(&moved, 0), Some(Return::Leaving));
     moved.spec.graceful_eviction_tasks = None;
-    let Some(Return::Reschedule(patch)) = step(&moved, 0) else {
+    let Some(Return::Reschedule(write)) = step(&moved, 0) else {
         panic!("{:?}", step(&moved, 0));
     };
     // One second after the last decision, so that it is a later one.
     assert_eq!(
-        patch["spec"]["rescheduleTriggeredAt"],
+        write.body()["spec"]["rescheduleTriggeredAt"],
         "2026-11-22T08:00:01Z"
     );
-    let asked = patched(&moved, &patch);
+    let asked = written(&moved, &write);
     assert_eq!(step(&asked, 1), Some(Return::Scheduling));
 
     let decided = json!({ "status": { "lastScheduledTime": "2026-11-22T08:00:01Z" } });
@@ -180,25 +184,25 @@ fn moved_workload_returns() {
     ));
     let mut back = overtaken;
     back.spec.clusters = from_value(json!([{ "name": "m1", "replicas": 1 }])).unwrap();
-    let Some(Return::Settled { patch, is_back }) = step(&back, 1) else {
+    let Some(Return::Settled { write, is_back }) = step(&back, 1) else {
         panic!("{:?}", step(&back, 1));
     };
     assert!(is_back);
-    assert_eq!(step(&patched(&back, &patch), 1), None);
+    assert_eq!(step(&written(&back, &write), 1), None);
 }
 
 /// Another drain's note is another one.
 #[test]
 fn drains_do_not_share_notes() {
     let both = workload("a", &aggregated(), &[("m1", 2), ("m2", 1)]);
-    let noted = patched(&both, &note(BindingRef::from(&both), "m1").unwrap());
-    let noted = patched(&noted, &note(BindingRef::from(&noted), "m2").unwrap());
+    let noted = written(&both, &note(BindingRef::from(&both), "m1").unwrap());
+    let noted = written(&noted, &note(BindingRef::from(&noted), "m2").unwrap());
     let annotations = noted.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations["drain.karmada-rs.io/m1"], "2");
     assert_eq!(annotations["drain.karmada-rs.io/m2"], "1");
 
     // The first of the clusters is gone.
-    let forgotten = patched(&noted, &forget(BindingRef::from(&noted), "m1").unwrap());
+    let forgotten = written(&noted, &forget(BindingRef::from(&noted), "m1").unwrap());
     let annotations = forgotten.metadata.annotations.as_ref().unwrap();
     assert!(annotations.keys().eq(["drain.karmada-rs.io/m2"]));
     assert_eq!(forget(BindingRef::from(&forgotten), "m1"), None);
