@@ -13,13 +13,13 @@ use objects::Metadata;
 use objects::Scope;
 use objects::condition::{find, upsert};
 use objects::write::{Guard, ObjectRef, Write};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::Answer;
-use crate::args::{ApproveArgs, DryRun};
+use crate::args::ApproveArgs;
 use crate::error::Error;
 use crate::identity::NAME;
-use crate::send::send;
+use crate::send::{Edited, edit};
 use crate::terminal;
 
 /// What stands before the name of a run that is in a namespace.
@@ -63,10 +63,13 @@ pub(crate) async fn run(
     for request in asked {
         let name = request.metadata.name();
         let dry_run = args.dry_run.dry_run;
-        if dry_run != DryRun::Client {
-            let write = approval(request, scope, now);
-            let written = send::<Value>(client, &write, dry_run).await;
-            written.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
+        let decide =
+            |found: &ApprovalRequest| (!is_approved(found)).then(|| approval(found, scope, now));
+        let edited = edit(&requests, name, decide, dry_run).await;
+        let edited =
+            edited.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
+        if let Edited::Absent(_) = edited {
+            return Err(Error::Unusable(format!("{kind} {name} is gone")));
         }
         let suffix = dry_run.suffix();
         terminal::print(&format!(
@@ -119,9 +122,10 @@ fn nothing((run, stage): (&str, &str), waiting: &[ApprovalRequest]) -> String {
 mod tests {
     use fleet_api::definitions;
     use lab_parts::test_api::TestApi;
+    use serde_json::Value;
 
     use super::*;
-    use crate::args::DryRunArgs;
+    use crate::args::{DryRun, DryRunArgs};
 
     const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 
