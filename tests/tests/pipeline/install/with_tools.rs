@@ -1,4 +1,5 @@
 mod charts;
+mod egress;
 mod rotation;
 
 use std::{
