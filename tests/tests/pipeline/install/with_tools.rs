@@ -1,5 +1,6 @@
 mod charts;
 mod egress;
+mod release;
 mod rotation;
 
 use std::{
