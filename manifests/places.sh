@@ -38,7 +38,7 @@ gateway gateway-agent gateway/reachability
 gateway gateway-renew renew/gateway.yaml
 dns dns dns
 member member member
-member - member/node-condition/rights.yaml member/signals/rights.yaml
+member - member/node-condition/rights.yaml member/signals/rights.yaml member/dns-service/rights.yaml
 member member-pull pull/member
 member member-pull-renew renew/pull
 member hub-member placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml placement/member

@@ -28,11 +28,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns the objects of all manifests in a folder.
 fn objects(folder: &Path) -> Vec<Value> {
-    let read = |path: PathBuf| -> Vec<Value> {
-        let text = fs::read_to_string(path).unwrap();
-        serde_saphyr::from_multiple(&text).unwrap()
-    };
-    files(folder).into_iter().flat_map(read).collect()
+    files(folder).iter().flat_map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap()
 }
 
 /// Returns the objects that a user installs at this place.
@@ -104,6 +105,20 @@ fn placed() -> BTreeSet<PathBuf> {
     files
 }
 
+/// Returns the objects that `places.sh` has for the APIs.
+pub(crate) fn applied() -> Vec<Value> {
+    let paths = placed().into_iter();
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                objects(&path)
+            } else {
+                read(&path)
+            }
+        })
+        .collect()
+}
+
 /// What is applied at any place is taken away by `uninstall.sh`: no manifest of an account, a right or a program is unknown to it.
 #[test]
 fn uninstallation_knows_every_manifest() {
@@ -126,13 +141,9 @@ fn uninstallation_knows_every_manifest() {
     ] {
         for path in files(&manifests.join(place)) {
             // Parts of the agent that go with its namespace, and kinds, which stay.
-            let is_left = [
-                "member/dns-service",
-                "member/service-network",
-                "placement/crds",
-            ]
-            .iter()
-            .any(|folder| path.starts_with(manifests.join(folder)));
+            let is_left = ["member/service-network", "placement/crds"]
+                .iter()
+                .any(|folder| path.starts_with(manifests.join(folder)));
             assert!(is_left || placed.contains(&path), "{}", path.display());
             known += 1;
         }
