@@ -127,3 +127,6 @@ fn cluster_of(kind: ClusterKind, stored: Decoded<Stored>) -> Decoded<Cluster> {
         Decoded::Invalid { metadata, error } => Decoded::Invalid { metadata, error },
     }
 }
+
+#[cfg(test)]
+mod tests;
