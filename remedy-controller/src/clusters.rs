@@ -94,10 +94,10 @@ impl Clusters {
         let Some((object, conditions)) = self.conditions(name).await? else {
             return Ok(None);
         };
-        let changes = plan.events.into_iter();
-        let write = |change: &ActionChange| member_write(object.clone(), &conditions, change, time);
-        let mut written = changes.filter_map(|change| Some((write(&change)?, vec![change])));
-        Ok(written.next())
+        Ok(plan.events.into_iter().find_map(|change| {
+            let write = member_write(object.clone(), &conditions, &change, time)?;
+            Some((write, vec![change]))
+        }))
     }
 }
 
