@@ -24,8 +24,8 @@ use crate::sample_remedy::SampleRemedy;
 use crate::site::Site;
 use crate::update::UpdateSender;
 use crate::{
-    availability, balancer, collector, command, failover, hub, member_controllers, objects, programs,
-    rollout, traffic, update, watch,
+    availability, balancer, collector, command, failover, hub, member_controllers, objects,
+    programs, rollout, traffic, update, watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -55,6 +55,10 @@ pub(crate) enum Action {
     StartAgent { cluster: String, node: String },
     /// Kills the agent that leads.
     KillLeader { cluster: String },
+    /// Declares a signal of a cluster: whether its instance of the store responds.
+    Declare { cluster: String },
+    /// Takes the declaration back.
+    Withdraw { cluster: String },
     /// Creates a sample Remedy.
     CreateSample { remedy: String },
     /// Creates any other Remedy.
@@ -225,6 +229,8 @@ impl Sandbox {
                 let leader = self.leader(&cluster)?;
                 self.member(&cluster)?.kill_agent(&leader).await?;
             }
+            Action::Declare { cluster } => self.member(&cluster)?.declare()?,
+            Action::Withdraw { cluster } => self.member(&cluster)?.withdraw()?,
             Action::CreateSample { remedy } => {
                 let remedy = SampleRemedy::named(&remedy)?.remedy()?;
                 objects::create_remedy(self.apis.karmada()?, &remedy).await?;

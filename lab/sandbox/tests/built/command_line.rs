@@ -39,7 +39,7 @@ async fn taken_port_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 30] = [
+const ACTIONS: [&str; 32] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
     r#"{"do":"service-network","cluster":"member2","fault":"one-node"}"#,
@@ -54,6 +54,8 @@ const ACTIONS: [&str; 30] = [
     r#"{"do":"delete-remedy","remedy":"maintenance-member1"}"#,
     r#"{"do":"create-remedy","name":"trial","acts":"while-dns-fails","observe_only":true}"#,
     r#"{"do":"delete-remedy","remedy":"trial"}"#,
+    r#"{"do":"declare","cluster":"member2"}"#,
+    r#"{"do":"withdraw","cluster":"member2"}"#,
     r#"{"do":"drain","cluster":"member2"}"#,
     r#"{"do":"end-drain","cluster":"member2"}"#,
     r#"{"do":"pause","cluster":"member2"}"#,
