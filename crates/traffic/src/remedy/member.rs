@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use karmada_api::condition::TRUE;
 use karmada_api::{Cluster, TRAFFIC_CONTROL};
 use objects::condition::{AnyCondition, find, retain_patch, transition, upsert_patch};
+use objects::wanted::Wanted;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
@@ -55,8 +56,14 @@ pub fn member_write(
             retain_patch(conditions, |one| one.kind() != TRAFFIC_CONTROL, version)
         }
     };
+    // By this, and not by the conditions of others, it is known again where somebody undoes it.
+    let wanted = Wanted {
+        value: change.to_string().into(),
+        paths: vec!["/status/conditions".to_owned()],
+    };
     let write = Write::merge("remedy_actions", object, body);
-    Some(write.of_status().guarded(Guard::Version))
+    let write = write.of_status().guarded(Guard::Version);
+    Some(write.bringing(wanted))
 }
 
 #[cfg(test)]
