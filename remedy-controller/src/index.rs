@@ -10,6 +10,7 @@ use karmada_runtime::expectations::Expectations;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
 use tokio::time::Instant;
+use traffic::ClusterKind;
 use traffic::remedy::{
     BlockBound, Claim, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex,
     Reached, RemedyIndex, Scope, problems,
@@ -86,10 +87,14 @@ pub(crate) struct View {
 }
 
 impl Index {
-    pub(crate) fn new(max_blocked: MaxBlocked, clock: fn() -> Timestamp) -> Self {
+    pub(crate) fn new(
+        kind: ClusterKind,
+        max_blocked: MaxBlocked,
+        clock: fn() -> Timestamp,
+    ) -> Self {
         let expectations = Expectations::default();
         Self {
-            clusters: Cache::expecting(&expectations, &()),
+            clusters: Cache::expecting_as(&expectations, kind.resource()),
             remedies: Cache::expecting(&expectations, &()),
             by_cluster: RemedyIndex::default(),
             expectations,

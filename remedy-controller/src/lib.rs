@@ -1,12 +1,15 @@
 //! `remedy-controller`: compares the conditions of every cluster with the users' `Remedy` objects and
-//! writes the required actions to `Cluster.status.remedyActions`.
+//! writes the required actions to `Cluster.status.remedyActions`, or on the hub of a KubeFleet to a condition of the
+//! `MemberCluster`.
 //!
-//! `watch` says which change wakes which cluster or Remedy, through the `index` of the watched objects.
+//! `clusters` are those of either kind. `watch` says which change wakes which cluster or Remedy, through the `index` of the
+//! watched objects.
 //! `reconcile` writes the actions of a cluster; `status` lets a Remedy say what it does, where `support` finds
 //! that its definition has a status; `silence` marks reporters whose lease nobody renews. `condition_types`
 //! counts the conditions of the fleet, to which Remedies refer.
 
 mod args;
+mod clusters;
 mod condition_types;
 mod events;
 mod identity;
@@ -27,10 +30,11 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::Mutex;
 
 pub use crate::args::Args;
+use crate::clusters::Clusters;
 use crate::events::notices;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::{FleetMetrics, action_delay};
@@ -57,22 +61,30 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
 
     let queue = Queue::default();
     let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
-    let index = Arc::new(SharedIndex::new(queue.clone(), max_blocked, clock));
-    index.watch(program, &client);
+    let clusters = Clusters {
+        kind: args.cluster_kind,
+        client: client.clone(),
+    };
+    let index = SharedIndex::new(queue.clone(), clusters.kind, max_blocked, clock);
+    let index = Arc::new(index);
+    index.watch(program, &clusters);
     let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
     let notices = Some(notices(events.clone()));
     let committer = Committer::new(client.clone(), NAME, writes, index.expectations(), notices);
     let status = StatusReconciler::new(
         Arc::clone(&index),
-        client.clone(),
+        client,
         committer.clone(),
         events.clone(),
     );
     let remedy_queue = index.remedy_queue();
     controller::spawn(program, "remedy", status, remedy_queue, leadership.clone());
     let silent = Queue::default();
-    let reporters = Arc::new(SharedReporters::new(args.reporter_grace_period));
-    reporters.watch(program, &client, silent.clone());
+    let reporters = Arc::new(SharedReporters::new(
+        clusters.kind,
+        args.reporter_grace_period,
+    ));
+    reporters.watch(program, &clusters.client, silent.clone());
     let fleet = FleetMetrics {
         index: Arc::clone(&index),
         reporters: Arc::clone(&reporters),
@@ -89,13 +101,13 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let silence = SilenceReconciler {
         reporters,
         index: Arc::clone(&index),
-        client: client.clone(),
+        clusters: clusters.clone(),
         committer: committer.clone(),
         clock: program.clock,
     };
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client),
+        clusters,
         surveying: Mutex::default(),
         committer,
         events,

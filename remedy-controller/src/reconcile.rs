@@ -1,4 +1,4 @@
-//! Brings `status.remedyActions` of one cluster to what the remedies require.
+//! Brings the actions of one cluster to what the remedies require.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use kube::api::ListParams;
 use kube::runtime::events::Event;
-use kube::{Api, Resource};
 use objects::Key;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use traffic::remedy::{ActionChange, Allowance, Cause, observed, plan};
 
+use crate::clusters::Clusters;
 use crate::events::{action_changed, condition_changed, kept_unblocked, would_act};
 use crate::index::{CLUSTER, Snapshot};
 use crate::watch::SharedIndex;
@@ -29,7 +29,7 @@ const PAGE: u32 = 100;
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
-    pub(crate) clusters: Api<Decoded<Cluster>>,
+    pub(crate) clusters: Clusters,
     /// Held by the one reconcile that lists them.
     pub(crate) surveying: Mutex<()>,
     pub(crate) committer: Committer,
@@ -65,15 +65,16 @@ impl Controller for Reconciler {
             may_block: snapshot.over_bound.is_none(),
         };
         let plan = plan(&snapshot.cluster, remedies, snapshot.now, allowance);
-        let Some(write) = plan.writes.first() else {
+        let written = self.clusters.write(&key.name, plan, snapshot.now).await?;
+        let Some((write, changes)) = written else {
             self.index.followed(key);
             return Ok(());
         };
         let subject = Subject::new(CLUSTER, key);
-        match self.committer.write(write, Some(&subject)).await? {
+        match self.committer.write(&write, Some(&subject)).await? {
             Outcome::Contended(until) => self.queue.add_at(key.clone(), until),
             outcome if outcome.is_stored() => {
-                self.follow(key, &snapshot, &plan.events);
+                self.follow(key, &snapshot, &changes);
                 // Once the watch shows the write, or that it was undone: which may look as it did before (karmada#7776).
                 self.queue.add(key.clone());
             }
@@ -156,7 +157,7 @@ impl Reconciler {
     }
 
     fn record(&self, cluster: &Cluster, event: Event) {
-        self.events.record(cluster.object_ref(&()), event);
+        self.events.record(self.clusters.reference(cluster), event);
     }
 }
 

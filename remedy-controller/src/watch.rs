@@ -12,14 +12,16 @@ use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
+use kube::Api;
 use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client};
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use traffic::ClusterKind;
 use traffic::remedy::{Decision, MaxBlocked, Mode, Scope, required_conditions};
 
+use crate::clusters::Clusters;
 use crate::index::{CLUSTER, Index, REMEDY, Snapshot, View};
 
 /// The index behind a lock, and the queue of the clusters that its changes wake.
@@ -36,10 +38,11 @@ pub(crate) struct SharedIndex {
 impl SharedIndex {
     pub(crate) fn new(
         queue: Queue<Key>,
+        kind: ClusterKind,
         max_blocked: MaxBlocked,
         clock: fn() -> Timestamp,
     ) -> Self {
-        let (index, remedy_queue) = (Index::new(max_blocked, clock), Queue::default());
+        let (index, remedy_queue) = (Index::new(kind, max_blocked, clock), Queue::default());
         index.expectations.add_queue(CLUSTER, &queue);
         index.expectations.add_queue(REMEDY, &remedy_queue);
         Self {
@@ -66,14 +69,13 @@ impl SharedIndex {
     }
 
     /// Watches every kind that decides about clusters.
-    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
-        let (clusters, remedies) = (Arc::clone(self), Arc::clone(self));
-        let all = || Api::all(client.clone());
-        program.watch("clusters", all(), Config::default(), move |event| {
-            clusters.observe(|index| index.observe_cluster(event));
+    pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, clusters: &Clusters) {
+        let (shared, remedies) = (Arc::clone(self), Arc::clone(self));
+        clusters.watch(program, move |event| {
+            shared.observe(|index| index.observe_cluster(event));
         });
-        let all = || Api::all(client.clone());
-        program.watch("remedies", all(), Config::default(), move |event| {
+        let all = Api::all(clusters.client.clone());
+        program.watch("remedies", all, Config::default(), move |event| {
             remedies.observe(|index| index.observe_remedy(event));
         });
         let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));

@@ -33,6 +33,9 @@ const ADMISSION: [&str; 5] = [
     "placement/hub/updates.yaml",
 ];
 
+/// The definition of Remedies, which a hub may have.
+const REMEDIES: &str = "fleet/remedy.karmada.io_remedies.yaml";
+
 /// The definition of the one kind that a member has.
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
 
@@ -229,6 +232,21 @@ impl PlacementFleet {
         ];
         let flags = flags.into_iter().chain(ProbeTiming::SHORT.flags());
         Running::start(Binary::Agent, self.profile, flags).await
+    }
+
+    /// Starts the controller of Remedies on the hub, with their kind and the rights that `manifests/` grants it.
+    pub async fn run_remedy_controller(&self) -> Result<Running> {
+        self.hub.install_crds(&[manifests::path(REMEDIES)]).await?;
+        let rights = "placement/remedies/rights.yaml";
+        manifests::apply(&self.hub.client(), rights).await?;
+        let account = format!("system:serviceaccount:{SYSTEM}:remedy-controller");
+        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let flags = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--cluster-kind=MemberCluster".to_owned(),
+            format!("--leader-elect-resource-namespace={SYSTEM}"),
+        ];
+        Running::start(Binary::RemedyController, self.profile, flags).await
     }
 
     /// Returns the members.

@@ -117,8 +117,13 @@ impl<K> Cache<K> {
 impl<K: Resource + Clone + Default> Cache<K> {
     /// Creates the cache of a kind, whose events show what was written to its objects.
     pub fn expecting(expectations: &Expectations, kind: &K::DynamicType) -> Self {
+        Self::expecting_as(expectations, ApiResource::erase::<K>(kind))
+    }
+
+    /// Creates the same of objects that the API has as `resource`, and that are read as this kind.
+    pub fn expecting_as(expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
-            expected: Some((expectations.clone(), ApiResource::erase::<K>(kind))),
+            expected: Some((expectations.clone(), resource)),
             ..Self::default()
         }
     }

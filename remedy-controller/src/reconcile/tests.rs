@@ -10,11 +10,12 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteMode, Writer};
-use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
+use kube::{Api, Client};
 use serde_json::{Value, from_value, json};
 use tower::ServiceExt;
+use traffic::ClusterKind;
 use traffic::remedy::MaxBlocked;
 
 use super::*;
@@ -47,7 +48,12 @@ fn remedy_on_dns() -> Remedy {
 fn index() -> Arc<SharedIndex> {
     let clock = || jiff::Timestamp::UNIX_EPOCH;
     let max_blocked = MaxBlocked::Count(1);
-    Arc::new(SharedIndex::new(Queue::default(), max_blocked, clock))
+    Arc::new(SharedIndex::new(
+        Queue::default(),
+        ClusterKind::Cluster,
+        max_blocked,
+        clock,
+    ))
 }
 
 fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
@@ -62,7 +68,10 @@ fn reconciler(index: &Arc<SharedIndex>, client: &Client) -> Reconciler {
     let (writes, expectations) = (WriteMode::Perform(leading), index.expectations());
     Reconciler {
         index: Arc::clone(index),
-        clusters: Api::all(client.clone()),
+        clusters: Clusters {
+            kind: ClusterKind::Cluster,
+            client: client.clone(),
+        },
         surveying: Mutex::default(),
         committer: Committer::new(
             client.clone(),

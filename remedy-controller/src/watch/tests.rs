@@ -58,7 +58,7 @@ fn keys(names: &[&str]) -> Vec<Key> {
 
 /// Three clusters without conditions.
 fn index() -> Index {
-    let mut index = Index::new(MaxBlocked::Percent(100), clock);
+    let mut index = Index::new(ClusterKind::Cluster, MaxBlocked::Percent(100), clock);
     for name in ["m1", "m2", "m3"] {
         let woken = index.observe_cluster(Event::Apply(cluster(name, 1, None, &[])));
         assert_eq!(woken, keys(&[name]), "a new cluster is woken");
@@ -257,7 +257,12 @@ fn changed_declared_condition_is_reported() {
 /// A change under another leader is not reported.
 #[test]
 fn foreign_terms_change_is_unreported() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
+    let shared = SharedIndex::new(
+        Queue::default(),
+        ClusterKind::Cluster,
+        MaxBlocked::Percent(100),
+        clock,
+    );
     shared.observe(|index| index.observe_cluster(Event::Apply(cluster("m1", 1, None, &[]))));
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     shared.observe(|index| index.observe_cluster(failed));
@@ -295,7 +300,12 @@ fn over_bound(shared: &SharedIndex) -> Vec<&'static str> {
 /// A freed place under the bound wakes the next cluster.
 #[test]
 fn freed_place_wakes_next() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(50), clock);
+    let shared = SharedIndex::new(
+        Queue::default(),
+        ClusterKind::Cluster,
+        MaxBlocked::Percent(50),
+        clock,
+    );
     let observe = |event| shared.index.lock().observe_cluster(event);
     for name in ["m1", "m2", "m3", "m4"] {
         observe(Event::Apply(cluster(name, 1, Some("True"), &[])));
@@ -325,7 +335,12 @@ fn freed_place_wakes_next() {
 /// A new term keeps the blocks that are set and admits the others by name.
 #[test]
 fn new_term_keeps_blocks() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Count(2), clock);
+    let shared = SharedIndex::new(
+        Queue::default(),
+        ClusterKind::Cluster,
+        MaxBlocked::Count(2),
+        clock,
+    );
     let observe = |event| shared.index.lock().observe_cluster(event);
     shared
         .index
@@ -349,7 +364,12 @@ fn new_term_keeps_blocks() {
 /// A bound that spares no cluster needs no survey.
 #[test]
 fn full_bound_needs_no_survey() {
-    let shared = SharedIndex::new(Queue::default(), MaxBlocked::Percent(100), clock);
+    let shared = SharedIndex::new(
+        Queue::default(),
+        ClusterKind::Cluster,
+        MaxBlocked::Percent(100),
+        clock,
+    );
     shared.observe(|index| index.observe_remedy(Event::Apply(on_dns("dns"))));
     for name in ["m1", "m2", "m3", "m4"] {
         let failing = Event::Apply(cluster(name, 1, Some("False"), &[]));

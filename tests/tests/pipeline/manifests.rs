@@ -63,6 +63,7 @@ fn deleting_spares_karmada() {
         "admission",
         "placement/hub",
         "placement/member",
+        "placement/remedies",
         "pull",
         "monitoring",
         "renew",
@@ -175,6 +176,7 @@ fn page_lists_every_account() {
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
         ("placement/member", ""),
+        ("placement/remedies", ""),
         ("pull", ""),
         ("renew", ""),
         ("practice", ""),
@@ -193,7 +195,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 20);
+    assert_eq!(listed, 21);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.

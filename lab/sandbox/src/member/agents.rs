@@ -1,9 +1,11 @@
 //! The agents of a member: the real program, once for each node, in this process.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -34,6 +36,13 @@ pub(super) struct Setting {
     pub(super) nameserver: SocketAddr,
     pub(super) thresholds: ProbeTiming,
     pub(super) updates: UpdateSender,
+}
+
+impl Setting {
+    /// Returns the path of the file in which signals are declared.
+    fn signals(&self) -> PathBuf {
+        self.kubeconfig.with_extension("signals.yaml")
+    }
 }
 
 /// The agents of one member. Dropping them ends them.
@@ -109,6 +118,24 @@ impl Agents {
     /// Injects a fault into the rules that lead to them in place of the one before.
     pub(super) fn inject(&self, fault: ServiceNetworkFault) {
         self.service_network.inject(fault);
+    }
+
+    /// Declares the signals of a file with this text.
+    pub(super) fn declare(&self, signals: &str) -> io::Result<()> {
+        let file = self.setting.signals();
+        // The agents must not read a part of it.
+        let whole = file.with_extension("new");
+        fs::write(&whole, signals)?;
+        fs::rename(whole, file)
+    }
+
+    /// Declares no signal any more.
+    pub(super) fn withdraw(&self) -> io::Result<()> {
+        let removed = fs::remove_file(self.setting.signals());
+        removed.or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
     }
 
     /// Starts the agent of a node whose agent was killed.
@@ -211,9 +238,12 @@ impl Agents {
         let setting = &self.setting;
         let mut kubeconfig = OsString::from("--karmada-kubeconfig=");
         kubeconfig.push(&setting.kubeconfig);
+        let mut signals = OsString::from("--signals-file=");
+        signals.push(setting.signals());
         let mut flags = vec![
             NAME.into(),
             kubeconfig,
+            signals,
             format!("--cluster-name={}", setting.cluster).into(),
             format!("--host-name={}", node.name).into(),
             format!("--listen-address={}", node.port.address()).into(),

@@ -73,7 +73,7 @@ fn foreign_values_hinder_nothing() {
         .collect();
     assert!(foreign.len() > 500, "{}", foreign.len());
     for mutation in foreign {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
+        let mut index = Index::new(ClusterKind::Cluster, MaxBlocked::Percent(100), clock);
         index.observe_remedy(arrive(&remedy_fixture()));
         index.observe_cluster(arrive(&mutation.object));
         let plan = decide(&mut index, "member1");
@@ -91,7 +91,7 @@ fn foreign_values_hinder_nothing() {
 fn unreadable_values_clear_nothing() {
     let (cluster, remedy) = (cluster_fixture(), remedy_fixture());
     for mutation in mutations(&cluster).iter().filter(|m| m.mistyped) {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
+        let mut index = Index::new(ClusterKind::Cluster, MaxBlocked::Percent(100), clock);
         index.observe_remedy(arrive(&remedy));
         index.observe_cluster(arrive(&cluster));
         index.observe_cluster(arrive(&mutation.object));
@@ -100,7 +100,7 @@ fn unreadable_values_clear_nothing() {
     }
     for mutation in mutations(&remedy).iter().filter(|m| m.mistyped) {
         for read_once in [true, false] {
-            let mut index = Index::new(MaxBlocked::Percent(100), clock);
+            let mut index = Index::new(ClusterKind::Cluster, MaxBlocked::Percent(100), clock);
             index.observe_cluster(arrive(&cluster));
             if read_once {
                 index.observe_remedy(arrive(&remedy));
@@ -124,7 +124,7 @@ fn other_values_hinder_nothing() {
     let mut other = cluster.clone();
     other["metadata"]["name"] = json!("member2");
     for mutation in mutations(&remedy_fixture()) {
-        let mut index = Index::new(MaxBlocked::Percent(100), clock);
+        let mut index = Index::new(ClusterKind::Cluster, MaxBlocked::Percent(100), clock);
         index.observe_cluster(arrive(&cluster));
         index.observe_cluster(arrive(&other));
         index.observe_remedy(Event::Apply(remedy("other", 1, Some(&["member2"]))));
