@@ -28,7 +28,6 @@ pub mod certs;
 pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
-pub mod crashes;
 pub mod crds;
 pub mod fleet;
 pub mod haproxy;
@@ -59,7 +58,6 @@ pub mod wait;
 pub mod writes;
 
 mod inside;
-mod proxy;
 mod scratch;
 
 pub use lab_parts::relay;

@@ -8,7 +8,6 @@
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
 //! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
 //! - `updates`: which members get what, and when, where runs go through stages.
-//! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
@@ -18,7 +17,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod admission;
-mod crashes;
 mod deployments;
 mod drift;
 mod envelopes;

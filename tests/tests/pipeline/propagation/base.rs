@@ -230,7 +230,7 @@ async fn wiped_claims_return(server: ApiKind) -> Result<()> {
 }
 
 /// Waits until no policy has claimed the deployment.
-pub(super) async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
+async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
     let templates = deployments(&fleet.karmada);
     until(&templates, WEB, "unclaimed", |template| {
         template.is_some_and(|template| !is_claimed(template))

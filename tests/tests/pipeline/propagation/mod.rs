@@ -3,13 +3,11 @@
 //! - `base`, `choice`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
 //! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
 //! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
-//! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
-//! - `crashes…`: the same stories while every program dies after each of its writes.
+//! - `evictions`, `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `protected`: what stays though its namespace is deleted.
 //! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
-//! - `rivals`: other programs that take back what ours write.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
@@ -18,15 +16,11 @@ pub(crate) mod bad_input;
 mod base;
 mod choice;
 mod copies;
-mod crashes;
-mod crashes_while_suspended;
-mod crashes_with_dependencies;
 mod dependencies;
 mod dns_outage;
 mod evictions;
 mod exact;
 mod failover;
-mod groups;
 mod interpreters;
 mod jobs;
 mod kinds;
@@ -41,7 +35,6 @@ mod record;
 mod recorded;
 mod restored;
 mod rights;
-pub(crate) mod rivals;
 mod services;
 mod stories;
 mod suspension;
