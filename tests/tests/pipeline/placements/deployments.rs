@@ -67,7 +67,7 @@ pub(super) async fn until_stopped(stage: &Stage, placement: &str, before: &str) 
 }
 
 /// Returns the image that each member runs.
-pub(super) async fn images(stage: &Stage, namespace: &str) -> Result<Vec<String>> {
+async fn images(stage: &Stage, namespace: &str) -> Result<Vec<String>> {
     let mut images = Vec::new();
     for member in stage.fleet.members() {
         let client = stage.fleet.member(member).client();
@@ -83,11 +83,7 @@ fn image(deployment: &Deployment) -> Option<String> {
 }
 
 /// Runs the Deployments of a member in place of its own controllers: each is available at once, unless it is broken.
-pub(super) async fn run(member: Client) -> Result<()> {
-    run_with(member, async |_, _| Ok(())).await
-}
-
-/// Does the same, and before a version is available has its pod serve, which is told its namespace and image.
+/// Before a version is available its pod serves, which is told its namespace and image.
 pub(super) async fn run_with(
     member: Client,
     mut serve: impl AsyncFnMut(&str, &str) -> Result<()>,
