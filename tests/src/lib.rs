@@ -42,7 +42,6 @@ pub mod placement;
 pub mod process;
 pub mod programs;
 pub mod propagation;
-pub mod refusals;
 pub mod resolvers;
 pub mod sandbox;
 pub mod scheduling;
