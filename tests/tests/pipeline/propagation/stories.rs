@@ -166,7 +166,7 @@ const CHANGE_WHILE_PAUSED: Story = Story {
 };
 
 impl Story {
-    async fn tell(
+    async fn play(
         &self,
         server: ApiKind,
         story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
@@ -196,12 +196,12 @@ impl Story {
 
 /// Case P16: a new version goes to one member, then to the next; the last never runs it.
 async fn rollout_goes_member_by_member(server: ApiKind) -> Result<()> {
-    ROLL_OUT.tell(server, roll_out).await
+    ROLL_OUT.play(server, roll_out).await
 }
 
 /// Cases P17 and P18: what would leave a paused fleet can be read in its Works; each member gets it as one change at resume.
 async fn paused_changes_arrive_at_resume(server: ApiKind) -> Result<()> {
-    CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
+    CHANGE_WHILE_PAUSED.play(server, change_while_paused).await
 }
 
 on_both!(
