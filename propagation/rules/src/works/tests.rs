@@ -380,7 +380,7 @@ fn namespace_is_given_back() {
     assert_eq!(work.metadata.owner_references.unwrap()[0].kind, "Namespace");
 }
 
-/// A cluster that is not needed loses its work unless it leaves with grace.
+/// Case P8: a cluster that is not needed loses its work unless it leaves with grace.
 #[test]
 fn unneeded_work_is_deleted() {
     let mut world = World::recorded();

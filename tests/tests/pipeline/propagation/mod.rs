@@ -1,27 +1,25 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `choice`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
+//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
 //! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
 //! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
 //! - `evictions`, `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `protected`: what stays though its namespace is deleted.
-//! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
+//! - `rights`: which kinds may be propagated.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod api_upgrade;
 pub(crate) mod bad_input;
 mod base;
-mod choice;
 mod copies;
 mod dependencies;
 mod dns_outage;
 mod evictions;
 mod exact;
 mod failover;
-mod interpreters;
 mod jobs;
 mod kinds;
 mod lazy;
