@@ -30,8 +30,6 @@
 //! - `drills`, on the real API: the embedded one has neither tokens, quotas nor priority levels.
 //! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
-//! - `propagation::crashes_while_suspended` and `propagation::stories::crashing`, on the embedded API: their
-//!   cases run on both without crashes, and three real APIs make a story of a hundred starts a long one.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //!

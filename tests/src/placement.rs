@@ -5,10 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result};
 use fleet_api::{MemberCluster, Placement, Work, names::member_namespace};
 use futures::future::try_join_all;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use lab_parts::thresholds::ProbeTiming;
 use objects::Scope;
 use serde_json::{Value, json};
@@ -290,15 +287,5 @@ impl PlacementFleet {
         let placement = json!({ "metadata": { "name": name }, "spec": spec });
         let placements = self.placements_of(namespace);
         create_of(&placements, &Scope::Namespaced, placement).await
-    }
-
-    /// Changes fields of the spec of a placement.
-    pub async fn change(&self, name: &str, spec: Value) -> Result<()> {
-        let patch = Patch::Merge(json!({ "spec": spec }));
-        let placements = self.placements();
-        placements
-            .patch(name, &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
     }
 }

@@ -19,13 +19,13 @@ const HEARTBEAT_SECONDS: i32 = 60;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What a cluster is to have, and has.
-pub(super) struct Belongings<'a> {
+pub(super) struct HubResources<'a> {
     facts: &'a MembershipFacts<'a>,
     name: &'a str,
     owner: OwnerReference,
 }
 
-impl<'a> Belongings<'a> {
+impl<'a> HubResources<'a> {
     pub(super) fn of(facts: &'a MembershipFacts<'a>) -> Self {
         let metadata = &facts.cluster.metadata;
         Self {
