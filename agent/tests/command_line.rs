@@ -410,9 +410,9 @@ async fn karmada_and_peers_given_by_name_are_looked_up_at_the_start() {
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 
-/// The agent's metrics that docs/operate.md lists, with the names of their labels.
+/// The agent's metrics that docs/operate-reference.md lists, with the names of their labels.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
-    let page = include_str!("../../docs/operate.md");
+    let page = include_str!("../../docs/operate-reference.md");
     let rows = page.lines().filter_map(|line| {
         let columns: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
         let [metrics, programs, _, _] = columns[..] else {
