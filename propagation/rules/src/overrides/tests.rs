@@ -1,6 +1,7 @@
 use serde_json::from_value;
 
 use super::*;
+use crate::works::keep_facts;
 
 fn deployment() -> Value {
     json!({
@@ -414,6 +415,32 @@ fn most_specific_policy_is_last() {
     assert_eq!(last, "ns");
     let item = json!([{ "policyName": "c", "overriders": annotate("cluster") }]);
     assert_eq!(applied.cluster_policies, Some(item));
+}
+
+/// What is kept of a cluster is all by which a rule may select it.
+#[test]
+fn kept_facts_select_alike() {
+    let mut kept: ClusterView = from_value(json!({
+        "metadata": { "name": "m1", "labels": { "env": "prod" } },
+        "spec": { "provider": "p", "region": "r", "zones": ["z"], "apiEndpoint": "https://m1" },
+    }))
+    .unwrap();
+    keep_facts(&mut kept);
+    assert_eq!(kept.spec.api_endpoint, "");
+    let field = |key: &str, value: &str| {
+        let requirement = json!({ "key": key, "operator": "In", "values": [value] });
+        json!({ "fieldSelector": { "matchExpressions": [requirement] } })
+    };
+    for target in [
+        json!({ "clusterNames": ["m1"] }),
+        json!({ "labelSelector": { "matchLabels": { "env": "prod" } } }),
+        field("provider", "p"),
+        field("region", "r"),
+        field("zone", "z"),
+    ] {
+        let selector: ClusterSelector = from_value(target.clone()).unwrap();
+        assert!(selects(&selector, &kept), "{target}");
+    }
 }
 
 /// A rule counts only for its clusters and the older form only without rules.
