@@ -84,6 +84,11 @@ impl<K, T> Store<K, T> {
         self.objects.unread()
     }
 
+    /// Returns `true` if the newest version of an object is invalid, and an earlier one in effect.
+    pub fn is_stale(&self, key: &Key) -> bool {
+        self.objects.is_stale(key)
+    }
+
     /// Returns `true` once every object has been listed.
     pub fn is_listed(&self) -> bool {
         self.is_listed

@@ -1,6 +1,7 @@
 use serde_json::from_value;
 
 use super::*;
+use crate::works::keep_facts;
 
 fn deployment() -> Value {
     json!({
@@ -457,6 +458,32 @@ fn equal_policies_act_by_name() {
     overrides.apply(&mut manifest, &cluster("m1")).unwrap();
     let image = &manifest["spec"]["template"]["spec"]["containers"][0]["image"];
     assert_eq!(image, "r.example.com:5000/shop/web:1.4-1-2");
+}
+
+/// What is kept of a cluster is all by which a rule may select it.
+#[test]
+fn kept_facts_select_alike() {
+    let mut kept: ClusterView = from_value(json!({
+        "metadata": { "name": "m1", "labels": { "env": "prod" } },
+        "spec": { "provider": "p", "region": "r", "zones": ["z"], "apiEndpoint": "https://m1" },
+    }))
+    .unwrap();
+    keep_facts(&mut kept);
+    assert_eq!(kept.spec.api_endpoint, "");
+    let field = |key: &str, value: &str| {
+        let requirement = json!({ "key": key, "operator": "In", "values": [value] });
+        json!({ "fieldSelector": { "matchExpressions": [requirement] } })
+    };
+    for target in [
+        json!({ "clusterNames": ["m1"] }),
+        json!({ "labelSelector": { "matchLabels": { "env": "prod" } } }),
+        field("provider", "p"),
+        field("region", "r"),
+        field("zone", "z"),
+    ] {
+        let selector: ClusterSelector = from_value(target.clone()).unwrap();
+        assert!(selects(&selector, &kept), "{target}");
+    }
 }
 
 /// A rule counts only for its clusters and the older form only without rules.
