@@ -21,13 +21,14 @@ pub struct Store<K, T = ()> {
     objects: Cache<K>,
     references: ReverseIndex<Key, T>,
     refers: fn(&K) -> BTreeSet<T>,
+    is_kept: fn(&Key) -> bool,
     keep: fn(&mut K),
     is_news: fn(&K, &mut K) -> bool,
     is_listed: bool,
 }
 
 /// The changes that one event has brought to the objects of a kind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Changes<K> {
     /// The change of each object.
     pub objects: Vec<Transition<K>>,
@@ -43,6 +44,7 @@ impl<K, T> Default for Store<K, T> {
             objects: Cache::default(),
             references: ReverseIndex::default(),
             refers: |_| BTreeSet::new(),
+            is_kept: |_| true,
             keep: |_| {},
             is_news: |_, _| true,
             is_listed: false,
@@ -57,6 +59,12 @@ impl<K, T> Store<K, T> {
             refers,
             ..Self::default()
         }
+    }
+
+    /// Keeps only the objects with such keys. The others do not exist for the store.
+    #[must_use]
+    pub fn only(self, is_kept: fn(&Key) -> bool) -> Self {
+        Self { is_kept, ..self }
     }
 
     /// Returns the last valid version of an object.
@@ -156,6 +164,11 @@ impl<K, T: Clone + Ord> Store<K, T> {
 impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
     pub fn observe(&mut self, mut event: Event<Decoded<K>>) -> Changes<K> {
+        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &event
+            && !(self.is_kept)(&Key::of(object))
+        {
+            return Changes::default();
+        }
         let is_first_list = matches!(event, Event::InitDone) && !self.is_listed;
         self.is_listed |= is_first_list;
         let is_news = match &mut event {
@@ -260,6 +273,21 @@ mod tests {
             let newest = known.metadata.resource_version.clone();
             assert_eq!(newest, Some(version.to_string()));
         }
+    }
+
+    /// An object whose key is not kept does not exist, decoded or not.
+    #[test]
+    fn unkept_key_does_not_exist() {
+        let mut store: Store<ConfigMap> = Store::default().only(|key| key.name == "c");
+        store.observe(map(1, &json!({})));
+        let changes = store.observe(Event::Apply(unreadable()));
+        assert!(changes.objects.is_empty() && changes.mended.is_empty());
+        assert!(
+            !["a", "b"]
+                .map(Key::cluster_scoped)
+                .iter()
+                .any(|key| store.exists(key))
+        );
     }
 
     /// An object that never decoded is mended once it does, or is gone.

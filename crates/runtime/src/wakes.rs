@@ -17,6 +17,7 @@ use crate::queue::{Queue, QueueKey};
 use crate::store::Store;
 use crate::watch::{Decoded, events};
 
+type StoreOf<S, K, T> = Arc<dyn Fn(&mut S) -> &mut Store<K, T> + Send + Sync>;
 type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
 type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 
@@ -24,17 +25,20 @@ type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 /// happens under the lock of the state, so that whoever is woken finds the whole change.
 pub struct Watch<S, K, T = ()> {
     state: Arc<Mutex<S>>,
-    store: fn(&mut S) -> &mut Store<K, T>,
+    store: StoreOf<S, K, T>,
     rules: Vec<Rule<S, K>>,
     known_rules: Vec<KnownRule<S>>,
 }
 
 impl<S, K, T> Watch<S, K, T> {
     /// Creates the rows of the kind in `store`.
-    pub fn new(state: &Arc<Mutex<S>>, store: fn(&mut S) -> &mut Store<K, T>) -> Self {
+    pub fn new(
+        state: &Arc<Mutex<S>>,
+        store: impl Fn(&mut S) -> &mut Store<K, T> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             state: Arc::clone(state),
-            store,
+            store: Arc::new(store),
             rules: Vec::new(),
             known_rules: Vec::new(),
         }
@@ -111,13 +115,24 @@ impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
 impl<S, K, T> Watch<S, K, T>
 where
     S: Send + 'static,
-    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType: Default> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
     T: Clone + Ord + 'static,
 {
     /// Watches all objects as [`Program::watch`] does. This and the others count those that do not decode.
     pub fn start(self, program: &mut Program, client: &Client, name: &'static str) {
-        let observe = self.into_observer(program);
+        let observe = self.into_observer(program, &K::DynamicType::default());
         program.watch(name, Api::all(client.clone()), Config::default(), observe);
+    }
+
+    /// Watches objects as [`Program::watch_kind_if_served`] does.
+    pub fn start_if_served(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+    ) {
+        let observe = self.into_observer(program, kind);
+        program.watch_kind_if_served(name, (api, kind), Config::default(), observe);
     }
 
     /// Watches objects as [`Program::watch_elsewhere`] does.
@@ -128,7 +143,7 @@ where
         api: Api<Decoded<K>>,
         selected: Config,
     ) {
-        let observe = self.into_observer(program);
+        let observe = self.into_observer(program, &K::DynamicType::default());
         program.watch_elsewhere(name, api, selected, observe);
     }
 
@@ -140,7 +155,7 @@ where
         name: &'static str,
         selected: Config,
     ) {
-        let mut observe = self.into_observer(program);
+        let mut observe = self.into_observer(program, &K::DynamicType::default());
         let all = Api::all(client.clone());
         program.run_until_stopped(name, async move {
             let mut changes = std::pin::pin!(events(all, selected));
@@ -153,11 +168,13 @@ where
     fn into_observer(
         mut self,
         program: &mut Program,
+        kind: &K::DynamicType,
     ) -> impl FnMut(Event<Decoded<K>>) + Send + use<S, K, T> {
-        let (state, store) = (Arc::clone(&self.state), self.store);
+        let (state, store) = (Arc::clone(&self.state), Arc::clone(&self.store));
+        let kind = K::kind(kind).into_owned();
         program.report_undecoded(move || {
             let undecoded = store(&mut state.lock()).undecoded();
-            vec![(K::kind(&()), undecoded)]
+            vec![(kind.clone(), undecoded)]
         });
         move |event| self.observe(event)
     }

@@ -7,18 +7,11 @@ use std::sync::Arc;
 use fleet_api::conditions::SUCCEEDED;
 use fleet_api::names::TARGET_RUN;
 use fleet_api::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_runtime::cache::Undecoded;
 use karmada_runtime::expectations::Expectations;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::Event;
-use objects::Scope;
 use objects::condition::TRUE;
-use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 use placement_rules::update::{asks_for_latest, is_finished, placement_of, said, snapshot_of};
 
-use crate::by_parent::ByParent;
 use crate::scoped::Scoped;
 
 /// The number of snapshots that runs have given, and that are kept of a placement: as many as it keeps of what it selects.
@@ -27,11 +20,11 @@ const RELEASES: usize = 10;
 /// The runs of the hub and what they name.
 #[derive(Debug)]
 pub(crate) struct RunIndex {
-    pub(crate) runs: Scoped<StagedUpdateRun>,
+    /// By their placements.
+    pub(crate) runs: Scoped<StagedUpdateRun, Key>,
     pub(crate) strategies: Scoped<StagedUpdateStrategy>,
-    /// The approval requests by the run that waits for them.
-    pub(crate) approvals: ByParent<ApprovalRequest>,
-    by_placement: ReverseIndex<Key, Key>,
+    /// By the runs that wait for them.
+    pub(crate) approvals: Scoped<ApprovalRequest, Key>,
     /// The uids of the runs, by their placements, for which the latest snapshot has been made.
     answered: BTreeMap<Key, BTreeSet<String>>,
 }
@@ -39,38 +32,25 @@ pub(crate) struct RunIndex {
 impl RunIndex {
     pub(crate) fn new(expectations: &Expectations) -> Self {
         Self {
-            runs: Scoped::expecting(expectations),
+            runs: Scoped::by(|run| BTreeSet::from([placement_of(run)]), expectations),
             strategies: Scoped::expecting(expectations),
-            approvals: ByParent::new(run_of, Scoped::expecting(expectations)),
-            by_placement: ReverseIndex::default(),
+            approvals: Scoped::by(run_of, expectations),
             answered: BTreeMap::new(),
         }
     }
 
-    /// Applies an event of the watch of runs of a scope, and returns the keys of those that changed.
-    pub(crate) fn observe(
-        &mut self,
-        scope: Scope,
-        event: Event<Decoded<StagedUpdateRun>>,
-    ) -> Vec<Key> {
-        let changes = self.runs.observe(scope, event).into_iter();
-        let keys = changes.map(|change| {
-            let placement = change.new.as_deref().map(placement_of);
-            let placement = placement.into_iter().collect();
-            self.by_placement.replace(&change.key, placement);
-            change.key
-        });
-        keys.collect()
+    /// Returns the runs of a placement of which something may still become.
+    fn open(&self, placement: &Key) -> Vec<Arc<StagedUpdateRun>> {
+        let mut runs = self.runs.of(placement);
+        runs.retain(|run| !is_finished(run) && !run.metadata.is_deleting());
+        runs
     }
 
-    /// Returns the runs of a placement of which something may still become.
-    pub(crate) fn open(
-        &self,
-        placement: &Key,
-    ) -> impl Iterator<Item = (&Key, &Arc<StagedUpdateRun>)> {
-        let keys = self.by_placement.sources(placement);
-        let runs = keys.filter_map(|key| Some((key, self.runs.get(key)?)));
-        runs.filter(|(_, run)| !is_finished(run) && !run.metadata.is_deleting())
+    /// Returns the keys of the runs of placements of which something may still become.
+    pub(crate) fn open_keys(&self, placements: impl IntoIterator<Item = Key>) -> Vec<Key> {
+        let placements = placements.into_iter();
+        let open = placements.flat_map(|placement| self.open(&placement));
+        open.map(|run| run.metadata.key()).collect()
     }
 
     /// Returns the runs that name a strategy, and of which something may still become.
@@ -85,11 +65,9 @@ impl RunIndex {
 
     /// Returns the uids of the runs of a placement that are to begin with its latest snapshot.
     pub(crate) fn asking(&self, placement: &Key) -> BTreeSet<String> {
-        let runs = self.open(placement);
-        let asking = runs.filter(|(_, run)| asks_for_latest(run));
-        asking
-            .map(|(_, run)| run.metadata.uid().to_owned())
-            .collect()
+        let runs = self.open(placement).into_iter();
+        let asking = runs.filter(|run| asks_for_latest(run));
+        asking.map(|run| run.metadata.uid().to_owned()).collect()
     }
 
     /// Notes that what a placement selects is in its latest snapshot, for the sake of these runs.
@@ -110,12 +88,11 @@ impl RunIndex {
     /// Returns the names of the snapshots of a placement that its runs ask for, or have given last: those are releases to
     /// which another run may go back, however often the placement has changed since.
     pub(crate) fn pinned(&self, placement: &Key) -> BTreeSet<String> {
-        let runs = self.by_placement.sources(placement);
-        let runs = runs.filter_map(|key| self.runs.get(key));
+        let runs = self.runs.of(placement).into_iter();
         let (mut ended, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
         ended.retain(|run| has_succeeded(run));
         ended.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
-        let given = |run: &Arc<StagedUpdateRun>| snapshot_of(run, []);
+        let given = |run: Arc<StagedUpdateRun>| snapshot_of(&run, []);
         let mut pinned: BTreeSet<String> = open.into_iter().filter_map(given).collect();
         let mut released = 0;
         for name in ended.into_iter().filter_map(given) {
@@ -137,21 +114,6 @@ impl RunIndex {
         }
         counts.into_iter().collect()
     }
-
-    /// Counts the objects of a scope that do not decode.
-    pub(crate) fn undecoded(&self, scope: Scope) -> [(&'static str, Undecoded); 3] {
-        [
-            (StagedUpdateRun::kind_of(scope), self.runs.undecoded(scope)),
-            (
-                StagedUpdateStrategy::kind_of(scope),
-                self.strategies.undecoded(scope),
-            ),
-            (
-                ApprovalRequest::kind_of(scope),
-                self.approvals.undecoded(scope),
-            ),
-        ]
-    }
 }
 
 fn has_succeeded(run: &StagedUpdateRun) -> bool {
@@ -160,9 +122,11 @@ fn has_succeeded(run: &StagedUpdateRun) -> bool {
 }
 
 /// Returns the run that an approval request was made for.
-fn run_of(approval: &ObjectMeta) -> Option<Key> {
-    let run = approval.label(TARGET_RUN)?;
-    Some(Key::new(approval.namespace(), run))
+fn run_of(approval: &ApprovalRequest) -> BTreeSet<Key> {
+    let metadata = &approval.metadata;
+    let run = metadata.label(TARGET_RUN);
+    let run = run.map(|run| Key::new(metadata.namespace(), run));
+    run.into_iter().collect()
 }
 
 /// The reasons of what a run says last. A label has no other value.
