@@ -17,7 +17,7 @@ use fleet_api::{
 use karmada_runtime::cache::Transition;
 use karmada_runtime::expectations::Expectations;
 use karmada_runtime::store::Store;
-use kube::{Api, Resource};
+use kube::Api;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 use placement_rules::overrides::{
