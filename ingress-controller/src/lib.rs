@@ -7,7 +7,7 @@
 //! `watch` says which change wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
-//! - `reconcile` keeps finalizer and status, by way of `backoff_writer` and `ingresses`.
+//! - `reconcile` keeps finalizer and status, whose writes `ingresses` has.
 //! - `gateway` keeps the load balancer of a `provider`, and releases what is no longer ours; `outage` waits
 //!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
 //!   each has such a loop; `reports` joins what they say.
@@ -19,7 +19,6 @@
 //! endpoints that are still being collected.
 
 mod args;
-mod backoff_writer;
 mod cached;
 mod enforcement;
 mod events;
@@ -46,22 +45,20 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Expectations;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::queue::Queue;
 use karmada_runtime::readiness::Readiness;
-use karmada_runtime::write::Writer;
+use karmada_runtime::write::{WriteMode, Writer};
 use karmada_runtime::{controller, lease};
 use kube::Client;
-use objects::Key;
 use traffic::ingress::{Exporter, Settings};
 
 pub use crate::args::Args;
-use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
-use crate::exports::{ExportReconciler, ExportWriter};
+use crate::exports::ExportReconciler;
 use crate::gateway::GatewayReconciler;
 use crate::gateway_classes::GatewayClasses;
 use crate::grace::Grace;
@@ -95,7 +92,8 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, program: &mut Program) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let writes = WriteMetrics::register(&mut program.registry);
+    let metrics = WriteMetrics::register(&mut program.registry);
+    let writer = Writer::new(leadership.clone(), metrics);
 
     let queues = Queues::new(balancers.len());
     let serves = balancers.iter().any(|named| named.balancer.serves());
@@ -128,29 +126,46 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
         backend_addresses: args.backend_addresses,
         withheld: args.withhold_annotations,
     };
-    let parts = BackoffWriter {
-        ingresses: Ingresses {
-            client,
-            writer: Writer::new(leadership.clone(), writes),
-            gateway_controller: args.gateway_class_controller,
-        },
-        events: Arc::clone(&events),
-        contention: Arc::default(),
-        refusals: Arc::default(),
-    };
+    let committer = Committer::new(
+        client.clone(),
+        NAME,
+        WriteMode::Perform(writer.clone()),
+        // Whatever is decided here twice is the same.
+        Expectations::default(),
+        Some(events.notices()),
+    );
     if exports {
-        let exporting = exporter(program, &index, &settings, &parts, &queues.exports);
+        let exporter = Exporter::new(&settings.controller);
+        exports::watch(program, &client, &index, &exporter);
+        let exporting = ExportReconciler {
+            index: Arc::clone(&index),
+            settings: settings.clone(),
+            exporter,
+            client: client.clone(),
+            committer: committer.clone(),
+            events: Arc::clone(&events),
+            queue: queues.exports.clone(),
+        };
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
-    let classes = gateway_classes(&index, &parts.ingresses, &queues.classes);
+    let classes = GatewayClasses {
+        index: Arc::clone(&index),
+        committer: committer.clone(),
+        queue: queues.classes.clone(),
+    };
     let (queue, leads) = (queues.classes, leadership.clone());
     controller::spawn(program, "gatewayclass", classes, queue, leads);
+    let ingresses = Ingresses {
+        client,
+        committer,
+        gateway_controller: args.gateway_class_controller,
+    };
     let turns = Turns::default();
     let status = Reconciler {
         index: Arc::clone(&index),
         settings: settings.clone(),
-        parts: parts.clone(),
+        ingresses: ingresses.clone(),
         events: Arc::clone(&events),
         turns: turns.clone(),
         queue: queues.status.clone(),
@@ -172,7 +187,8 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
             name,
             place,
             reports: Arc::clone(&reports),
-            parts: parts.clone(),
+            writer: writer.clone(),
+            ingresses: ingresses.clone(),
             events: Arc::clone(&events),
             grace: Arc::clone(&grace),
             turns: turns.clone(),
@@ -211,48 +227,10 @@ fn probe(
     program.tasks.spawn(name, probing);
 }
 
-/// Returns what reconciles the classes of Gateways.
-fn gateway_classes(
-    index: &Arc<SharedIndex>,
-    ingresses: &Ingresses,
-    queue: &Queue<Key>,
-) -> GatewayClasses {
-    GatewayClasses {
-        index: Arc::clone(index),
-        client: ingresses.client.clone(),
-        writer: ingresses.writer.clone(),
-        contention: Contention::default(),
-        queue: queue.clone(),
-    }
-}
-
 /// Spawns the writer of Events.
 fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
     let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
     Arc::new(IngressEvents::new(move |regarding, event| {
         recorder.record(regarding, event);
     }))
-}
-
-/// Spawns the watches of the exports of Services, and returns what reconciles them.
-fn exporter(
-    program: &mut Program,
-    index: &Arc<SharedIndex>,
-    settings: &Settings,
-    parts: &BackoffWriter,
-    queue: &Queue<Key>,
-) -> ExportReconciler {
-    let (exporter, ingresses) = (Exporter::new(&settings.controller), &parts.ingresses);
-    exports::watch(program, &ingresses.client, index, &exporter);
-    let writes = ExportWriter {
-        index: Arc::clone(index),
-        settings: settings.clone(),
-        exporter,
-        client: ingresses.client.clone(),
-        writer: ingresses.writer.clone(),
-        events: Arc::clone(&parts.events),
-        contention: Contention::default(),
-        queue: queue.clone(),
-    };
-    ExportReconciler { writes }
 }

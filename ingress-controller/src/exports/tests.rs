@@ -1,31 +1,22 @@
 use std::fmt::Debug;
-use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::Writer;
 use kube::api::DeleteParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
 use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-use traffic::ingress::{ControllerName, Exporter, Settings};
+use traffic::ingress::ControllerName;
 
 use super::watch::is_served;
 use super::*;
-use crate::events::IngressEvents;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, deleted, export_kinds, ingress, karmada, key, object,
-    template,
+    CONTROLLER, applied, binding, class, committer, deleted, export_kinds, ingress, karmada, key,
+    object, template,
 };
 use crate::index::{Backends, Index};
 use crate::watch::Queues;
-use crate::watch::SharedIndex;
 
 const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/ns/serviceexports";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/ns/propagationpolicies";
@@ -57,22 +48,20 @@ impl Stage {
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&events);
-        let recorder = IngressEvents::new(move |regarding, event| {
+        let recorder = Arc::new(IngressEvents::new(move |regarding, event| {
             let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
             let event = format!("{name}: {}: {note}", event.reason);
             log.lock().push(event);
-        });
-        let writes = ExportWriter {
+        }));
+        let reconciler = ExportReconciler {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),
             settings: Settings::new(controller),
             client: api.client(),
-            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-            events: Arc::new(recorder),
-            contention: Contention::default(),
+            committer: committer(&api, &recorder),
+            events: recorder,
             queue: queues.exports.clone(),
         };
-        let reconciler = ExportReconciler { writes };
         Self {
             api,
             queues,
@@ -94,7 +83,7 @@ impl Stage {
     {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
-        let ours = |object: &K| self.reconciler.writes.exporter.owns(object.meta());
+        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
         let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
         let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
@@ -103,7 +92,7 @@ impl Stage {
             .chain(listed)
             .chain([Event::InitDone])
         {
-            let index = &self.reconciler.writes.index;
+            let index = &self.reconciler.index;
             index.observe(|index| observe(index, event));
         }
     }
@@ -137,7 +126,7 @@ async fn needed_service_is_exported() {
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
 
-    let index = &stage.reconciler.writes.index;
+    let index = &stage.reconciler.index;
     index.observe(|index| index.observe_binding(applied(binding("s", &["m1", "m2"]))));
     stage.reconcile().await.unwrap();
     let requests = stage.api.requests();
@@ -163,7 +152,7 @@ async fn needed_service_is_exported() {
 async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));
     let service = stage.api.create(&template(&long, 80)).await;
-    let index = &stage.reconciler.writes.index;
+    let index = &stage.reconciler.index;
     index.observe(|index| {
         index.observe_ingress(applied(ingress("long", &[&long])));
         index.observe_binding(applied(binding(&long, &["m1"])));
@@ -216,7 +205,7 @@ async fn user_objects_are_never_touched() {
         clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
         "{clash}"
     );
-    let index = &stage.reconciler.writes.index;
+    let index = &stage.reconciler.index;
     index.observe(|index| index.observe_ingress(applied(ingress("j", &["s"]))));
     stage.reconcile().await.unwrap_err();
     let recorded = std::mem::take(&mut *stage.events.lock());

@@ -8,8 +8,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use embedded_apiserver::Fault;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteError, Writer};
@@ -24,13 +22,12 @@ use traffic::ingress::{Desired, Held};
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid,
-    karmada, key, object, slice, template,
+    CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, committer, deleted, ingress,
+    invalid, karmada, key, object, slice, template, writer,
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::GRACE;
 use crate::index::{Backends, Index};
-use crate::ingresses::Ingresses;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
@@ -167,21 +164,15 @@ impl Stage {
         let settings = Settings::new(CONTROLLER.parse().unwrap());
         let ingresses = Ingresses {
             client: api.client(),
-            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+            committer: committer(&api, &recorder),
             gateway_controller: GATEWAY_CONTROLLER.parse().unwrap(),
         };
         let (turns, queues) = (Turns::default(), Queues::new(1));
         let queue = queues.gateways[0].clone();
-        let parts = BackoffWriter {
-            ingresses,
-            events: Arc::clone(&recorder),
-            contention: Arc::default(),
-            refusals: Arc::default(),
-        };
         let reconciler = Reconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
-            parts: parts.clone(),
+            ingresses: ingresses.clone(),
             events: Arc::clone(&recorder),
             turns: turns.clone(),
             queue: queues.status,
@@ -193,7 +184,8 @@ impl Stage {
             name: "",
             place: 0,
             reports: Arc::new(Reports::new(1)),
-            parts,
+            writer: writer(),
+            ingresses,
             events: recorder,
             grace: Arc::default(),
             turns,
@@ -278,11 +270,9 @@ fn moved_away() -> MultiClusterIngress {
     ingress
 }
 
-fn finalizers(version: &str, finalizers: &[&str]) -> Value {
-    json!([
-        { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
-        { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
-    ])
+/// Returns the patch that is sent with these finalizers.
+fn of_finalizers(version: &str, finalizers: &[&str]) -> Value {
+    json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } })
 }
 
 /// A new ingress gets our finalizer before anything reaches the load balancer.
@@ -302,7 +292,7 @@ async fn finalizer_precedes_load_balancer() {
     let expected = [
         (
             format!("PATCH {INGRESS}"),
-            finalizers(&version, &[CONTROLLER]),
+            of_finalizers(&version, &[CONTROLLER]),
         ),
         (format!("PATCH {INGRESS}/status"), status),
     ];
@@ -500,11 +490,14 @@ async fn moved_ingress_is_released() {
     } });
     let requests = stage.api.requests();
     // That of the status write, or else the API server would have rejected the second write.
-    let cleared = requests[1].1[0]["value"].as_str().unwrap().to_owned();
+    let cleared = requests[1].1["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_ne!(cleared, version);
     let expected = [
         (format!("PATCH {INGRESS}/status"), status),
-        (format!("PATCH {INGRESS}"), finalizers(&cleared, &[])),
+        (format!("PATCH {INGRESS}"), of_finalizers(&cleared, &[])),
     ];
     assert_eq!(requests, expected);
     assert_eq!(stage.balancer_calls(), ["delete ns/i", "delete ns/i"]);
