@@ -176,6 +176,31 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     }
 }
 
+impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
+    /// Takes in an object that a read has shown, as [`Cache::add_ahead`] does, and returns the change.
+    pub fn add_ahead(&mut self, object: K) -> Option<Transition<K>> {
+        let change = self.objects.add_ahead(object)?;
+        self.refer(&change);
+        Some(change)
+    }
+
+    /// Takes in an object that a write has created, which is `stored` now, and returns the change.
+    pub fn created(&mut self, mut object: K, stored: &ObjectRef) -> Option<Transition<K>> {
+        let metadata = object.meta_mut();
+        metadata.uid.clone_from(&stored.uid);
+        metadata.resource_version.clone_from(&stored.version);
+        metadata.generation = stored.generation;
+        self.add_ahead(object)
+    }
+
+    /// Takes in that a write has deleted an object, as [`Cache::remove_ahead`] does, and returns the change.
+    pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
+        let change = self.objects.remove_ahead(object)?;
+        self.refer(&change);
+        Some(change)
+    }
+}
+
 impl<K, T> Store<K, T>
 where
     K: Resource + Clone + Default + Serialize + DeserializeOwned,
