@@ -12,7 +12,7 @@ use karmada_runtime::commit::Outcome;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteErrorKind, Writer};
+use karmada_runtime::write::WriteErrorKind;
 use objects::Key;
 use objects::write::{Guard, Write};
 use serde_json::{Value, json};
@@ -43,7 +43,6 @@ pub(crate) struct GatewayReconciler {
     /// Its place among all.
     pub(crate) place: usize,
     pub(crate) reports: Arc<Reports>,
-    pub(crate) writer: Writer,
     pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) grace: Arc<Grace>,
@@ -106,7 +105,7 @@ impl GatewayReconciler {
             .index
             .desired(key, ingress, self.clusters(key), &self.settings);
         self.record_problems(ingress, &desired);
-        let call = self.balancer.ensure(&self.writer, &desired);
+        let call = self.balancer.ensure(&desired);
         let ensured = match self.unless_down(key, call).await {
             Some(Ok(ensured)) => ensured,
             Some(Err(error)) => {
@@ -168,7 +167,7 @@ impl GatewayReconciler {
         if cut.is_empty() {
             return Ok(());
         }
-        let call = self.balancer.cut(&self.writer, key, &cut);
+        let call = self.balancer.cut(key, &cut);
         self.unless_down(key, call).await.unwrap_or(Ok(()))
     }
 
@@ -183,7 +182,7 @@ impl GatewayReconciler {
 
     async fn release(&self, key: &Key) -> Result<(), BoxError> {
         let excluded = self.index.excluded(self.clusters(key));
-        let deletion = self.balancer.delete(&self.writer, key, &excluded);
+        let deletion = self.balancer.delete(key, &excluded);
         let Some(ensured) = self.unless_down(key, deletion).await else {
             return Ok(());
         };

@@ -46,13 +46,14 @@ mod watch;
 use std::sync::Arc;
 
 use karmada_runtime::commit::Committer;
+use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::readiness::Readiness;
 use karmada_runtime::write::{WriteMode, Writer};
-use karmada_runtime::{controller, lease};
 use kube::Client;
 use traffic::ingress::{Exporter, Settings};
 
@@ -67,7 +68,7 @@ use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
-use crate::provider::{LoadBalancer, NamedBalancer};
+use crate::provider::NamedBalancer;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::reports::Reports;
@@ -89,11 +90,18 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
     Ok(())
 }
 
-/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
-pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, program: &mut Program) {
+/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `balancers` returns the load
+/// balancers that write with a writer.
+pub fn assemble(
+    args: Args,
+    client: Client,
+    balancers: impl FnOnce(&Writer) -> Vec<NamedBalancer>,
+    program: &mut Program,
+) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let metrics = WriteMetrics::register(&mut program.registry);
     let writer = Writer::new(leadership.clone(), metrics);
+    let balancers = balancers(&writer);
 
     let queues = Queues::new(balancers.len());
     let serves = balancers.iter().any(|named| named.balancer.serves());
@@ -120,16 +128,11 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let gauges = Gauges::new(&leadership, &index, &readmissions, outages.clone());
     program.registry.register_collector(gauges, &Gauges::LABELS);
     let events = events(&args, &client, program);
-    let settings = Settings {
-        controller: args.ingress_class_controller,
-        when_all_blocked: args.when_all_blocked,
-        backend_addresses: args.backend_addresses,
-        withheld: args.withhold_annotations,
-    };
+    let settings = settings(&args);
     let committer = Committer::new(
         client.clone(),
         NAME,
-        WriteMode::Perform(writer.clone()),
+        WriteMode::Perform(writer),
         // Whatever is decided here twice is the same.
         Expectations::default(),
         Some(events.notices()),
@@ -176,10 +179,6 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let grace = Arc::<Grace>::default();
     let loops = balancers.into_iter().zip(outages).zip(queues.gateways);
     for (place, ((NamedBalancer { name, balancer }, outage), queue)) in loops.enumerate() {
-        // Its keys come from the gateway, which it must know as a whole, and no other loop needs any of that.
-        program.elsewhere = Readiness::default();
-        Arc::clone(&balancer).watch(program, &queue);
-        probe(program, &outage, &balancer, name);
         let gateway = GatewayReconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
@@ -187,19 +186,40 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
             name,
             place,
             reports: Arc::clone(&reports),
-            writer: writer.clone(),
             ingresses: ingresses.clone(),
             events: Arc::clone(&events),
             grace: Arc::clone(&grace),
             turns: turns.clone(),
             outage,
             readmissions: readmissions.clone(),
-            queue: queue.clone(),
+            queue,
         };
-        let (also, leads) = (program.elsewhere.clone(), leadership.clone());
-        let loop_name = provider::label("load_balancer", name);
-        controller::spawn_after(program, also, loop_name, gateway, queue, leads);
+        spawn_gateway(program, gateway, leadership.clone());
     }
+}
+
+fn settings(args: &Args) -> Settings {
+    Settings {
+        controller: args.ingress_class_controller.clone(),
+        when_all_blocked: args.when_all_blocked,
+        backend_addresses: args.backend_addresses,
+        withheld: args.withhold_annotations.clone(),
+    }
+}
+
+/// Spawns the loop of a load balancer, its watches, and the requests that end an outage.
+fn spawn_gateway(program: &mut Program, gateway: GatewayReconciler, leadership: Leadership) {
+    // Its keys come from the gateway, which it must know as a whole, and no other loop needs any of that.
+    program.elsewhere = Readiness::default();
+    let (balancer, queue) = (Arc::clone(&gateway.balancer), gateway.queue.clone());
+    Arc::clone(&balancer).watch(program, &queue);
+    let stopping = program.stopping.clone().cancelled_owned();
+    let probing = Arc::clone(&gateway.outage).probe(balancer, stopping);
+    let name = provider::label("load_balancer_probe", gateway.name);
+    program.tasks.spawn(name, probing);
+    let name = provider::label("load_balancer", gateway.name);
+    let also = program.elsewhere.clone();
+    controller::spawn_after(program, also, name, gateway, queue, leadership);
 }
 
 /// Returns the objects to watch for a load balancer.
@@ -212,19 +232,6 @@ fn backends(args: &Args) -> Backends {
         backends = backends.with_secrets();
     }
     backends
-}
-
-/// Spawns the requests that end an outage of the load balancer `name`.
-fn probe(
-    program: &mut Program,
-    outage: &Arc<Outage>,
-    balancer: &Arc<dyn LoadBalancer>,
-    name: &'static str,
-) {
-    let stopping = program.stopping.clone().cancelled_owned();
-    let probing = Arc::clone(outage).probe(Arc::clone(balancer), stopping);
-    let name = provider::label("load_balancer_probe", name);
-    program.tasks.spawn(name, probing);
 }
 
 /// Spawns the writer of Events.

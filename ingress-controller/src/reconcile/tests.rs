@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use embedded_apiserver::Fault;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteError, Writer};
+use karmada_runtime::write::WriteError;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::EventType;
@@ -23,7 +23,7 @@ use traffic::ingress::{Desired, Held};
 use super::*;
 use crate::fixtures::{
     CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, committer, deleted, ingress,
-    invalid, karmada, key, object, slice, template, writer,
+    invalid, karmada, key, object, slice, template,
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::GRACE;
@@ -72,7 +72,7 @@ impl LoadBalancer for FakeBalancer {
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
 
-    async fn ensure(&self, _: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         if self.is_down.load(Relaxed) {
             // A request without a response.
             std::future::pending::<()>().await;
@@ -80,16 +80,11 @@ impl LoadBalancer for FakeBalancer {
         self.result(format!("ensure {}", desired.key))
     }
 
-    async fn delete(
-        &self,
-        _: &Writer,
-        key: &Key,
-        _: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         self.result(format!("delete {key}"))
     }
 
-    async fn cut(&self, _: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         self.calls.lock().push(format!("cut {cut:?} of {key}"));
         Ok(())
     }
@@ -184,7 +179,6 @@ impl Stage {
             name: "",
             place: 0,
             reports: Arc::new(Reports::new(1)),
-            writer: writer(),
             ingresses,
             events: recorder,
             grace: Arc::default(),
