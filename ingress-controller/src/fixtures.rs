@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::events::IngressEvents;
 use crate::identity::NAME;
-use crate::index::Index;
+use crate::watch::SharedIndex;
 
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 pub(crate) const GATEWAY_CONTROLLER: &str = "karmada-rs.io/multi-cluster";
@@ -177,8 +177,9 @@ pub(crate) fn filtered(mut route: HttpRoute) -> HttpRoute {
 }
 
 /// Shows `routes` to an index, as the API lists them together with their Gateway and their class.
-pub(crate) fn observe_routes(index: &mut Index, routes: Vec<HttpRoute>) -> Vec<Key> {
-    let mut woken = index.observe_kinds(true);
+pub(crate) fn observe_routes(index: &SharedIndex, routes: Vec<HttpRoute>) -> Vec<Key> {
+    index.set_served(true);
+    let mut woken = Vec::new();
     for event in listed(vec![gateway_class("ours", GATEWAY_CONTROLLER)]) {
         woken.extend(index.observe_gateway_class(event));
     }

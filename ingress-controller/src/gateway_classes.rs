@@ -29,14 +29,14 @@ impl Controller for GatewayClasses {
     fn keys(&self) -> Vec<Key> {
         let all = self
             .index
-            .with_routes(|routes| Some(routes.classes().collect()));
+            .with_routes(|routes| Some(routes.classes.keys().cloned().collect()));
         all.unwrap_or_default()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let found = self.index.with_routes(|routes| {
-            let class = Arc::clone(routes.class(key)?);
-            let steps = class_status(&class, routes.controller(), Timestamp::now());
+            let class = Arc::clone(routes.classes.get(key)?);
+            let steps = class_status(&class, routes.controller()?, Timestamp::now());
             Some((class, steps))
         });
         let Some((class, steps)) = found.filter(|(_, steps)| !steps.is_empty()) else {

@@ -4,7 +4,7 @@
 //! `routes` has the `HTTPRoute`s that are read as such, too, of kinds that the API need not have (`optional`);
 //! `gateway_classes` tells users that their class has a controller.
 //!
-//! `watch` says which change wakes which ingress, through the `index` of the watched objects. The loops
+//! `watch` is the table of what wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
 //! - `reconcile` keeps finalizer and status, whose writes `ingresses` has.
@@ -106,7 +106,7 @@ pub fn assemble(
     let queues = Queues::new(balancers.len());
     let serves = balancers.iter().any(|named| named.balancer.serves());
     let backends = serves.then(|| backends(&args));
-    let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
+    let exports = backends.is_some_and(|b| b.exports);
     let routes = Routes::new(
         args.gateway_class_controller.clone(),
         args.ingress_class_controller.clone(),
@@ -129,14 +129,7 @@ pub fn assemble(
     program.registry.register_collector(gauges, &Gauges::LABELS);
     let events = events(&args, &client, program);
     let settings = settings(&args);
-    let committer = Committer::new(
-        client.clone(),
-        NAME,
-        WriteMode::Perform(writer),
-        // Whatever is decided here twice is the same.
-        Expectations::default(),
-        Some(events.notices()),
-    );
+    let committer = committer(&client, writer, &events);
     if exports {
         let exporter = Exporter::new(&settings.controller);
         exports::watch(program, &client, &index, &exporter);
@@ -220,6 +213,17 @@ fn spawn_gateway(program: &mut Program, gateway: GatewayReconciler, leadership: 
     let name = provider::label("load_balancer", gateway.name);
     let also = program.elsewhere.clone();
     controller::spawn_after(program, also, name, gateway, queue, leadership);
+}
+
+fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Committer {
+    Committer::new(
+        client.clone(),
+        NAME,
+        WriteMode::Perform(writer),
+        // Nothing is waited for: what is decided twice about an ingress is the same.
+        Expectations::default(),
+        Some(events.notices()),
+    )
 }
 
 /// Returns the objects to watch for a load balancer.

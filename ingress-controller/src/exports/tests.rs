@@ -15,7 +15,7 @@ use crate::fixtures::{
     CONTROLLER, applied, binding, class, committer, deleted, export_kinds, ingress, karmada, key,
     object, template,
 };
-use crate::index::{Backends, Index};
+use crate::index::Backends;
 use crate::watch::Queues;
 
 const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/ns/serviceexports";
@@ -39,12 +39,10 @@ impl Stage {
         let index = SharedIndex::new(queues.clone(), Some(backends));
         // It must exist: the API collects the dependents of an owner that does not.
         let service = api.create(&template("s", 80)).await;
-        index.observe(|index| {
-            index.observe_class(applied(class("ours", CONTROLLER)));
-            index.observe_ingress(applied(ingress("i", &["s"])));
-            index.observe_binding(applied(binding("s", &["m1"])));
-            index.observe_template(applied(service))
-        });
+        index.observe_class(applied(class("ours", CONTROLLER)));
+        index.observe_ingress(applied(ingress("i", &["s"])));
+        index.observe_binding(applied(binding("s", &["m1"])));
+        index.observe_template(applied(service));
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&events);
@@ -72,11 +70,11 @@ impl Stage {
 
     /// Lists everything stored, as the watches do.
     async fn list(&self) {
-        self.show(Index::observe_export).await;
-        self.show(Index::observe_policy).await;
+        self.show(SharedIndex::observe_export).await;
+        self.show(SharedIndex::observe_policy).await;
     }
 
-    async fn show<K>(&self, observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>)
+    async fn show<K>(&self, observe: fn(&SharedIndex, Event<Decoded<K>>) -> Vec<Key>)
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned,
@@ -92,8 +90,7 @@ impl Stage {
             .chain(listed)
             .chain([Event::InitDone])
         {
-            let index = &self.reconciler.index;
-            index.observe(|index| observe(index, event));
+            observe(&self.reconciler.index, event);
         }
     }
 
@@ -127,7 +124,7 @@ async fn needed_service_is_exported() {
     assert_eq!(stage.api.calls(), [""; 0]);
 
     let index = &stage.reconciler.index;
-    index.observe(|index| index.observe_binding(applied(binding("s", &["m1", "m2"]))));
+    index.observe_binding(applied(binding("s", &["m1", "m2"])));
     stage.reconcile().await.unwrap();
     let requests = stage.api.requests();
     assert_eq!(requests[0].0, format!("PATCH {POLICIES}/export-s"));
@@ -135,7 +132,7 @@ async fn needed_service_is_exported() {
     assert_eq!(*names, json!(["m1", "m2"]));
 
     stage.list().await;
-    index.observe(|index| index.observe_ingress(deleted(ingress("i", &["s"]))));
+    index.observe_ingress(deleted(ingress("i", &["s"])));
     stage.reconcile().await.unwrap();
     let removed = [
         format!("DELETE {EXPORTS}/s"),
@@ -153,22 +150,17 @@ async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));
     let service = stage.api.create(&template(&long, 80)).await;
     let index = &stage.reconciler.index;
-    index.observe(|index| {
-        index.observe_ingress(applied(ingress("long", &[&long])));
-        index.observe_binding(applied(binding(&long, &["m1"])));
-        index.observe_template(applied(service))
-    });
+    index.observe_ingress(applied(ingress("long", &[&long])));
+    index.observe_binding(applied(binding(&long, &["m1"])));
+    index.observe_template(applied(service));
     stage.list().await;
     stage.reconciler.reconcile(&key(&long)).await.unwrap();
     stage.list().await;
     let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.user(), "ns");
     let policy = policies.get(&Exporter::policy_name(&long)).await.unwrap();
-    index.observe(|index| {
-        index.observe_policy(deleted(policy));
-        let concerned = index.take_concerned();
-        assert_eq!(concerned, [key(&long)].into());
-        Vec::new()
-    });
+    index.take_concerned();
+    index.observe_policy(deleted(policy));
+    assert_eq!(index.take_concerned(), [key(&long)].into());
 }
 
 /// A write that the watch has not shown is not a clash.
@@ -206,7 +198,7 @@ async fn user_objects_are_never_touched() {
         "{clash}"
     );
     let index = &stage.reconciler.index;
-    index.observe(|index| index.observe_ingress(applied(ingress("j", &["s"]))));
+    index.observe_ingress(applied(ingress("j", &["s"])));
     stage.reconcile().await.unwrap_err();
     let recorded = std::mem::take(&mut *stage.events.lock());
     let expected = ["i", "j"].map(|name| format!("{name}: ExportClash: {clash}"));

@@ -27,7 +27,7 @@ use crate::fixtures::{
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::GRACE;
-use crate::index::{Backends, Index};
+use crate::index::Backends;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
@@ -144,15 +144,13 @@ impl Stage {
     async fn new() -> Self {
         let api = karmada().await;
         let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
-        index.observe(|index| {
-            index.observe_class(applied(class("ours", CONTROLLER)));
-            index.observe_class(applied(class("other", "example.com/other")));
-            index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-            index.observe_cluster(applied(cluster("m2", &[])));
-            index.observe_binding(applied(binding("s", &["m1", "m2"])));
-            index.observe_slice(applied(slice("s", "m2", "10.0.0.2")));
-            index.observe_template(applied(template("s", 80)))
-        });
+        index.observe_class(applied(class("ours", CONTROLLER)));
+        index.observe_class(applied(class("other", "example.com/other")));
+        index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+        index.observe_cluster(applied(cluster("m2", &[])));
+        index.observe_binding(applied(binding("s", &["m1", "m2"])));
+        index.observe_slice(applied(slice("s", "m2", "10.0.0.2")));
+        index.observe_template(applied(template("s", 80)));
         let (balancer, events) = (Arc::new(FakeBalancer::default()), Arc::default());
         let recorder = recorder(&events);
         let index = Arc::new(index);
@@ -207,8 +205,8 @@ impl Stage {
         (stage, version)
     }
 
-    fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        self.reconciler.index.observe(observe);
+    fn observe<T>(&self, observe: impl FnOnce(&SharedIndex) -> T) {
+        observe(&self.reconciler.index);
     }
 
     fn balancer_returns(&self, result: Result<Ensured, BoxError>) {
@@ -800,13 +798,8 @@ async fn unreadable_ingress_loses_blocked_endpoints() {
     stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [""; 0]);
-    let index = &stage.gateway.index;
-    let gone = |index: &mut Index| index.observe_cluster(deleted(cluster("m1", &[])));
-    let mut woken = Vec::new();
-    index.observe(|index| {
-        woken = gone(index);
-        Vec::new()
-    });
+    let gone = deleted(cluster("m1", &[]));
+    let woken = stage.gateway.index.observe_cluster(gone);
     assert_eq!(woken, [key("i")]);
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);

@@ -20,7 +20,7 @@ impl Stage {
         stage.observe(|index| {
             let [controller, finalizer] =
                 [GATEWAY_CONTROLLER, CONTROLLER].map(|name| name.parse().unwrap());
-            index.routes = Some(Routes::new(controller, finalizer));
+            index.lock().routes = Routes::new(controller, finalizer);
             observe_routes(index, vec![stored])
         });
         stage
