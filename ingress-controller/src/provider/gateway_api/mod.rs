@@ -130,10 +130,10 @@ impl Routing for HttpRouting {
     ) -> (Objects<HttpRoute>, BTreeSet<Obstacle>) {
         let served = self.factory.objects(desired, |host| {
             let ours = routes.with_host(host);
-            let others = self.others.lock();
-            let theirs = others.with_host(host);
+            let theirs = self.others.lock().with_host(host);
             let ours = ours.iter().map(|route| &**route);
-            Claims::new(self.factory.gateway(), ours, theirs.map(|route| &**route))
+            let theirs = theirs.iter().map(|route| &**route);
+            Claims::new(self.factory.gateway(), ours, theirs)
         });
         let problems = served.problems.iter();
         let obstacles = problems.map(|problem| self.obstacle(problem)).collect();
