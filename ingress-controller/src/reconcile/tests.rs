@@ -625,17 +625,6 @@ async fn missing_endpoints_are_recorded_late() {
     assert!(events[0].starts_with(note), "{events:?}");
 }
 
-/// An ingress whose class vanishes stays served.
-#[tokio::test]
-async fn vanished_class_keeps_serving() {
-    let (stage, _) = Stage::with(converged()).await;
-    let gone = deleted(class("ours", CONTROLLER));
-    stage.observe(|index| index.observe_class(gone));
-    stage.reconcile().await.unwrap();
-    assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
-    assert_eq!(stage.api.calls(), [""; 0]);
-}
-
 /// While the load balancer is down ingresses wait and all are tried once it answers.
 #[tokio::test]
 async fn outage_ends_for_all() {
@@ -803,14 +792,4 @@ async fn unreadable_ingress_loses_blocked_endpoints() {
     assert_eq!(woken, [key("i")]);
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
-}
-
-/// An unreadable ingress keeps a backend while a condition blocks every cluster.
-#[tokio::test]
-async fn unreadable_ingress_fails_open() {
-    let stage = unreadable().await;
-    let blocked = applied(cluster("m2", &["TrafficControl"]));
-    stage.observe(|index| index.observe_cluster(blocked));
-    stage.reconcile().await.unwrap();
-    assert_eq!(stage.balancer_calls(), [""; 0]);
 }

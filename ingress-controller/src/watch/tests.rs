@@ -7,9 +7,7 @@ use kube::runtime::watcher::Event;
 use parking_lot::MutexGuard;
 use proptest::prelude::*;
 use serde_json::json;
-use traffic::ingress::{
-    Admission, Cached, ClusterFacts, Decision, Facts, service_locations, services,
-};
+use traffic::ingress::{Cached, ClusterFacts, Decision, Facts, service_locations, services};
 
 use super::*;
 use crate::fixtures::{
@@ -319,19 +317,6 @@ fn never_decoded_is_unread() {
     let woken = index.observe_cluster(deleted(new));
     assert_woken(woken, &["a", "b", "c"]);
     assert_eq!(index.lock().cluster("m9"), Cached::Absent);
-}
-
-/// An object that becomes invalid keeps its last valid version.
-#[test]
-fn invalid_object_keeps_last_version() {
-    let index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-    index.observe_cluster(invalid(&cluster("m1", &[])));
-    let index = index.lock();
-    let Cached::Present(last) = index.cluster("m1") else {
-        panic!("not there");
-    };
-    assert_eq!(Admission::of(last), Admission::Blocked);
 }
 
 /// An unread ingress is woken when it is gone.

@@ -15,7 +15,7 @@ use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 use traffic::ingress::kubernetes::{Clash, Managed};
-use traffic::ingress::{Admission, Cached};
+use traffic::ingress::Admission;
 
 use crate::fixtures::writer;
 use crate::provider::contract;
