@@ -19,23 +19,12 @@ use parking_lot::Mutex;
 use traffic::ingress::http_route::Refusal;
 use traffic::ingress::{BlockChange, Problem};
 
-use self::exports::RecordedExports;
-use self::recorded::RecordedObstacles;
+pub(crate) use self::recorded::Place;
+use self::recorded::{RecordedExports, RecordedObstacles};
 use self::references::{cluster, own_object, reference, service};
 use crate::ingresses::{Part, object};
 use crate::provider::Obstacle;
 use crate::reason::Reason;
-
-/// The place where obstacles are met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
-    /// The `HTTPRoute`, in a version that is not served.
-    Refused,
-    /// The ingress as it is served.
-    Ingress,
-    /// A load balancer, by its own place among all.
-    LoadBalancer(usize),
-}
 
 /// Records the Events of ingresses.
 pub(crate) struct IngressEvents {

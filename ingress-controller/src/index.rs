@@ -18,11 +18,10 @@ use objects::reverse_index::ReverseIndex;
 use traffic::endpoints::slice_service;
 use traffic::ingress::http_route::route_of;
 use traffic::ingress::{
-    Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Facts, binding_names,
+    Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Exporter, Facts, binding_names,
     binding_of, bound_ingress, bound_service, decide, secrets, service_locations, services,
 };
 
-use self::exports::exported;
 use crate::cached::cached;
 use crate::routes::{ReadRoute, Routes};
 
@@ -274,6 +273,12 @@ fn bound(binding: &ResourceBinding) -> BTreeSet<Bound> {
 fn collected_for(slice: &EndpointSlice) -> BTreeSet<Key> {
     let service = slice_service(slice);
     let service = service.map(|service| Key::new(Key::of(slice).namespace, service));
+    service.into_iter().collect()
+}
+
+fn exported(policy: &PropagationPolicy) -> BTreeSet<Key> {
+    let service = Exporter::exported(policy);
+    let service = service.map(|service| Key::new(Key::of(policy).namespace, service));
     service.into_iter().collect()
 }
 

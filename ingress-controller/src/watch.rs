@@ -16,7 +16,6 @@ use karmada_api::{
 };
 use karmada_runtime::alarm;
 use karmada_runtime::program::Program;
-use karmada_runtime::queue::Queue;
 use karmada_runtime::wakes::Watch;
 use kube::Client;
 use kube::runtime::watcher::Config;
@@ -24,6 +23,7 @@ use objects::Key;
 use traffic::endpoints::COLLECTED;
 
 use self::changes::{has_other_data, has_other_ports, is_another, is_flip};
+use self::shared::wake;
 pub(crate) use self::shared::{Queues, SharedIndex};
 use crate::index::{Bound, Index};
 
@@ -192,13 +192,6 @@ impl SharedIndex {
         };
         rows.follows_known(everything.clone())
             .follows_unread(everything)
-    }
-}
-
-/// Adds `keys` to each of `queues`.
-fn wake<'a>(queues: &[Queue<Key>], keys: impl IntoIterator<Item = &'a Key> + Clone) {
-    for queue in queues {
-        queue.add_all(keys.clone().into_iter().cloned());
     }
 }
 

@@ -1,6 +1,6 @@
 //! The Events about the exports of Services, on the ingresses that route to these.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
@@ -14,9 +14,6 @@ use super::references::reference;
 use crate::ingresses::object;
 use crate::provider::Obstacle;
 use crate::reason::Reason;
-
-/// The obstacle to the export of each Service, and the ingresses on which it is recorded.
-pub(super) type RecordedExports = BTreeMap<Key, (Recorded, BTreeSet<Key>)>;
 
 impl IngressEvents {
     /// Records `obstacle` to the export of `service` on those of `ingresses`, which route there, that

@@ -6,7 +6,6 @@ use std::time::Duration;
 use objects::Key;
 use tokio::time::Instant;
 
-use super::Place;
 use crate::provider::Obstacle;
 use crate::reason::Reason;
 
@@ -14,6 +13,17 @@ use crate::reason::Reason;
 pub(super) const REWORDED: Duration = Duration::from_mins(5);
 /// The most obstacles of an ingress in one place that are recorded: a member may report any number of addresses.
 pub(super) const MOST: usize = 100;
+
+/// The place where obstacles are met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// The `HTTPRoute`, in a version that is not served.
+    Refused,
+    /// The ingress as it is served.
+    Ingress,
+    /// A load balancer, by its own place among all.
+    LoadBalancer(usize),
+}
 
 /// An obstacle that was recorded.
 #[derive(Debug)]
@@ -25,6 +35,9 @@ pub(super) struct Recorded {
 /// The obstacles of each ingress that were last recorded, by where they are met.
 #[derive(Debug, Default)]
 pub(super) struct RecordedObstacles(BTreeMap<Key, BTreeMap<Place, Vec<Recorded>>>);
+
+/// The obstacle to the export of each Service, and the ingresses on which it is recorded.
+pub(super) type RecordedExports = BTreeMap<Key, (Recorded, BTreeSet<Key>)>;
 
 impl Recorded {
     pub(super) fn now(obstacle: Obstacle) -> Self {

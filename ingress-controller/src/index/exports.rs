@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use karmada_api::{MultiClusterIngress, PropagationPolicy};
+use karmada_api::MultiClusterIngress;
 use objects::Key;
 use traffic::ingress::{
     BackendAddresses, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
@@ -117,11 +117,4 @@ impl Index {
             });
         ours.collect()
     }
-}
-
-/// Returns the Service for whose export a policy was made.
-pub(super) fn exported(policy: &PropagationPolicy) -> BTreeSet<Key> {
-    let service = Exporter::exported(policy);
-    let service = service.map(|service| Key::new(Key::of(policy).namespace, service));
-    service.into_iter().collect()
 }

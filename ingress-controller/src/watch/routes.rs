@@ -15,7 +15,7 @@ use objects::Key;
 use traffic::ingress::Serve;
 use traffic::ingress::http_route::served_key;
 
-use super::{SharedIndex, wake};
+use super::shared::{SharedIndex, wake};
 use crate::index::Index;
 use crate::optional::{PAUSE, is_served};
 use crate::routes::{Reread, RouteStatus, Routes};

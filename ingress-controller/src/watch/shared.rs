@@ -15,7 +15,6 @@ use traffic::ingress::{
     desired, excluded,
 };
 
-use super::wake;
 use crate::enforcement::Enforcement;
 use crate::index::{Backends, Index};
 use crate::routes::Routes;
@@ -180,5 +179,12 @@ impl SharedIndex {
         exporter: &Exporter,
     ) -> Option<ExportChange> {
         self.index.lock().plan_export(service, settings, exporter)
+    }
+}
+
+/// Adds `keys` to each of `queues`.
+pub(super) fn wake<'a>(queues: &[Queue<Key>], keys: impl IntoIterator<Item = &'a Key> + Clone) {
+    for queue in queues {
+        queue.add_all(keys.clone().into_iter().cloned());
     }
 }
