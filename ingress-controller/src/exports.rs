@@ -4,7 +4,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_api::{PropagationPolicy, ServiceExport};
+use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -21,6 +21,7 @@ use traffic::ingress::{ExportChange, Exporter, PolicyChange, Settings};
 pub(crate) use self::watch::watch;
 
 use crate::events::IngressEvents;
+use crate::index::Index;
 use crate::ingresses::object;
 use crate::provider::{Obstacle, RelatedObject};
 use crate::reason::Reason;
@@ -57,11 +58,15 @@ impl Controller for ExportReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.exportable()
+        let all = self.index.read(Index::exportable);
+        all.into_iter().collect()
     }
 
     async fn reconcile(&self, service: &Key) -> Result<(), BoxError> {
-        let plan = (self.index).plan_export(service, &self.settings, &self.exporter);
+        let (settings, exporter) = (&self.settings, &self.exporter);
+        let plan = self
+            .index
+            .read(|index| index.plan_export(service, settings, exporter));
         let Some(change) = plan else {
             return Ok(());
         };
@@ -76,7 +81,7 @@ impl Controller for ExportReconciler {
         let (met, error) = obstacle.unzip();
         let obstacle = met.or_else(|| is_theirs.then(|| left_to_its_owner(service)));
         let ingresses = match &obstacle {
-            Some(_) => (self.index).routing_to(service, &self.settings.controller),
+            Some(_) => self.routing_to(service),
             None => Vec::new(),
         };
         self.events.export(service, obstacle, &ingresses);
@@ -156,9 +161,16 @@ impl ExportReconciler {
         }
     }
 
+    /// Returns the ingresses of ours that route to `service`.
+    fn routing_to(&self, service: &Key) -> Vec<Arc<MultiClusterIngress>> {
+        let controller = &self.settings.controller;
+        self.index
+            .read(|index| index.routing_to(service, controller))
+    }
+
     /// Sends a write for the export of `service`. During a pause, adds it to the queue at the end of that.
     async fn write(&self, service: &Key, write: Write) -> Result<Outcome, ExportError> {
-        let concerned = (self.index).routing_to(service, &self.settings.controller);
+        let concerned = self.routing_to(service);
         let about = concerned.iter().map(|ingress| object(ingress).reference());
         let write = write.about(about.collect());
         match self.committer.write(&write, None).await {

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use traffic::ingress::http_route::{RouteReport, as_shown, route_of};
 use traffic::ingress::{
-    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
+    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, cut_of_left, excluded,
+    load_balancer,
 };
 
 use crate::events::{IngressEvents, Place, failure, obstacle};
@@ -149,9 +150,9 @@ impl GatewayReconciler {
             return Ok(());
         }
         if let FieldPlan::Write(wanted) = load_balancer(shown, as_shown(&all))
-            && let Some(report) = self.index.with_routes(|routes| {
-                let route = routes.get(key)?;
-                route.addresses(routes, wanted.as_ref())
+            && let Some(report) = self.index.read(|index| {
+                let route = index.route(key)?;
+                route.addresses(&index.routes, wanted.as_ref())
             })
         {
             let write = (self.ingresses).write_report(ingress, part, &report, &self.queue);
@@ -163,7 +164,10 @@ impl GatewayReconciler {
     /// Removes endpoints of clusters that must get no request, and leaves everything else as it is.
     async fn leave(&self, key: &Key) -> Result<(), BoxError> {
         let held = self.balancer.endpoints(key);
-        let cut = self.index.cut(key, held, &self.settings);
+        let cut = self.index.read(|index| {
+            let ingress = index.get(key).map(AsRef::as_ref);
+            cut_of_left(ingress, held, index, &self.settings)
+        });
         if cut.is_empty() {
             return Ok(());
         }
@@ -181,7 +185,8 @@ impl GatewayReconciler {
     }
 
     async fn release(&self, key: &Key) -> Result<(), BoxError> {
-        let excluded = self.index.excluded(self.clusters(key));
+        let held = self.clusters(key);
+        let excluded = self.index.read(|index| excluded(held, &[], index));
         let deletion = self.balancer.delete(key, &excluded);
         let Some(ensured) = self.unless_down(key, deletion).await else {
             return Ok(());

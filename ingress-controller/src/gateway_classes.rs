@@ -27,14 +27,12 @@ impl Controller for GatewayClasses {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let all = self
-            .index
-            .with_routes(|routes| Some(routes.classes.keys().cloned().collect()));
-        all.unwrap_or_default()
+        (self.index).read(|index| index.routes.classes.keys().cloned().collect())
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let found = self.index.with_routes(|routes| {
+        let found = self.index.read(|index| {
+            let routes = &index.routes;
             let class = Arc::clone(routes.classes.get(key)?);
             let steps = class_status(&class, routes.controller()?, Timestamp::now());
             Some((class, steps))

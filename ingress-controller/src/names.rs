@@ -34,7 +34,8 @@ pub(crate) fn look_up(program: &mut Program, index: &Arc<SharedIndex>) {
 
 /// Looks every host up. One that does not resolve keeps its last addresses.
 async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
-    let hosts = futures::stream::iter(index.hosts());
+    let hosts: Vec<String> = index.read(|index| index.hosts.keys().cloned().collect());
+    let hosts = futures::stream::iter(hosts);
     hosts
         .for_each_concurrent(CONCURRENCY, |host| async move {
             // The dot keeps the search list of a pod out.

@@ -81,7 +81,8 @@ impl Reconciler {
                 return Ok(());
             }
         }
-        let route = self.index.route_status(&Key::of(ingress), Some(serve));
+        let key = Key::of(ingress);
+        let route = (self.index).read(|index| index.route_status(&key, Some(serve)));
         let written = match (route, &serve.status) {
             (Some(route), _) => self.report(&route).await?,
             (None, FieldPlan::Unchanged) => Outcome::Unchanged,
@@ -93,7 +94,7 @@ impl Reconciler {
         };
         let enforcement = &self.index.enforcement;
         if let Outcome::Contended(_) = written {
-            enforcement.restore(Place::Ingress, &Key::of(ingress), arrived);
+            enforcement.restore(Place::Ingress, &key, arrived);
         } else if written.is_stored() {
             if serve.change != BlockChange::default() {
                 enforcement.shown(arrived);
@@ -106,7 +107,7 @@ impl Reconciler {
     /// Leaves an ingress as it is. An `HTTPRoute` is told why.
     async fn leave(&self, key: &Key) -> Result<(), BoxError> {
         self.ingresses.forget(key, &[Part::Finalizers]);
-        match self.index.route_status(key, None) {
+        match self.index.read(|index| index.route_status(key, None)) {
             Some(status) => {
                 self.report(&status).await?;
             }

@@ -1,4 +1,4 @@
-//! Load balancers, which serve the traffic of `MultiClusterIngress`es as `rules` desires.
+//! Load balancers, which serve the traffic of `MultiClusterIngress`es as `traffic` desires.
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
 //! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the

@@ -18,7 +18,7 @@ use traffic::ingress::http_route::served_key;
 use super::shared::{SharedIndex, wake};
 use crate::index::Index;
 use crate::optional::{PAUSE, is_served};
-use crate::routes::{Reread, RouteStatus, Routes};
+use crate::routes::{Reread, RouteStatus};
 
 /// The pause before the second look: an API that starts answers before it knows all of its kinds.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
@@ -130,22 +130,15 @@ impl SharedIndex {
             self.queues.exports.add_all(index.exportable());
         }
     }
-
-    /// Returns what the status of the route under `key` must say, with the `serve` that was decided; `None` for a
-    /// `MultiClusterIngress`.
-    pub(crate) fn route_status(&self, key: &Key, serve: Option<&Serve>) -> Option<RouteStatus> {
-        let index = self.index.lock();
-        let routes = &index.routes;
-        Some(routes.get(key)?.status(routes, &*index, serve))
-    }
-
-    /// Reads from the routes.
-    pub(crate) fn with_routes<T>(&self, read: impl FnOnce(&Routes) -> Option<T>) -> Option<T> {
-        read(&self.index.lock().routes)
-    }
 }
 
 impl Index {
+    /// Returns what the status of the route under `key` must say, with the `serve` that was decided; `None` for a
+    /// `MultiClusterIngress`.
+    pub(crate) fn route_status(&self, key: &Key, serve: Option<&Serve>) -> Option<RouteStatus> {
+        Some(self.route(key)?.status(&self.routes, self, serve))
+    }
+
     /// Reads routes again, and returns the keys under which ours are served.
     fn reread(&mut self, routes: impl IntoIterator<Item = Key>) -> Vec<Key> {
         let mut woken = Vec::new();

@@ -10,10 +10,7 @@ use karmada_runtime::queue::Queue;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use traffic::ingress::{
-    ControllerName, Decision, Desired, ExportChange, Exporter, Held, Settings, cut_of_left,
-    desired, excluded,
-};
+use traffic::ingress::{Decision, Desired, Settings, desired, excluded};
 
 use crate::enforcement::Enforcement;
 use crate::index::{Backends, Index};
@@ -85,9 +82,14 @@ impl SharedIndex {
         self
     }
 
+    /// Reads from the index.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.lock())
+    }
+
     /// Returns the keys of all ingresses.
     pub(crate) fn keys(&self) -> Vec<Key> {
-        self.index.lock().keys().cloned().collect()
+        self.read(|index| index.keys().cloned().collect())
     }
 
     /// Returns the ingress `key`, if it decodes, and the decision about it.
@@ -100,13 +102,6 @@ impl SharedIndex {
         let (ingress, decision) = index.decide(key, &settings.controller);
         index.set_left(key, decision == Decision::Leave);
         (ingress, decision)
-    }
-
-    /// Returns those of the `held` clusters whose endpoints must go although the ingress `key` is left.
-    pub(crate) fn cut(&self, key: &Key, held: Held, settings: &Settings) -> Held {
-        let index = self.index.lock();
-        let ingress = index.get(key).map(AsRef::as_ref);
-        cut_of_left(ingress, held, &*index, settings)
     }
 
     /// Returns the desired state of the load balancer, which holds endpoints of the clusters `held`, for
@@ -134,11 +129,6 @@ impl SharedIndex {
         Arc::clone(&self.hosts)
     }
 
-    /// Returns the hosts that members report.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        self.index.lock().hosts.keys().cloned().collect()
-    }
-
     /// Takes in the addresses of a host, and wakes the ingresses behind which it is, if they changed.
     pub(crate) fn observe_host(&self, host: &str, found: Vec<IpAddr>) {
         let woken = self.index.lock().observe_host(host, found);
@@ -150,35 +140,6 @@ impl SharedIndex {
         let mut index = self.index.lock();
         wake(&self.queues.ingresses(), &index.expire(now));
         index.decided.next_expiry()
-    }
-
-    /// Returns those of `clusters` that must get no request.
-    pub(crate) fn excluded(&self, clusters: BTreeSet<String>) -> BTreeSet<String> {
-        excluded(clusters, &[], &*self.index.lock())
-    }
-
-    /// Returns the ingresses of ours that route to `service`.
-    pub(crate) fn routing_to(
-        &self,
-        service: &Key,
-        controller: &ControllerName,
-    ) -> Vec<Arc<MultiClusterIngress>> {
-        self.index.lock().routing_to(service, controller)
-    }
-
-    /// Returns the Services that may need an export, and those that have one.
-    pub(crate) fn exportable(&self) -> Vec<Key> {
-        self.index.lock().exportable().into_iter().collect()
-    }
-
-    /// Plans the export of `service`. Returns `None` while not every export is known.
-    pub(crate) fn plan_export(
-        &self,
-        service: &Key,
-        settings: &Settings,
-        exporter: &Exporter,
-    ) -> Option<ExportChange> {
-        self.index.lock().plan_export(service, settings, exporter)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The provider `webhook`: a load balancer that its own program configures, as that of a vendor. The program gets each ingress
 //! whole, as JSON over HTTP, and needs no change here ([`karmada_api::provider`] is the protocol).
 //!
-//! - What is sent? `rules::ingress::webhook`.
+//! - What is sent? `traffic::ingress::webhook`.
 //! - How is the program asked, and how much may it answer? `endpoint`.
 //! - What does it hold? `holdings`, which a list at the start and each minute corrects.
 

@@ -172,5 +172,5 @@ fn unknown_routes_keep_exports() {
     assert!(unclear(&index), "refused");
     index.observe_route(applied(version("2", http_route("r", "s"))));
     assert!(!unclear(&index));
-    assert!(index.exportable().contains(&key("s")));
+    assert!(index.lock().exportable().contains(&key("s")));
 }
