@@ -10,13 +10,10 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client};
 use objects::Key;
-use objects::wanted::Wanted;
-use objects::write::{Guard, ObjectRef, Write};
-use serde::Serialize;
-use serde_json::{Value, json};
-use traffic::ingress::{ExportChange, Exporter, PolicyChange, Settings};
+use objects::write::{Action, ObjectRef, Write};
+use traffic::ingress::{Exporter, Settings};
 
 pub(crate) use self::watch::watch;
 
@@ -71,7 +68,7 @@ impl Controller for ExportReconciler {
             return Ok(());
         };
         let is_theirs = change.is_theirs;
-        let obstacle = match self.apply(service, change).await {
+        let obstacle = match self.apply(service, change.writes).await {
             Ok(()) => None,
             Err(error) => match met(&error) {
                 Some(obstacle) => Some((obstacle, error)),
@@ -90,45 +87,36 @@ impl Controller for ExportReconciler {
 }
 
 impl ExportReconciler {
-    /// Carries out the changes to the export of `service`.
-    async fn apply(&self, service: &Key, change: ExportChange) -> Result<(), BoxError> {
-        let policy = Key::new(&service.namespace, Exporter::policy_name(&service.name));
-        // A wider policy of a user claims an export that has none of ours yet, and keeps it.
-        match &change.policy {
-            Some(PolicyChange::Create(wanted)) => {
-                match self.write(service, creation(POLICY, &**wanted)).await? {
-                    Outcome::Contended(_) => return Ok(()),
-                    Outcome::Exists(_) => self.examine_policy(&policy).await?,
-                    _ => {}
+    /// Sends the writes to the export of `service`. During a pause before one, adds it to the queue at the end of that.
+    async fn apply(&self, service: &Key, writes: Vec<Write>) -> Result<(), BoxError> {
+        for write in writes {
+            let about = self.routing_to(service);
+            let about = about.iter().map(|ingress| object(ingress).reference());
+            let write = write.about(about.collect());
+            let ObjectRef { key, .. } = &write.object;
+            match self.committer.write(&write, None).await {
+                Ok(Outcome::Contended(until)) => {
+                    self.queue.add_at(service.clone(), until);
+                    return Ok(());
+                }
+                // An export is of a user, or ours already: the watch shows which.
+                Ok(Outcome::Exists(_)) if kind(&write) == PropagationPolicy::KIND => {
+                    self.examine_policy(key).await?;
+                }
+                Ok(_) => tracing::debug!(object = %key, kind = kind(&write), "Export written"),
+                // Another one of its name is not ours to delete.
+                Err(error)
+                    if write.action == Action::Delete
+                        && error.kind() == WriteErrorKind::Conflict => {}
+                Err(source) => {
+                    return Err(ExportError::Write {
+                        kind: kind(&write),
+                        key: key.clone(),
+                        source: Box::new(source),
+                    }
+                    .into());
                 }
             }
-            Some(PolicyChange::Update { version, spec }) => {
-                let object = ObjectRef {
-                    version: version.clone(),
-                    ..ObjectRef::named::<PropagationPolicy>(policy.clone(), &())
-                };
-                let write = Write::merge(POLICY, object, json!({ "spec": spec }));
-                let write = write.guarded(Guard::Version).owning("/spec");
-                self.write(service, write).await?;
-            }
-            Some(PolicyChange::Delete { .. }) | None => {}
-        }
-        if let Some(export) = &change.create {
-            // One that exists is of a user, or ours already: the watch shows which.
-            let created = self.write(service, creation(EXPORT, export)).await?;
-            if created.is_stored() {
-                tracing::info!(%service, "Service exported");
-            }
-        }
-        if let Some(uid) = change.delete {
-            let export = ObjectRef::named::<ServiceExport>(service.clone(), &());
-            self.delete(service, EXPORT, ObjectRef { uid, ..export })
-                .await?;
-        }
-        if let Some(PolicyChange::Delete { uid }) = change.policy {
-            let policy = ObjectRef::named::<PropagationPolicy>(policy, &());
-            self.delete(service, POLICY, ObjectRef { uid, ..policy })
-                .await?;
         }
         Ok(())
     }
@@ -144,68 +132,21 @@ impl ExportReconciler {
         }
     }
 
-    /// Deletes an object; another one of its name is not ours to delete.
-    async fn delete(
-        &self,
-        service: &Key,
-        target: &'static str,
-        object: ObjectRef,
-    ) -> Result<(), ExportError> {
-        let write = Write::delete(target, object).guarded(Guard::Uid);
-        let write = write.bringing(Wanted::created(Value::Null));
-        match self.write(service, write).await {
-            Err(ExportError::Write { source, .. }) if source.kind() == WriteErrorKind::Conflict => {
-                Ok(())
-            }
-            deleted => deleted.map(drop),
-        }
-    }
-
     /// Returns the ingresses of ours that route to `service`.
     fn routing_to(&self, service: &Key) -> Vec<Arc<MultiClusterIngress>> {
         let controller = &self.settings.controller;
         self.index
             .read(|index| index.routing_to(service, controller))
     }
-
-    /// Sends a write for the export of `service`. During a pause, adds it to the queue at the end of that.
-    async fn write(&self, service: &Key, write: Write) -> Result<Outcome, ExportError> {
-        let concerned = self.routing_to(service);
-        let about = concerned.iter().map(|ingress| object(ingress).reference());
-        let write = write.about(about.collect());
-        match self.committer.write(&write, None).await {
-            Ok(outcome) => {
-                if let Outcome::Contended(until) = outcome {
-                    self.queue.add_at(service.clone(), until);
-                }
-                Ok(outcome)
-            }
-            Err(source) => Err(ExportError::Write {
-                kind: kind(write.target),
-                key: write.object.key,
-                source: Box::new(source),
-            }),
-        }
-    }
 }
 
-/// The label of writes to exports in the metrics.
-const EXPORT: &str = "service_export";
-/// The label of writes to policies in the metrics.
-const POLICY: &str = "propagation_policy";
-
-/// Returns the kind that is written as `target`.
-fn kind(target: &'static str) -> &'static str {
-    match target {
-        EXPORT => ServiceExport::KIND,
-        _ => PropagationPolicy::KIND,
+/// Returns the kind that is written.
+fn kind(write: &Write) -> &'static str {
+    if write.object.resource.kind == ServiceExport::KIND {
+        ServiceExport::KIND
+    } else {
+        PropagationPolicy::KIND
     }
-}
-
-fn creation<K: Resource<DynamicType = ()> + Serialize>(target: &'static str, object: &K) -> Write {
-    let write = Write::create(target, object, &());
-    let wanted = Wanted::created(write.body().clone());
-    write.bringing(wanted)
 }
 
 /// Returns the obstacle that an error tells of: a policy of a user, or what the API refuses.

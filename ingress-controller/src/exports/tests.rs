@@ -1,12 +1,14 @@
 use std::fmt::Debug;
 
 use karmada_runtime::watch::Decoded;
+use kube::Resource;
 use kube::api::DeleteParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use traffic::ingress::ControllerName;
 
 use super::watch::is_served;
