@@ -14,8 +14,8 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
-use traffic::ingress::kubernetes::{Clash, Managed};
 use traffic::ingress::Admission;
+use traffic::ingress::kubernetes::{Clash, Managed};
 
 use crate::fixtures::writer;
 use crate::provider::contract;
