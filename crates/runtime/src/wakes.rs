@@ -28,6 +28,7 @@ pub struct Watch<S, K, T = ()> {
     store: StoreOf<S, K, T>,
     rules: Vec<Rule<S, K>>,
     known_rules: Vec<KnownRule<S>>,
+    unread_rules: Vec<KnownRule<S>>,
 }
 
 impl<S, K, T> Watch<S, K, T> {
@@ -41,6 +42,7 @@ impl<S, K, T> Watch<S, K, T> {
             store: Arc::new(store),
             rules: Vec::new(),
             known_rules: Vec::new(),
+            unread_rules: Vec::new(),
         }
     }
 
@@ -64,6 +66,36 @@ impl<S, K, T> Watch<S, K, T> {
     {
         let queue = queue.clone();
         self.follows(move |state, change| queue.add_all(keys(state, change)))
+    }
+
+    /// Adds these keys to each of `queues` at each change.
+    #[must_use]
+    pub fn wakes_each<Q, I>(
+        self,
+        queues: &[Queue<Q>],
+        mut keys: impl FnMut(&mut S, &Transition<K>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queues = queues.to_vec();
+        self.follows(move |state, change| {
+            let keys: Vec<Q> = keys(state, change).into_iter().collect();
+            for queue in &queues {
+                queue.add_all(keys.iter().cloned());
+            }
+        })
+    }
+
+    /// Does this when less is known: there are objects that have never decoded, these.
+    #[must_use]
+    pub fn follows_unread(
+        mut self,
+        rule: impl FnMut(&mut S, &BTreeSet<Key>) + Send + 'static,
+    ) -> Self {
+        self.unread_rules.push(Box::new(rule));
+        self
     }
 
     /// Does this when more is known than by any one change: every object was listed for the first time, or these that had
@@ -109,6 +141,11 @@ impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
                 rule(state, &changes.mended);
             }
         }
+        if !changes.unread.is_empty() {
+            for rule in &mut self.unread_rules {
+                rule(state, &changes.unread);
+            }
+        }
     }
 }
 
@@ -120,8 +157,19 @@ where
 {
     /// Watches all objects as [`Program::watch`] does. This and the others count those that do not decode.
     pub fn start(self, program: &mut Program, client: &Client, name: &'static str) {
+        self.start_selected(program, client, name, Config::default());
+    }
+
+    /// Watches selected objects, else as [`Self::start`] does.
+    pub fn start_selected(
+        self,
+        program: &mut Program,
+        client: &Client,
+        name: &'static str,
+        selected: Config,
+    ) {
         let observe = self.into_observer(program, &K::DynamicType::default());
-        program.watch(name, Api::all(client.clone()), Config::default(), observe);
+        program.watch(name, Api::all(client.clone()), selected, observe);
     }
 
     /// Watches objects as [`Program::watch_kind_if_served`] does.
@@ -155,14 +203,25 @@ where
         name: &'static str,
         selected: Config,
     ) {
+        let following = self.follow(program, client, selected);
+        program.run_until_stopped(name, following);
+    }
+
+    /// Returns what watches selected objects for as long as it is polled.
+    pub fn follow(
+        self,
+        program: &mut Program,
+        client: &Client,
+        selected: Config,
+    ) -> impl Future<Output = ()> + Send + use<S, K, T> {
         let mut observe = self.into_observer(program, &K::DynamicType::default());
         let all = Api::all(client.clone());
-        program.run_until_stopped(name, async move {
+        async move {
             let mut changes = std::pin::pin!(events(all, selected));
             while let Some(event) = changes.next().await {
                 observe(event);
             }
-        });
+        }
     }
 
     fn into_observer(
