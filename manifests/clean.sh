@@ -70,7 +70,10 @@ for kind in clusters.cluster.karmada.io memberclusters.cluster.kubernetes-fleet.
   done
 done
 
-# The actions that only a Remedy controller sets.
+# The actions that only a Remedy controller sets. Those of a MemberCluster are conditions.
+if has memberclusters.cluster.kubernetes-fleet.io; then
+  remove_conditions memberclusters.cluster.kubernetes-fleet.io TrafficControl
+fi
 if has clusters.cluster.karmada.io; then
   api get clusters.cluster.karmada.io --output \
     go-template='{{range .items}}{{if .status.remedyActions}}{{.metadata.name}}{{"\n"}}{{end}}{{end}}' |
@@ -159,7 +162,8 @@ done
 if has leases.coordination.k8s.io; then
   change --namespace karmada-system delete leases.coordination.k8s.io remedy-controller ingress-controller \
     propagation-controller execution-controller cluster-controller --ignore-not-found
-  change --namespace fleet-system delete leases.coordination.k8s.io placement-controller placement-agent --ignore-not-found
+  change --namespace fleet-system delete leases.coordination.k8s.io placement-controller placement-agent \
+    remedy-controller --ignore-not-found
   change delete leases.coordination.k8s.io --all-namespaces \
     --field-selector metadata.name=cluster-health-agent --ignore-not-found
   managers=$(api --namespace karmada-system get leases.coordination.k8s.io karmada-scheduler --ignore-not-found \

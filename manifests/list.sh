@@ -9,11 +9,13 @@ context=${1:?"usage: $0 CONTEXT"}
 programs='cluster-health-agent|cluster-health-agent-gateway|remedy-controller|ingress-controller|propagation-controller|scheduler'
 programs+='|execution-controller|cluster-controller|placement-controller|placement-agent|kubectl-remedy|kubectl-remedy-renew'
 programs+='|kubectl-remedy-renew-programs|kubectl-remedy-practice|cluster-health-agent-signals|cluster-health-agent-node-condition'
+programs+='|cluster-health-agent-dns-service'
 
 told='
   def prefixed: test("(^|[./])karmada-rs\\.io/");
   .items[]
   | [ (.metadata.name | select(test("^karmada-rs([:-].*)?$|\\.karmada-rs\\.io$|^(\($programs))(-(token|karmada|gateway|hub))?$")) | "name"),
+      (.metadata | select((.namespace // "" | startswith("karmada-es-")) and (.name | test("^pull(-token)?$"))) | "name"),
       (.metadata.labels // {} | to_entries[] | select((.key | prefixed) or (.value | test("^karmada-rs"))) | "label \(.key)"),
       (.metadata.annotations // {} | keys[] | select(prefixed) | "annotation \(.)"),
       (.metadata.finalizers // [] | .[] | select(prefixed) | "finalizer \(.)"),

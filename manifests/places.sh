@@ -29,6 +29,7 @@ host host-practice practice/host
 host fleet-host propagation/collect-endpoints propagation/cluster/host
 host fleet-host-renew renew/fleet
 host hub-host placement/hub/host
+host hub-remedies-host placement/remedies/host
 host - renew/programs
 gateway gateway-confine admission/gateway
 gateway gateway gateway
@@ -38,13 +39,14 @@ gateway gateway-agent gateway/reachability
 gateway gateway-renew renew/gateway.yaml
 dns dns dns
 member member member
-member - member/node-condition/rights.yaml member/signals/rights.yaml
+member - member/node-condition/rights.yaml member/signals/rights.yaml member/dns-service/rights.yaml
 member member-pull pull/member
 member member-pull-renew renew/pull
 member hub-member placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml placement/member
 member hub-member-renew renew/programs
 hub hub placement/crds placement/hub
 hub hub-agent placement/hub/cluster-health-agent.yaml
+hub hub-remedies fleet/remedy.karmada.io_remedies.yaml placement/remedies/rights.yaml
 hub hub-plugin placement/kubectl-remedy-drain.yaml
 hub hub-renew renew/hub.yaml
 hub hub-renew-member renew/placement-member.yaml

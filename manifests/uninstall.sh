@@ -79,7 +79,7 @@ objects=$(
   for part in $parts; do
     case $part in
       # Kinds, and with them all their objects.
-      fleet | placement/crds*) ;;
+      fleet | fleet/* | placement/crds*) ;;
       *)
         applied "$part"
         echo ---

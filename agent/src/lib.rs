@@ -13,8 +13,7 @@
 //! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
 //! - Who else votes, and what do they say: `peers/`.
 //! - Which agent leads: `campaign`.
-//! - What is written to the Cluster, or to the `MemberCluster` of a fleet, or from a gateway to each Cluster: `report/`,
-//!   `cluster_kind`.
+//! - What is written to the Cluster, or to the `MemberCluster` of a fleet, or from a gateway to each Cluster: `report/`.
 //! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks what both have.
 //! - Which names must stay known while DNS is dead: `addresses`.
 
@@ -22,7 +21,6 @@ mod addresses;
 mod args;
 mod backoff;
 mod campaign;
-mod cluster_kind;
 mod flag_values;
 mod identity;
 mod metrics;

@@ -410,9 +410,9 @@ async fn karmada_and_peers_given_by_name_are_looked_up_at_the_start() {
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }
 
-/// The agent's metrics that docs/operate.md lists, with the names of their labels.
+/// The agent's metrics that docs/operate-reference.md lists, with the names of their labels.
 fn documented() -> BTreeMap<String, BTreeSet<String>> {
-    let page = include_str!("../../docs/operate.md");
+    let page = include_str!("../../docs/operate-reference.md");
     let rows = page.lines().filter_map(|line| {
         let columns: Vec<_> = line.strip_prefix('|')?.split('|').map(str::trim).collect();
         let [metrics, programs, _, _] = columns[..] else {
@@ -482,8 +482,12 @@ async fn every_metric_of_a_fresh_agent_is_documented_with_its_labels_and_every_d
     // Only a leader shows any.
     documented.remove("failing_node");
     documented.remove("service_network_failing_node");
-    // Agents of a gateway judge other clusters, and not their own.
-    documented.retain(|name, _| !name.starts_with("reachability_"));
+    // Agents of a gateway judge other clusters, and not their own; and no signal is declared.
+    documented.retain(|name, _| {
+        !["reachability_", "signal_"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    });
     // The kubeconfig has no credentials, and its server answers nothing.
     documented.remove("credentials_expiry_timestamp_seconds");
     documented.remove("expiring_credentials");

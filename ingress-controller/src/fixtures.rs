@@ -1,11 +1,18 @@
 //! Objects of the Karmada API for tests, all in namespace `ns`.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use karmada_api::{Cluster, MultiClusterIngress, ResourceBinding, execution_namespace};
+use karmada_runtime::commit::Committer;
+use karmada_runtime::expectations::Expectations;
+use karmada_runtime::lease::Leadership;
+use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
+use karmada_runtime::write::{WriteMode, Writer};
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
@@ -13,7 +20,9 @@ use objects::Key;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::index::Index;
+use crate::events::IngressEvents;
+use crate::identity::NAME;
+use crate::watch::SharedIndex;
 
 pub(crate) const CONTROLLER: &str = "karmada-rs.io/ingress-controller";
 pub(crate) const GATEWAY_CONTROLLER: &str = "karmada-rs.io/multi-cluster";
@@ -23,6 +32,23 @@ pub(crate) async fn karmada() -> TestApi {
     let api = TestApi::with_kinds(karmada_api::crd::installed().unwrap());
     api.create_namespace("ns").await;
     api
+}
+
+/// Returns a writer that leads.
+pub(crate) fn writer() -> Writer {
+    Writer::new(Leadership::always(), WriteMetrics::default())
+}
+
+/// Returns the committer to an API whose obstacles `events` tell.
+pub(crate) fn committer(api: &TestApi, events: &Arc<IngressEvents>) -> Committer {
+    let (mode, notices) = (WriteMode::Perform(writer()), events.notices());
+    Committer::new(
+        api.client(),
+        NAME,
+        mode,
+        Expectations::default(),
+        Some(notices),
+    )
 }
 
 /// Returns the kinds of exports, which a whole Karmada serves.
@@ -151,8 +177,9 @@ pub(crate) fn filtered(mut route: HttpRoute) -> HttpRoute {
 }
 
 /// Shows `routes` to an index, as the API lists them together with their Gateway and their class.
-pub(crate) fn observe_routes(index: &mut Index, routes: Vec<HttpRoute>) -> Vec<Key> {
-    let mut woken = index.observe_kinds(true);
+pub(crate) fn observe_routes(index: &SharedIndex, routes: Vec<HttpRoute>) -> Vec<Key> {
+    index.set_served(true);
+    let mut woken = Vec::new();
     for event in listed(vec![gateway_class("ours", GATEWAY_CONTROLLER)]) {
         woken.extend(index.observe_gateway_class(event));
     }

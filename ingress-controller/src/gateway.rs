@@ -8,22 +8,24 @@ use std::time::Duration;
 
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::MultiClusterIngress;
+use karmada_runtime::commit::Outcome;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::WriteError;
+use karmada_runtime::write::WriteErrorKind;
 use objects::Key;
+use objects::write::{Guard, Write};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use traffic::ingress::http_route::{RouteReport, as_shown, route_of};
 use traffic::ingress::{
-    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, load_balancer,
+    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, cut_of_left, excluded,
+    load_balancer,
 };
 
-use crate::backoff_writer::BackoffWriter;
 use crate::events::{IngressEvents, Place, failure, obstacle};
 use crate::grace::{GRACE, Grace};
-use crate::ingresses::{Part, WriteOutcome};
+use crate::ingresses::{Ingresses, Part, finalizers, status};
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle};
@@ -42,7 +44,7 @@ pub(crate) struct GatewayReconciler {
     /// Its place among all.
     pub(crate) place: usize,
     pub(crate) reports: Arc<Reports>,
-    pub(crate) parts: BackoffWriter,
+    pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) grace: Arc<Grace>,
     pub(crate) turns: Turns,
@@ -104,7 +106,7 @@ impl GatewayReconciler {
             .index
             .desired(key, ingress, self.clusters(key), &self.settings);
         self.record_problems(ingress, &desired);
-        let call = self.balancer.ensure(&self.parts.ingresses.writer, &desired);
+        let call = self.balancer.ensure(&desired);
         let ensured = match self.unless_down(key, call).await {
             Some(Ok(ensured)) => ensured,
             Some(Err(error)) => {
@@ -138,22 +140,22 @@ impl GatewayReconciler {
         ingress: &MultiClusterIngress,
         all: IngressLoadBalancerStatus,
     ) -> Result<(), BoxError> {
-        let (status, part) = (ingress.status.as_ref(), Part::LoadBalancer);
+        let (shown, part) = (ingress.status.as_ref(), Part::LoadBalancer);
         if route_of(key).is_none() {
-            if let FieldPlan::Write(wanted) = load_balancer(status, all) {
-                let wanted = json!({ "loadBalancer": wanted });
-                let write = self.parts.write(ingress, part, wanted, &self.queue);
+            if let FieldPlan::Write(wanted) = load_balancer(shown, all) {
+                let write = status(ingress, part, &json!({ "loadBalancer": wanted }));
+                let write = self.ingresses.write(ingress, &write, &self.queue);
                 write.await?;
             }
             return Ok(());
         }
-        if let FieldPlan::Write(wanted) = load_balancer(status, as_shown(&all))
-            && let Some(report) = self.index.with_routes(|routes| {
-                let route = routes.get(key)?;
-                route.addresses(routes, wanted.as_ref())
+        if let FieldPlan::Write(wanted) = load_balancer(shown, as_shown(&all))
+            && let Some(report) = self.index.read(|index| {
+                let route = index.route(key)?;
+                route.addresses(&index.routes, wanted.as_ref())
             })
         {
-            let write = self.parts.report(ingress, part, &report, &self.queue);
+            let write = (self.ingresses).write_report(ingress, part, &report, &self.queue);
             write.await?;
         }
         Ok(())
@@ -162,11 +164,14 @@ impl GatewayReconciler {
     /// Removes endpoints of clusters that must get no request, and leaves everything else as it is.
     async fn leave(&self, key: &Key) -> Result<(), BoxError> {
         let held = self.balancer.endpoints(key);
-        let cut = self.index.cut(key, held, &self.settings);
+        let cut = self.index.read(|index| {
+            let ingress = index.get(key).map(AsRef::as_ref);
+            cut_of_left(ingress, held, index, &self.settings)
+        });
         if cut.is_empty() {
             return Ok(());
         }
-        let call = self.balancer.cut(&self.parts.ingresses.writer, key, &cut);
+        let call = self.balancer.cut(key, &cut);
         self.unless_down(key, call).await.unwrap_or(Ok(()))
     }
 
@@ -180,10 +185,9 @@ impl GatewayReconciler {
     }
 
     async fn release(&self, key: &Key) -> Result<(), BoxError> {
-        let excluded = self.index.excluded(self.clusters(key));
-        let deletion = self
-            .balancer
-            .delete(&self.parts.ingresses.writer, key, &excluded);
+        let held = self.clusters(key);
+        let excluded = self.index.read(|index| excluded(held, &[], index));
+        let deletion = self.balancer.delete(key, &excluded);
         let Some(ensured) = self.unless_down(key, deletion).await else {
             return Ok(());
         };
@@ -205,11 +209,11 @@ impl GatewayReconciler {
         self.events.forget(key);
         self.grace.forget(key);
         self.readmissions.set(key, 0);
-        self.parts.forget(key, &[Part::LoadBalancer]);
+        self.ingresses.forget(key, &[Part::LoadBalancer]);
         if let Some(ingress) = ingress {
             return self.clean(key, &ingress, &release, &ensured).await;
         }
-        self.parts.forget(key, &[Part::Release]);
+        self.ingresses.forget(key, &[Part::Release]);
         self.reports.forget(key);
         Ok(())
     }
@@ -221,53 +225,65 @@ impl GatewayReconciler {
         release: &Release,
         ensured: &Ensured,
     ) -> Result<(), BoxError> {
-        // The finalizer goes last: the API server may delete the ingress in the same moment.
         let finalizers = match &release.finalizers {
-            FieldPlan::Write(finalizers) => Some(json!(finalizers)),
+            FieldPlan::Write(wanted) => Some(finalizers(ingress, Part::Release, wanted)),
             FieldPlan::Unchanged => None,
         };
-        let mut finalizers_write = None;
-        if let Some(finalizers) = finalizers {
-            let begun = (self.parts).begin(ingress, Part::Release, &finalizers, &self.queue);
-            match begun.await {
-                Some(attempt) => finalizers_write = Some((attempt, finalizers)),
-                None => return Ok(()),
-            }
+        let committer = &self.ingresses.committer;
+        if let Some(write) = &finalizers
+            && let Some(until) = committer.paused_until(write).await
+        {
+            self.queue.add_at(key.clone(), until);
+            return Ok(());
         }
         let mut version = ingress.metadata.resource_version.clone();
-        if release.clears_status {
-            let written = self.clear(key, version.as_deref(), ensured).await?;
-            match self.parts.told(ingress, Part::Status, written)? {
-                WriteOutcome::Stored { version: stored } => version = stored,
-                WriteOutcome::Gone => return Ok(()),
+        if release.clears_status
+            && let Some(write) = self.clearing(key, ingress, ensured).await?
+        {
+            match committer.write(&write, None).await? {
+                Outcome::Stored(stored) => version = stored.version,
+                Outcome::Gone(_) => return Ok(()),
+                _ => {}
             }
         }
-        if let Some((attempt, finalizers)) = finalizers_write {
-            let ingresses = &self.parts.ingresses;
-            let write = ingresses.write_finalizers(key, version.as_deref(), &finalizers);
-            let outcome = self.parts.told(ingress, Part::Release, write.await)?;
-            self.parts.end(attempt, &outcome);
+        // The finalizer goes last: the API server may delete the ingress in the same moment.
+        if let Some(mut write) = finalizers {
+            write.object.version = version;
+            let write = self.ingresses.write(ingress, &write, &self.queue);
+            write.await?;
             tracing::info!(ingress = %key, "Ingress let go");
         }
         Ok(())
     }
 
-    /// Clears our part of the status. Of this version, because the finalizers that follow were decided on it: another that was
-    /// added since must stay.
-    async fn clear(
+    /// Returns the write that clears our part of the status, if there is one. Of this version, because the finalizers that
+    /// follow were decided on it: another that was added since must stay. They pause for both where another client undoes them.
+    async fn clearing(
         &self,
         key: &Key,
-        version: Option<&str>,
+        ingress: &MultiClusterIngress,
         ensured: &Ensured,
-    ) -> serde_json::Result<Result<WriteOutcome, WriteError>> {
-        let ingresses = &self.parts.ingresses;
-        if route_of(key).is_some() {
+    ) -> Result<Option<Write>, BoxError> {
+        let write = if route_of(key).is_some() {
             let nothing = RouteReport::default();
-            let write = ingresses.write_report(key, "route_parents", version, &nothing);
-            return Ok(write.await);
-        }
-        let write = ingresses.write_status(key, "status", version, cleared(ensured)?);
-        Ok(write.await)
+            match (self.ingresses)
+                .report(ingress, Part::Status, &nothing)
+                .await
+            {
+                Err(error) if error.kind() == WriteErrorKind::Missing => None,
+                write => write?,
+            }
+        } else {
+            Some(status(ingress, Part::Status, &cleared(ensured)?))
+        };
+        Ok(write.map(|mut write| {
+            write
+                .object
+                .version
+                .clone_from(&ingress.metadata.resource_version);
+            write.wanted = None;
+            write.guarded(Guard::Version)
+        }))
     }
 
     /// Runs a call of the load balancer. Returns `None` while that is down.

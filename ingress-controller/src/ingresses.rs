@@ -1,23 +1,22 @@
-//! The writes to `MultiClusterIngress`es, and to the `HTTPRoute`s that are read as such.
+//! The writes to `MultiClusterIngress`es, and to the `HTTPRoute`s that are read as such, by the parts that are decided about.
 
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
 use karmada_api::MultiClusterIngress;
 use karmada_api::gateway_api::HttpRoute;
-use karmada_runtime::contention::find_rival;
-use karmada_runtime::write::{Stored, WriteError, WriteErrorKind, Writer, patch, patch_status};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use karmada_runtime::commit::{Committer, Outcome};
+use karmada_runtime::queue::Queue;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
+use kube::core::DynamicObject;
 use kube::{Api, Client, Resource};
 use objects::Key;
-use objects::patch::{JsonPatch, guarded};
+use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 use traffic::ingress::ControllerName;
 use traffic::ingress::http_route::{RouteReport, route_of};
 
-use crate::identity::NAME;
-
-/// A part of an ingress that we write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A part of an ingress that we write. Who undoes the writes to one has none of the others paused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The finalizers of an ingress that is ours.
     Finalizers,
@@ -30,167 +29,186 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Returns the field that holds the fields of this part of the ingress `key`, and these.
-    pub(crate) fn fields(self, key: &Key) -> (&'static str, &'static [&'static str]) {
+    const ALL: [Self; 4] = [
+        Self::Finalizers,
+        Self::Status,
+        Self::LoadBalancer,
+        Self::Release,
+    ];
+
+    /// Returns the part of an ingress that is written; `None` if another object is.
+    pub(crate) fn of(write: &Write) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|part| part.name() == write.part)
+    }
+
+    fn name(self) -> &'static str {
         match self {
-            Self::Finalizers | Self::Release => ("metadata", &["finalizers"]),
-            _ if route_of(key).is_some() => ("status", &["parents"]),
-            Self::Status => ("status", &["serviceLocations", "trafficBlockClusters"]),
-            Self::LoadBalancer => ("status", &["loadBalancer"]),
+            Self::Finalizers => "finalizers",
+            Self::Status => "status",
+            Self::LoadBalancer => "load_balancer",
+            Self::Release => "release",
         }
     }
 
-    /// Returns the names of these fields for a note.
-    pub(crate) fn shown(self, key: &Key) -> String {
-        let (parent, fields) = self.fields(key);
-        let fields: Vec<String> = fields.iter().map(|f| format!("{parent}.{f}")).collect();
+    /// Returns what is written, in the words of metrics.
+    fn target(self, object: &ObjectRef) -> &'static str {
+        match self {
+            Self::Finalizers | Self::Release => "finalizers",
+            _ if is_route(object) => "route_parents",
+            Self::Status => "status",
+            Self::LoadBalancer => "load_balancer",
+        }
+    }
+
+    /// Returns the fields of this part of `object`, as JSON pointers.
+    fn fields(self, object: &ObjectRef) -> &'static [&'static str] {
+        match self {
+            Self::Finalizers | Self::Release => &["/metadata/finalizers"],
+            _ if is_route(object) => &["/status/parents"],
+            Self::Status => &["/status/serviceLocations", "/status/trafficBlockClusters"],
+            Self::LoadBalancer => &["/status/loadBalancer"],
+        }
+    }
+
+    /// Returns these fields as users write them.
+    pub(crate) fn shown(self, object: &ObjectRef) -> String {
+        let fields = self.fields(object).iter();
+        let fields: Vec<String> = fields.map(|field| field[1..].replace('/', ".")).collect();
         fields.join(" and ")
     }
+
+    fn wanted(self, object: &ObjectRef, value: Value) -> Wanted {
+        let fields = self.fields(object).iter();
+        Wanted {
+            value,
+            paths: fields.map(|&field| field.to_owned()).collect(),
+        }
+    }
+}
+
+fn is_route(object: &ObjectRef) -> bool {
+    object.resource.kind == HttpRoute::KIND
+}
+
+/// Returns the object that is served under `key`.
+fn named(key: &Key) -> ObjectRef {
+    match route_of(key) {
+        Some(route) => ObjectRef::named::<HttpRoute>(route, &()),
+        None => ObjectRef::named::<MultiClusterIngress>(key.clone(), &()),
+    }
+}
+
+/// Returns the object that is served as `ingress`, as it was read.
+pub(crate) fn object(ingress: &MultiClusterIngress) -> ObjectRef {
+    let metadata = ingress.meta();
+    ObjectRef {
+        uid: metadata.uid.clone(),
+        version: metadata.resource_version.clone(),
+        generation: metadata.generation,
+        ..named(&Key::of(ingress))
+    }
+}
+
+/// Returns the write of the `finalizers` of an ingress, which it has in this version alone: other controllers have theirs there.
+pub(crate) fn finalizers(
+    ingress: &MultiClusterIngress,
+    part: Part,
+    finalizers: &[String],
+) -> Write {
+    let object = object(ingress);
+    let wanted = part.wanted(&object, json!(finalizers));
+    let write = Write::finalizers(part.target(&object), object, finalizers);
+    write.of_part(part.name().to_owned()).bringing(wanted)
+}
+
+/// Returns the write of a part of the status of a `MultiClusterIngress`. No other writer has these fields, so it overwrites
+/// nobody's change, and what was decided on an older version is decided again when the watch shows it.
+pub(crate) fn status(ingress: &MultiClusterIngress, part: Part, status: &Value) -> Write {
+    let object = object(ingress);
+    let wanted = part.wanted(&object, status.clone());
+    let body = json!({ "status": status });
+    let write = Write::merge(part.target(&object), object, body).of_status();
+    write.of_part(part.name().to_owned()).bringing(wanted)
 }
 
 /// The ingresses in the Karmada API.
 #[derive(Clone)]
 pub(crate) struct Ingresses {
     pub(crate) client: Client,
-    pub(crate) writer: Writer,
+    pub(crate) committer: Committer,
     /// Our name in classes of Gateways.
     pub(crate) gateway_controller: ControllerName,
 }
 
 impl Ingresses {
-    /// Merges `status` into the status of the ingress `key`. No other writer has these fields, so a
-    /// merge patch overwrites nobody's change, and a decision on an older version is made again when the
-    /// watch shows this write. Who goes on to write on the version that is stored then names the `version`
-    /// that must be there before, and has missed nobody's change.
-    pub(crate) async fn write_status(
+    /// Sends a write to `ingress`. During a pause, adds it to `queue` at the end of that.
+    pub(crate) async fn write(
         &self,
-        key: &Key,
-        target: &'static str,
-        version: Option<&str>,
-        status: Value,
-    ) -> Result<WriteOutcome, WriteError> {
-        let api: Api<MultiClusterIngress> = self.api(key);
-        let mut body = json!({ "status": status });
-        if version.is_some() {
-            body = guarded(version, body);
+        ingress: &MultiClusterIngress,
+        write: &Write,
+        queue: &Queue<Key>,
+    ) -> Result<Outcome, WriteError> {
+        let outcome = self.committer.write(write, None).await?;
+        if let Outcome::Contended(until) = outcome {
+            queue.add_at(Key::of(ingress), until);
         }
-        let patch = Patch::Merge(body);
-        let parameters = PatchParams::apply(NAME);
-        let call = patch_status(&api, &key.name, &parameters, &patch);
-        let result = self.writer.write(target, call).await;
-        WriteOutcome::of(result.map(Stored::version))
+        Ok(outcome)
     }
 
-    /// Makes our entries in the status of the `HTTPRoute` under `key` say what `report` says. Its list is shared with other
-    /// controllers, so it is read first, as it is: what we do not know of their entries stays. Who goes on to write names the
-    /// `version` as for [`Self::write_status`].
+    /// Returns the write that makes our entries in the status of the `HTTPRoute` that is read as `ingress` say what `report`
+    /// says; `None` if they do. Their list is shared with other controllers, so it is read first, as it is: what we do not know
+    /// of their entries stays.
+    ///
+    /// # Errors
+    /// Fails if the route cannot be read, or is gone.
+    pub(crate) async fn report(
+        &self,
+        ingress: &MultiClusterIngress,
+        part: Part,
+        report: &RouteReport,
+    ) -> Result<Option<Write>, WriteError> {
+        let object = object(ingress);
+        let (client, Key { namespace, name }) = (self.client.clone(), &object.key);
+        let api: Api<DynamicObject> = Api::namespaced_with(client, namespace, &object.resource);
+        let found = api.get(name).await?;
+        let now = Timestamp::now();
+        let steps = report.patch(&found.data["status"], &self.gateway_controller, now);
+        if steps.is_empty() {
+            return Ok(None);
+        }
+        let wanted = part.wanted(&object, json!(report));
+        let object = ObjectRef {
+            version: found.metadata.resource_version,
+            ..object
+        };
+        let write = Write::json(part.target(&object), object, steps).of_status();
+        let write = write.guarded(Guard::Version).bringing(wanted);
+        Ok(Some(write.of_part(part.name().to_owned())))
+    }
+
+    /// Has our entries in the status of an `HTTPRoute` say what `report` says, as [`Self::write`] does.
     pub(crate) async fn write_report(
         &self,
-        key: &Key,
-        target: &'static str,
-        version: Option<&str>,
+        ingress: &MultiClusterIngress,
+        part: Part,
         report: &RouteReport,
-    ) -> Result<WriteOutcome, WriteError> {
-        let Some(route) = route_of(key) else {
-            return Ok(WriteOutcome::Gone);
-        };
-        let resource = ApiResource::erase::<HttpRoute>(&());
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &route.namespace, &resource);
-        let call = async {
-            let found = api.get(&route.name).await?;
-            let now = Timestamp::now();
-            let steps = report.patch(&found.data["status"], &self.gateway_controller, now);
-            let read = found.metadata.resource_version;
-            if steps.is_empty() {
-                return Ok(version.map(str::to_owned).or(read));
-            }
-            let steps: Patch<()> = steps.guarded(version.or(read.as_deref())).into();
-            let parameters = PatchParams::apply(NAME);
-            let stored = patch_status(&api, &route.name, &parameters, &steps).await?;
-            Ok::<_, kube::Error>(stored.version())
-        };
-        WriteOutcome::of(self.writer.write(target, call).await)
-    }
-
-    /// Replaces the finalizers of the ingress `key`, provided that its resource version is still
-    /// `version`.
-    pub(crate) async fn write_finalizers(
-        &self,
-        key: &Key,
-        version: Option<&str>,
-        finalizers: &Value,
-    ) -> Result<WriteOutcome, WriteError> {
-        match route_of(key) {
-            Some(route) => {
-                self.finalize::<HttpRoute>(&route, version, finalizers)
-                    .await
-            }
-            None => {
-                self.finalize::<MultiClusterIngress>(key, version, finalizers)
-                    .await
-            }
-        }
-    }
-
-    async fn finalize<K>(
-        &self,
-        key: &Key,
-        version: Option<&str>,
-        finalizers: &Value,
-    ) -> Result<WriteOutcome, WriteError>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone,
-    {
-        let api: Api<K> = self.api(key);
-        // The list is shared with other controllers, and a patch replaces it as a whole.
-        let mut steps = JsonPatch::default();
-        steps.add(["metadata", "finalizers"], finalizers.clone());
-        let steps: Patch<()> = steps.guarded(version).into();
-        let parameters = PatchParams::apply(NAME);
-        let call = patch(&api, &key.name, &parameters, &steps);
-        let result = self.writer.write("finalizers", call).await;
-        WriteOutcome::of(result.map(Stored::version))
-    }
-
-    /// Returns the other manager that last wrote this part of the ingress `key`, if that can be found out.
-    pub(crate) async fn last_other_writer(&self, key: &Key, part: Part) -> Option<String> {
-        let (parent, fields) = part.fields(key);
-        let paths: Vec<_> = fields
-            .iter()
-            .map(|field| format!("/{parent}/{field}"))
-            .collect();
-        if let Some(route) = route_of(key) {
-            let api: Api<HttpRoute> = self.api(&route);
-            return find_rival(&api, &route.name, NAME, &paths).await;
-        }
-        let api: Api<MultiClusterIngress> = self.api(key);
-        find_rival(&api, &key.name, NAME, &paths).await
-    }
-
-    fn api<K>(&self, key: &Key) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.client.clone(), &key.namespace)
-    }
-}
-
-/// The outcome of a write to an ingress.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WriteOutcome {
-    /// The ingress is stored with this resource version.
-    Stored { version: Option<String> },
-    /// The ingress no longer exists.
-    Gone,
-}
-
-impl WriteOutcome {
-    fn of(result: Result<Option<String>, WriteError>) -> Result<Self, WriteError> {
-        match result {
-            Ok(version) => Ok(Self::Stored { version }),
-            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(Self::Gone),
+        queue: &Queue<Key>,
+    ) -> Result<Outcome, WriteError> {
+        match self.report(ingress, part, report).await {
+            Ok(Some(write)) => self.write(ingress, &write, queue).await,
+            Ok(None) => Ok(Outcome::Unchanged),
+            Err(error) if error.kind() == WriteErrorKind::Missing => Ok(Outcome::Gone(error)),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Forgets what has become of the writes to these parts of the ingress `key`.
+    pub(crate) fn forget(&self, key: &Key, parts: &[Part]) {
+        let object = named(key);
+        for part in parts {
+            let (target, name) = (part.target(&object), part.name());
+            self.committer.forget_part(target, &object.key, name);
         }
     }
 }

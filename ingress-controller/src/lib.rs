@@ -4,10 +4,10 @@
 //! `routes` has the `HTTPRoute`s that are read as such, too, of kinds that the API need not have (`optional`);
 //! `gateway_classes` tells users that their class has a controller.
 //!
-//! `watch` says which change wakes which ingress, through the `index` of the watched objects. The loops
+//! `watch` is the table of what wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
-//! - `reconcile` keeps finalizer and status, by way of `backoff_writer` and `ingresses`.
+//! - `reconcile` keeps finalizer and status, whose writes `ingresses` has.
 //! - `gateway` keeps the load balancer of a `provider`, and releases what is no longer ours; `outage` waits
 //!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
 //!   each has such a loop; `reports` joins what they say.
@@ -19,7 +19,6 @@
 //! endpoints that are still being collected.
 
 mod args;
-mod backoff_writer;
 mod cached;
 mod enforcement;
 mod events;
@@ -46,22 +45,21 @@ mod watch;
 
 use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
+use karmada_runtime::commit::Committer;
+use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Expectations;
+use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::{Program, StartError};
-use karmada_runtime::queue::Queue;
 use karmada_runtime::readiness::Readiness;
-use karmada_runtime::write::Writer;
-use karmada_runtime::{controller, lease};
+use karmada_runtime::write::{WriteMode, Writer};
 use kube::Client;
-use objects::Key;
 use traffic::ingress::{Exporter, Settings};
 
 pub use crate::args::Args;
-use crate::backoff_writer::BackoffWriter;
 use crate::events::IngressEvents;
-use crate::exports::{ExportReconciler, ExportWriter};
+use crate::exports::ExportReconciler;
 use crate::gateway::GatewayReconciler;
 use crate::gateway_classes::GatewayClasses;
 use crate::grace::Grace;
@@ -70,7 +68,7 @@ use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
-use crate::provider::{LoadBalancer, NamedBalancer};
+use crate::provider::NamedBalancer;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::reports::Reports;
@@ -92,15 +90,23 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
     Ok(())
 }
 
-/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
-pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, program: &mut Program) {
+/// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API, and `balancers` returns the load
+/// balancers that write with a writer.
+pub fn assemble(
+    args: Args,
+    client: Client,
+    balancers: impl FnOnce(&Writer) -> Vec<NamedBalancer>,
+    program: &mut Program,
+) {
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
-    let writes = WriteMetrics::register(&mut program.registry);
+    let metrics = WriteMetrics::register(&mut program.registry);
+    let writer = Writer::new(leadership.clone(), metrics);
+    let balancers = balancers(&writer);
 
     let queues = Queues::new(balancers.len());
     let serves = balancers.iter().any(|named| named.balancer.serves());
     let backends = serves.then(|| backends(&args));
-    let exports = backends.as_ref().is_some_and(|b| b.exports.is_some());
+    let exports = backends.is_some_and(|b| b.exports);
     let routes = Routes::new(
         args.gateway_class_controller.clone(),
         args.ingress_class_controller.clone(),
@@ -122,35 +128,40 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let gauges = Gauges::new(&leadership, &index, &readmissions, outages.clone());
     program.registry.register_collector(gauges, &Gauges::LABELS);
     let events = events(&args, &client, program);
-    let settings = Settings {
-        controller: args.ingress_class_controller,
-        when_all_blocked: args.when_all_blocked,
-        backend_addresses: args.backend_addresses,
-        withheld: args.withhold_annotations,
-    };
-    let parts = BackoffWriter {
-        ingresses: Ingresses {
-            client,
-            writer: Writer::new(leadership.clone(), writes),
-            gateway_controller: args.gateway_class_controller,
-        },
-        events: Arc::clone(&events),
-        contention: Arc::default(),
-        refusals: Arc::default(),
-    };
+    let settings = settings(&args);
+    let committer = committer(&client, writer, &events);
     if exports {
-        let exporting = exporter(program, &index, &settings, &parts, &queues.exports);
+        let exporter = Exporter::new(&settings.controller);
+        exports::watch(program, &client, &index, &exporter);
+        let exporting = ExportReconciler {
+            index: Arc::clone(&index),
+            settings: settings.clone(),
+            exporter,
+            client: client.clone(),
+            committer: committer.clone(),
+            events: Arc::clone(&events),
+            queue: queues.exports.clone(),
+        };
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
-    let classes = gateway_classes(&index, &parts.ingresses, &queues.classes);
+    let classes = GatewayClasses {
+        index: Arc::clone(&index),
+        committer: committer.clone(),
+        queue: queues.classes.clone(),
+    };
     let (queue, leads) = (queues.classes, leadership.clone());
     controller::spawn(program, "gatewayclass", classes, queue, leads);
+    let ingresses = Ingresses {
+        client,
+        committer,
+        gateway_controller: args.gateway_class_controller,
+    };
     let turns = Turns::default();
     let status = Reconciler {
         index: Arc::clone(&index),
         settings: settings.clone(),
-        parts: parts.clone(),
+        ingresses: ingresses.clone(),
         events: Arc::clone(&events),
         turns: turns.clone(),
         queue: queues.status.clone(),
@@ -161,10 +172,6 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
     let grace = Arc::<Grace>::default();
     let loops = balancers.into_iter().zip(outages).zip(queues.gateways);
     for (place, ((NamedBalancer { name, balancer }, outage), queue)) in loops.enumerate() {
-        // Its keys come from the gateway, which it must know as a whole, and no other loop needs any of that.
-        program.elsewhere = Readiness::default();
-        Arc::clone(&balancer).watch(program, &queue);
-        probe(program, &outage, &balancer, name);
         let gateway = GatewayReconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
@@ -172,18 +179,51 @@ pub fn assemble(args: Args, client: Client, balancers: Vec<NamedBalancer>, progr
             name,
             place,
             reports: Arc::clone(&reports),
-            parts: parts.clone(),
+            ingresses: ingresses.clone(),
             events: Arc::clone(&events),
             grace: Arc::clone(&grace),
             turns: turns.clone(),
             outage,
             readmissions: readmissions.clone(),
-            queue: queue.clone(),
+            queue,
         };
-        let (also, leads) = (program.elsewhere.clone(), leadership.clone());
-        let loop_name = provider::label("load_balancer", name);
-        controller::spawn_after(program, also, loop_name, gateway, queue, leads);
+        spawn_gateway(program, gateway, leadership.clone());
     }
+}
+
+fn settings(args: &Args) -> Settings {
+    Settings {
+        controller: args.ingress_class_controller.clone(),
+        when_all_blocked: args.when_all_blocked,
+        backend_addresses: args.backend_addresses,
+        withheld: args.withhold_annotations.clone(),
+    }
+}
+
+/// Spawns the loop of a load balancer, its watches, and the requests that end an outage.
+fn spawn_gateway(program: &mut Program, gateway: GatewayReconciler, leadership: Leadership) {
+    // Its keys come from the gateway, which it must know as a whole, and no other loop needs any of that.
+    program.elsewhere = Readiness::default();
+    let (balancer, queue) = (Arc::clone(&gateway.balancer), gateway.queue.clone());
+    Arc::clone(&balancer).watch(program, &queue);
+    let stopping = program.stopping.clone().cancelled_owned();
+    let probing = Arc::clone(&gateway.outage).probe(balancer, stopping);
+    let name = provider::label("load_balancer_probe", gateway.name);
+    program.tasks.spawn(name, probing);
+    let name = provider::label("load_balancer", gateway.name);
+    let also = program.elsewhere.clone();
+    controller::spawn_after(program, also, name, gateway, queue, leadership);
+}
+
+fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Committer {
+    Committer::new(
+        client.clone(),
+        NAME,
+        WriteMode::Perform(writer),
+        // Nothing is waited for: what is decided twice about an ingress is the same.
+        Expectations::default(),
+        Some(events.notices()),
+    )
 }
 
 /// Returns the objects to watch for a load balancer.
@@ -198,61 +238,10 @@ fn backends(args: &Args) -> Backends {
     backends
 }
 
-/// Spawns the requests that end an outage of the load balancer `name`.
-fn probe(
-    program: &mut Program,
-    outage: &Arc<Outage>,
-    balancer: &Arc<dyn LoadBalancer>,
-    name: &'static str,
-) {
-    let stopping = program.stopping.clone().cancelled_owned();
-    let probing = Arc::clone(outage).probe(Arc::clone(balancer), stopping);
-    let name = provider::label("load_balancer_probe", name);
-    program.tasks.spawn(name, probing);
-}
-
-/// Returns what reconciles the classes of Gateways.
-fn gateway_classes(
-    index: &Arc<SharedIndex>,
-    ingresses: &Ingresses,
-    queue: &Queue<Key>,
-) -> GatewayClasses {
-    GatewayClasses {
-        index: Arc::clone(index),
-        client: ingresses.client.clone(),
-        writer: ingresses.writer.clone(),
-        contention: Contention::default(),
-        queue: queue.clone(),
-    }
-}
-
 /// Spawns the writer of Events.
 fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
     let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
     Arc::new(IngressEvents::new(move |regarding, event| {
         recorder.record(regarding, event);
     }))
-}
-
-/// Spawns the watches of the exports of Services, and returns what reconciles them.
-fn exporter(
-    program: &mut Program,
-    index: &Arc<SharedIndex>,
-    settings: &Settings,
-    parts: &BackoffWriter,
-    queue: &Queue<Key>,
-) -> ExportReconciler {
-    let (exporter, ingresses) = (Exporter::new(&settings.controller), &parts.ingresses);
-    exports::watch(program, &ingresses.client, index, &exporter);
-    let writes = ExportWriter {
-        index: Arc::clone(index),
-        settings: settings.clone(),
-        exporter,
-        client: ingresses.client.clone(),
-        writer: ingresses.writer.clone(),
-        events: Arc::clone(&parts.events),
-        contention: Contention::default(),
-        queue: queue.clone(),
-    };
-    ExportReconciler { writes }
 }

@@ -34,13 +34,14 @@ pub(crate) fn look_up(program: &mut Program, index: &Arc<SharedIndex>) {
 
 /// Looks every host up. One that does not resolve keeps its last addresses.
 async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
-    let hosts = futures::stream::iter(index.hosts());
+    let hosts: Vec<String> = index.read(|index| index.hosts.keys().cloned().collect());
+    let hosts = futures::stream::iter(hosts);
     hosts
         .for_each_concurrent(CONCURRENCY, |host| async move {
             // The dot keeps the search list of a pod out.
             match addresses.look_up_anew(&format!("{host}.")).await {
                 Ok(found) if !found.is_empty() => {
-                    index.observe(|index| index.observe_host(&host, found));
+                    index.observe_host(&host, found);
                 }
                 Ok(_) => tracing::debug!(host, "A load balancer's host has no address"),
                 Err(error) => tracing::debug!(host, %error, "A load balancer's host is not found"),
@@ -52,35 +53,25 @@ async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
 impl Index {
     /// Replaces the hosts that are reported for the ingress `key`. Returns `true` if one of them was not known.
     pub(crate) fn set_hosts(&mut self, key: &Key, hosts: BTreeSet<String>) -> bool {
-        let Some(backends) = &mut self.backends else {
-            return false;
-        };
-        let known = backends.hosts.len();
+        let known = self.hosts.len();
         for host in &hosts {
-            backends.hosts.entry(host.clone()).or_default();
+            self.hosts.entry(host.clone()).or_default();
         }
-        let has_new = backends.hosts.len() > known;
-        backends.by_host.replace(key, hosts);
+        let has_new = self.hosts.len() > known;
+        self.by_host.replace(key, hosts);
         has_new
     }
 
     /// Takes in the addresses of a host, and wakes the ingresses behind which it is, if they changed. A host behind none is
     /// forgotten.
     pub(crate) fn observe_host(&mut self, host: &str, mut found: Vec<IpAddr>) -> Vec<Key> {
-        let Some(backends) = &mut self.backends else {
-            return Vec::new();
-        };
-        let woken: Vec<Key> = backends
-            .by_host
-            .sources(&host.to_owned())
-            .cloned()
-            .collect();
+        let woken: Vec<Key> = self.by_host.sources(host).cloned().collect();
         if woken.is_empty() {
-            backends.hosts.remove(host);
+            self.hosts.remove(host);
             return Vec::new();
         }
         found.sort();
-        let before = backends.hosts.insert(host.to_owned(), found.clone());
+        let before = self.hosts.insert(host.to_owned(), found.clone());
         if before == Some(found) {
             return Vec::new();
         }
@@ -135,10 +126,7 @@ mod tests {
             async move { found.ok_or_else(|| io::Error::other("no answer")) }.boxed()
         });
         let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
-        index.observe(|index| {
-            index.set_hosts(&key("i"), [HOST.to_owned()].into());
-            Vec::new()
-        });
+        index.lock().set_hosts(&key("i"), [HOST.to_owned()].into());
         for (records, expected) in [
             (None, vec![]),
             (Some(ips(&[1])), ips(&[1])),
@@ -149,12 +137,7 @@ mod tests {
             let records = records.map(|ips| (format!("{HOST}."), ips));
             *zone.lock() = records.into_iter().collect();
             look_up_all(&addresses, &index).await;
-            let mut known = Vec::new();
-            index.observe(|index| {
-                known = index.addresses(HOST);
-                Vec::new()
-            });
-            assert_eq!(known, expected);
+            assert_eq!(index.lock().addresses(HOST), expected);
         }
     }
 }

@@ -1,18 +1,9 @@
 //! Kinds that the Karmada API need not have.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
 use std::time::Duration;
 
-use futures::StreamExt;
-use karmada_runtime::watch::{Decoded, events};
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
-use objects::Key;
-use serde::de::DeserializeOwned;
-
-use crate::index::Index;
-use crate::watch::SharedIndex;
+use kube::Client;
 
 /// The pause between two looks for the kinds in an API that lacks them.
 pub(crate) const PAUSE: Duration = Duration::from_mins(1);
@@ -33,19 +24,4 @@ pub(crate) async fn is_served(
         }
     }
     Ok(true)
-}
-
-/// Watches all objects of a kind that `config` selects.
-pub(crate) async fn follow<K>(
-    client: &Client,
-    config: Config,
-    index: &SharedIndex,
-    observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>,
-) where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut events = std::pin::pin!(events(Api::all(client.clone()), config));
-    while let Some(event) = events.next().await {
-        index.observe(|index| observe(index, event));
-    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
+use karmada_runtime::commit::Outcome;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -12,9 +13,8 @@ use serde_json::json;
 use tokio::time::Instant;
 use traffic::ingress::{BlockChange, Decision, FieldPlan, Serve, Settings};
 
-use crate::backoff_writer::BackoffWriter;
 use crate::events::{IngressEvents, Place};
-use crate::ingresses::{Part, WriteOutcome};
+use crate::ingresses::{Ingresses, Part, finalizers, status};
 use crate::routes::RouteStatus;
 use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
@@ -24,7 +24,7 @@ use crate::watch::SharedIndex;
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) settings: Settings,
-    pub(crate) parts: BackoffWriter,
+    pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) turns: Turns,
     /// The queue of this loop.
@@ -58,7 +58,8 @@ impl Controller for Reconciler {
             }
             (_, Decision::Leave) => self.leave(key).await,
             _ => {
-                self.parts.forget(key, &[Part::Finalizers, Part::Status]);
+                self.ingresses
+                    .forget(key, &[Part::Finalizers, Part::Status]);
                 Ok(())
             }
         }
@@ -73,76 +74,57 @@ impl Reconciler {
         serve: &Serve,
         arrived: Option<Instant>,
     ) -> Result<(), WriteError> {
-        if let FieldPlan::Write(finalizers) = &serve.finalizers {
-            let (part, finalizers) = (Part::Finalizers, json!(finalizers));
-            let write = self.parts.write(ingress, part, finalizers, &self.queue);
-            if write.await? == Some(WriteOutcome::Gone) {
+        if let FieldPlan::Write(wanted) = &serve.finalizers {
+            let write = finalizers(ingress, Part::Finalizers, wanted);
+            let write = self.ingresses.write(ingress, &write, &self.queue);
+            if let Outcome::Gone(_) = write.await? {
                 return Ok(());
             }
         }
-        let status = self.index.route_status(&Key::of(ingress), Some(serve));
-        let written = match status {
-            Some(status) => self.report(&status).await,
-            None => self.write_status(ingress, serve).await,
+        let key = Key::of(ingress);
+        let route = (self.index).read(|index| index.route_status(&key, Some(serve)));
+        let written = match (route, &serve.status) {
+            (Some(route), _) => self.report(&route).await?,
+            (None, FieldPlan::Unchanged) => Outcome::Unchanged,
+            (None, FieldPlan::Write(patch)) => {
+                let write = status(ingress, Part::Status, &json!(patch));
+                let write = self.ingresses.write(ingress, &write, &self.queue);
+                write.await?
+            }
         };
         let enforcement = &self.index.enforcement;
-        match written? {
-            Some(WriteOutcome::Stored { .. }) => {
-                if serve.change != BlockChange::default() {
-                    enforcement.shown(arrived);
-                }
-                self.events.traffic_changed(ingress, &serve.change);
+        if let Outcome::Contended(_) = written {
+            enforcement.restore(Place::Ingress, &key, arrived);
+        } else if written.is_stored() {
+            if serve.change != BlockChange::default() {
+                enforcement.shown(arrived);
             }
-            Some(WriteOutcome::Gone) => {}
-            None => enforcement.restore(Place::Ingress, &Key::of(ingress), arrived),
+            self.events.traffic_changed(ingress, &serve.change);
         }
         Ok(())
     }
 
     /// Leaves an ingress as it is. An `HTTPRoute` is told why.
     async fn leave(&self, key: &Key) -> Result<(), BoxError> {
-        self.parts.forget(key, &[Part::Finalizers]);
-        match self.index.route_status(key, None) {
+        self.ingresses.forget(key, &[Part::Finalizers]);
+        match self.index.read(|index| index.route_status(key, None)) {
             Some(status) => {
                 self.report(&status).await?;
             }
-            None => self.parts.forget(key, &[Part::Status]),
+            None => self.ingresses.forget(key, &[Part::Status]),
         }
         Ok(())
     }
 
-    async fn write_status(
-        &self,
-        ingress: &MultiClusterIngress,
-        serve: &Serve,
-    ) -> Result<Option<WriteOutcome>, WriteError> {
-        let FieldPlan::Write(patch) = &serve.status else {
-            return Ok(Some(stored(ingress)));
-        };
-        let write = self
-            .parts
-            .write(ingress, Part::Status, json!(patch), &self.queue);
-        write.await
-    }
-
     /// Brings our entries in the status of an `HTTPRoute` up to date.
-    async fn report(&self, status: &RouteStatus) -> Result<Option<WriteOutcome>, WriteError> {
+    async fn report(&self, status: &RouteStatus) -> Result<Outcome, WriteError> {
         let ingress = &status.ingress;
         self.events.refusal(ingress, status.refusal.as_ref());
         let FieldPlan::Write(report) = &status.plan else {
-            return Ok(Some(stored(ingress)));
+            return Ok(Outcome::Unchanged);
         };
-        let write = self
-            .parts
-            .report(ingress, Part::Status, report, &self.queue);
+        let write = (self.ingresses).write_report(ingress, Part::Status, report, &self.queue);
         write.await
-    }
-}
-
-/// Returns the outcome of a write that would change nothing.
-fn stored(ingress: &MultiClusterIngress) -> WriteOutcome {
-    WriteOutcome::Stored {
-        version: ingress.metadata.resource_version.clone(),
     }
 }
 

@@ -7,10 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::MultiClusterIngress;
 use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
-use karmada_runtime::cache::{Cache, Transition, Undecoded};
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::Event;
-use objects::reverse_index::ReverseIndex;
+use karmada_runtime::store::Store;
 use objects::{Key, Metadata};
 use traffic::ingress::http_route::{
     ParentFacts, Refusal, RouteReport, as_ingress, attachment, gateways, has_entry, ingress_spec,
@@ -23,32 +20,36 @@ use traffic::ingress::{
 use crate::cached::cached;
 
 /// The routes, and the Gateways and classes that decide whose they are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Routes {
+    /// `None` if none are read.
+    names: Option<Names>,
+    /// By the Gateways that they refer to.
+    pub(crate) routes: Store<HttpRoute, Key>,
+    pub(crate) gateways: Store<Gateway>,
+    pub(crate) classes: Store<GatewayClass>,
+    kinds: Kinds,
+    /// The routes that are ours, or were, by the key under which they are served.
+    read: BTreeMap<Key, ReadRoute>,
+}
+
+/// By what we recognize ours.
+#[derive(Debug)]
+struct Names {
     /// The name of our controller in classes of Gateways.
     controller: ControllerName,
     /// The name of our finalizer.
     finalizer: ControllerName,
-    cache: Cache<HttpRoute>,
-    gateways: Cache<Gateway>,
-    classes: Cache<GatewayClass>,
-    kinds: Kinds,
-    /// The routes that are ours, or were, by the key under which they are served.
-    read: BTreeMap<Key, ReadRoute>,
-    /// From a route to the Gateways it refers to.
-    by_gateway: ReverseIndex<Key, Key>,
-    /// The classes that have changed since they were last taken.
-    pub(crate) changed_classes: BTreeSet<Key>,
 }
 
-/// What is known of the kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether the API serves the kinds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kinds {
-    /// Whether the API serves them is not known.
+    /// That is not known.
     Unknown,
+    #[default]
     Unserved,
-    /// Set for each kind of which all objects are known: routes, Gateways and classes.
-    Served([bool; 3]),
+    Served,
 }
 
 /// A route, as an ingress.
@@ -83,24 +84,22 @@ pub(crate) struct Reread {
 }
 
 impl Routes {
-    /// Creates empty caches. `controller` is our name in classes of Gateways.
+    /// Creates the stores of routes that are read. `controller` is our name in classes of Gateways.
     pub(crate) fn new(controller: ControllerName, finalizer: ControllerName) -> Self {
         Self {
-            controller,
-            finalizer,
-            cache: Cache::default(),
-            gateways: Cache::default(),
-            classes: Cache::default(),
+            names: Some(Names {
+                controller,
+                finalizer,
+            }),
+            routes: Store::by(referred_gateways),
             kinds: Kinds::Unknown,
-            read: BTreeMap::new(),
-            by_gateway: ReverseIndex::default(),
-            changed_classes: BTreeSet::new(),
+            ..Self::default()
         }
     }
 
-    /// Returns our name in classes of Gateways.
-    pub(crate) fn controller(&self) -> &ControllerName {
-        &self.controller
+    /// Returns our name in classes of Gateways; `None` if none are read.
+    pub(crate) fn controller(&self) -> Option<&ControllerName> {
+        Some(&self.names.as_ref()?.controller)
     }
 
     /// Returns the route that is served under `key`.
@@ -129,17 +128,17 @@ impl Routes {
     }
 
     fn is_unread(&self, key: &Key) -> bool {
-        route_of(key).is_some_and(|route| self.cache.unread().contains(&route))
+        route_of(key).is_some_and(|route| self.routes.unread().contains(&route))
     }
 
     /// Returns `true` if a route of `namespace` may be ours, and its Services are not known.
     pub(crate) fn may_name_services(&self, namespace: &str) -> bool {
-        let mut unread = self.cache.unread().iter();
+        let mut unread = self.routes.unread().iter();
         let mut refused = self.read.iter();
         match self.kinds {
             Kinds::Unserved => false,
             Kinds::Unknown => true,
-            Kinds::Served(_) => {
+            Kinds::Served => {
                 !self.is_listed()
                     || unread.any(|route| route.namespace == namespace)
                     || refused.any(|(key, read)| key.namespace == namespace && !read.is_read)
@@ -147,30 +146,11 @@ impl Routes {
         }
     }
 
-    /// Returns the class `key` of Gateways.
-    pub(crate) fn class(&self, key: &Key) -> Option<&Arc<GatewayClass>> {
-        self.classes.get(key)
-    }
-
-    /// Returns the keys of all classes of Gateways.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = Key> {
-        self.classes.iter().map(|(key, _)| key.clone())
-    }
-
-    /// Returns the objects that cannot be read, for each kind.
-    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 3] {
-        [
-            ("HTTPRoute", self.cache.undecoded()),
-            ("Gateway", self.gateways.undecoded()),
-            ("GatewayClass", self.classes.undecoded()),
-        ]
-    }
-
     /// Takes in whether the API serves the kinds. Returns `true` if that is news.
     pub(crate) fn set_served(&mut self, is_served: bool) -> bool {
         let kinds = match self.kinds {
-            Kinds::Served(_) => return false,
-            _ if is_served => Kinds::Served([false; 3]),
+            Kinds::Served => return false,
+            _ if is_served => Kinds::Served,
             _ => Kinds::Unserved,
         };
         std::mem::replace(&mut self.kinds, kinds) != kinds
@@ -178,88 +158,17 @@ impl Routes {
 
     /// Returns `true` if all objects of all three kinds are known.
     pub(crate) fn is_listed(&self) -> bool {
-        self.kinds == Kinds::Served([true; 3])
-    }
-
-    /// Returns `found`, of the `nth` kind: without all objects, one that is not there may exist.
-    fn known<T>(&self, nth: usize, found: Cached<T>) -> Cached<T> {
-        let knows = matches!(self.kinds, Kinds::Served(listed) if listed.get(nth) == Some(&true));
-        match found {
-            Cached::Absent if !knows => Cached::Unread,
-            found => found,
-        }
-    }
-
-    /// Notes the end of the list of the `nth` kind.
-    fn note_list<K>(&mut self, nth: usize, event: &Event<Decoded<K>>) -> bool {
-        let Kinds::Served(listed) = &mut self.kinds else {
-            return false;
-        };
-        let Some(listed) = listed.get_mut(nth) else {
-            return false;
-        };
-        matches!(event, Event::InitDone) && !std::mem::replace(listed, true)
-    }
-
-    /// Applies an event of a route.
-    pub(crate) fn observe_route(&mut self, event: Event<Decoded<HttpRoute>>) -> Vec<Reread> {
-        let unread = self.cache.unread().clone();
-        self.note_list(0, &event);
-        let changed = self.cache.observe(event);
-        let mut reread: Vec<Reread> = Vec::new();
-        for Transition { key, new, .. } in changed {
-            let gateways = new.as_deref().map(|route| gateways(route).collect());
-            self.by_gateway.replace(&key, gateways.unwrap_or_default());
-            reread.extend(self.read(&key));
-        }
-        // No transition shows one of them that is gone, but it may be in the load balancer.
-        let gone = unread.difference(self.cache.unread());
-        reread.extend(gone.map(|route| Reread {
-            key: served_key(route),
-            before: None,
-        }));
-        reread
-    }
-
-    /// Applies an event of a Gateway.
-    pub(crate) fn observe_gateway(&mut self, event: Event<Decoded<Gateway>>) -> Vec<Reread> {
-        let all = self.note_list(1, &event);
-        let mut concerned = BTreeSet::new();
-        for Transition { key, old, new } in self.gateways.observe(event) {
-            // Its status is its controllers'.
-            let [before, now] = [&old, &new].map(|gateway| gateway.as_ref().map(|g| &g.spec));
-            if before != now {
-                concerned.extend(self.by_gateway.sources(&key).cloned());
-            }
-        }
-        self.read_again(all, concerned)
-    }
-
-    /// Applies an event of a class. Which Gateways have it is no matter: classes change when a fleet is set up.
-    pub(crate) fn observe_class(&mut self, event: Event<Decoded<GatewayClass>>) -> Vec<Reread> {
-        let mut all = self.note_list(2, &event);
-        for Transition { key, old, new } in self.classes.observe(event) {
-            let [before, now] = [&old, &new].map(|class| class.as_ref().map(|c| &c.spec));
-            all |= before != now;
-            self.changed_classes.insert(key);
-        }
-        self.read_again(all, BTreeSet::new())
-    }
-
-    fn read_again(&mut self, all: bool, concerned: BTreeSet<Key>) -> Vec<Reread> {
-        let keys: Vec<Key> = if all {
-            self.cache.iter().map(|(key, _)| key.clone()).collect()
-        } else {
-            concerned.into_iter().collect()
-        };
-        keys.iter().filter_map(|key| self.read(key)).collect()
+        self.kinds == Kinds::Served
+            && self.routes.is_listed()
+            && self.gateways.is_listed()
+            && self.classes.is_listed()
     }
 
     /// Reads a route again; `None` if it neither is ours nor was.
-    fn read(&mut self, route: &Key) -> Option<Reread> {
+    pub(crate) fn read(&mut self, route: &Key) -> Option<Reread> {
         let key = served_key(route);
         let before = self.read.remove(&key);
-        let found = self.cache.get(route).map(Arc::clone);
+        let found = self.routes.get(route).map(Arc::clone);
         let now = found.and_then(|route| self.as_ours(route, before.as_ref()));
         let is_ours = before.is_some() || now.is_some();
         if let Some(now) = now {
@@ -273,10 +182,14 @@ impl Routes {
 
     /// Reads a route as an ingress. What was served `before` stays if the newest version is refused.
     fn as_ours(&self, route: Arc<HttpRoute>, before: Option<&ReadRoute>) -> Option<ReadRoute> {
-        let attachment = attachment(&route, self, &self.controller);
-        let has_entry = has_entry(&route, &self.controller);
+        let Names {
+            controller,
+            finalizer: own,
+        } = self.names.as_ref()?;
+        let attachment = attachment(&route, self, controller);
+        let has_entry = has_entry(&route, controller);
         let mut finalizers = route.metadata.finalizers.iter().flatten();
-        let is_held = finalizers.any(|finalizer| finalizer == self.finalizer.as_str());
+        let is_held = finalizers.any(|finalizer| finalizer == own.as_str());
         if attachment.owner == Ownership::Foreign && !has_entry && !is_held {
             return None;
         }
@@ -295,7 +208,7 @@ impl Routes {
         };
         let (is_read, spec) = (spec.is_some(), spec.unwrap_or_default());
         Some(ReadRoute {
-            ingress: Arc::new(as_ingress(&route, spec, &self.controller)),
+            ingress: Arc::new(as_ingress(&route, spec, controller)),
             is_read,
             owner: attachment.owner,
             refusal,
@@ -348,7 +261,10 @@ impl ReadRoute {
                 None => report,
             }
         });
-        let news = report.filter(|report| !report.is_shown(&self.route, &routes.controller));
+        let controller = routes.controller();
+        let news = report.filter(|report| {
+            controller.is_some_and(|controller| !report.is_shown(&self.route, controller))
+        });
         RouteStatus {
             ingress: Arc::clone(&self.ingress),
             refusal: self.refusal.clone(),
@@ -367,7 +283,7 @@ impl ReadRoute {
 
     /// Returns a report that says nothing; `None` if nothing may be said.
     fn report(&self, routes: &Routes) -> Option<RouteReport> {
-        let attachment = attachment(&self.route, routes, &routes.controller);
+        let attachment = attachment(&self.route, routes, routes.controller()?);
         match attachment.owner {
             Ownership::Ours | Ownership::Unclaimed => {
                 Some(RouteReport::new(&self.route, &attachment.parents))
@@ -379,11 +295,22 @@ impl ReadRoute {
 
 impl ParentFacts for Routes {
     fn gateway(&self, key: &Key) -> Cached<&Gateway> {
-        self.known(1, cached(&self.gateways, key).map(AsRef::as_ref))
+        known(&self.gateways, key)
     }
 
     fn gateway_class(&self, name: &str) -> Cached<&GatewayClass> {
-        let key = Key::cluster_scoped(name);
-        self.known(2, cached(&self.classes, &key).map(AsRef::as_ref))
+        known(&self.classes, &Key::cluster_scoped(name))
     }
+}
+
+/// Returns the object `key`: without all objects, one that is not there may exist.
+fn known<'a, K>(store: &'a Store<K>, key: &Key) -> Cached<&'a K> {
+    match cached(store, key) {
+        Cached::Absent if !store.is_listed() => Cached::Unread,
+        found => found.map(AsRef::as_ref),
+    }
+}
+
+fn referred_gateways(route: &HttpRoute) -> BTreeSet<Key> {
+    gateways(route).collect()
 }

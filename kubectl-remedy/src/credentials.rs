@@ -40,8 +40,9 @@ const ON_HOST: [&str; 9] = [
 ];
 
 /// Those of the programs where no Karmada is asked for agents: of a hub, and in members.
-const ELSEWHERE: [&str; 3] = [
+const ELSEWHERE: [&str; 4] = [
     "placement-controller-hub",
+    "remedy-controller-karmada",
     "placement-agent-hub",
     "pull-karmada",
 ];

@@ -91,6 +91,14 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Executes a command, which prints what it has to say, and returns `true` where the program's exit code would be 0.
+///
+/// # Errors
+/// Fails with a message of one line for the user where it would be 2.
+pub async fn perform(args: Args) -> Result<bool, Error> {
+    Ok(execute(args).await? == Answer::Yes)
+}
+
 /// Explains what is named: a placement, an object that is propagated, or a cluster.
 async fn explain(
     args: &WhyArgs,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use traffic::ClusterKind;
 use traffic::remedy::MaxBlocked;
 
 /// Compares the conditions of every cluster with the Remedy objects and writes the required actions to Cluster.status.remedyActions.
@@ -15,6 +16,14 @@ pub struct Args {
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
     pub(crate) events: EventArgs,
+    /// Kind of object that stands for a cluster: `Cluster`, or `MemberCluster` on the hub of a KubeFleet. The actions of a MemberCluster are conditions.
+    #[arg(
+        long,
+        env = "KARMADA_CLUSTER_KIND",
+        default_value = "Cluster",
+        value_name = "KIND"
+    )]
+    pub(crate) cluster_kind: ClusterKind,
     /// The most clusters that conditions may block with `TrafficControl`: a number, or a percentage of all clusters, rounded down. A Remedy without matches is not bounded. Advice: 50%, so that a probe that is wrong everywhere leaves half of the fleet in service.
     #[arg(
         long,

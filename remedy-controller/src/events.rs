@@ -136,7 +136,9 @@ pub(crate) fn notices(events: EventRecorder) -> Notices {
 
 /// Returns the Event of an object whose write meets an obstacle.
 fn of_obstacle(write: &Write, obstacle: Obstacle<'_>) -> Event {
+    let is_condition = write.body()["status"].get("conditions").is_some();
     let (refused, field) = match write.target {
+        "remedy_actions" if is_condition => (Reason::RemedyActionsRefused, "status.conditions"),
         "remedy_actions" => (Reason::RemedyActionsRefused, "status.remedyActions"),
         "remedy_status" => (Reason::StatusRefused, "status"),
         _ => (Reason::ConditionRefused, "status.conditions"),

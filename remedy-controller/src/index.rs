@@ -15,6 +15,7 @@ use karmada_runtime::expectations::Expectations;
 use karmada_runtime::store::Store;
 use objects::Key;
 use tokio::time::Instant;
+use traffic::ClusterKind;
 use traffic::remedy::{
     BlockBound, Expiries, FleetLookup, MaxBlocked, OverBound, Problem, Reach, ReachIndex, Scope,
     keep_facts, problems, required_conditions,
@@ -97,15 +98,16 @@ pub(crate) struct View {
 }
 
 impl Index {
-    /// Creates an index whose objects `expectations` wait for.
+    /// Creates an index of clusters of this `kind`, and of remedies, whose objects `expectations` wait for.
     pub(crate) fn new(
+        kind: ClusterKind,
         max_blocked: MaxBlocked,
         clock: fn() -> Timestamp,
         expectations: &Expectations,
     ) -> Self {
         let clusters = Store::default().keeping(keep_facts);
         Self {
-            clusters: clusters.expecting(expectations, &()),
+            clusters: clusters.expecting_as(expectations, kind.resource()),
             remedies: Store::by(references).expecting(expectations, &()),
             arrived: BTreeMap::new(),
             changed: BTreeMap::new(),

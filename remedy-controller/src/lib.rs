@@ -1,13 +1,15 @@
 //! `remedy-controller`: compares the conditions of every cluster with the users' `Remedy` objects and
-//! writes the required actions to `Cluster.status.remedyActions`.
+//! writes the required actions to `Cluster.status.remedyActions`, or on the hub of a KubeFleet to a condition of the
+//! `MemberCluster`.
 //!
-//! `watch` says which change wakes which cluster or Remedy; `index` has the watched objects, and what is decided across the
-//! fleet.
+//! `clusters` are those of either kind. `watch` says which change wakes which cluster or Remedy; `index` has the watched
+//! objects, and what is decided across the fleet.
 //! `reconcile` writes the actions of a cluster; `status` lets a Remedy say what it does, where `support` finds
 //! that its definition has a status; `silence` marks reporters whose lease nobody renews. `condition_types`
 //! counts the conditions of the fleet, to which Remedies refer.
 
 mod args;
+mod clusters;
 mod condition_types;
 mod events;
 mod identity;
@@ -29,10 +31,11 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
 use karmada_runtime::{controller, lease};
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
 
 pub use crate::args::Args;
+use crate::clusters::Clusters;
 use crate::events::notices;
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{CLUSTER, Index, REMEDY};
@@ -62,24 +65,32 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let expectations = Expectations::default();
     expectations.add_queue(CLUSTER, &queues.clusters);
     expectations.add_queue(REMEDY, &queues.remedies);
-    let index = Index::new(args.max_blocked_clusters, program.clock, &expectations);
+    let clusters = Clusters {
+        kind: args.cluster_kind,
+        client: client.clone(),
+    };
+    let (max_blocked, clock) = (args.max_blocked_clusters, program.clock);
+    let index = Index::new(clusters.kind, max_blocked, clock, &expectations);
     let index = Arc::new(Mutex::new(index));
-    watch::watch(program, &client, &index, &queues);
+    watch::watch(program, &clusters, &index, &queues);
     let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
     let notices = Some(notices(events.clone()));
     let committer = Committer::new(client.clone(), NAME, writes, expectations, notices);
     let status = StatusReconciler::new(
         Arc::clone(&index),
         queues.clone(),
-        client.clone(),
+        client,
         committer.clone(),
         events.clone(),
     );
-    let (clusters, remedies) = (queues.clusters.clone(), queues.remedies.clone());
+    let (due, remedies) = (queues.clusters.clone(), queues.remedies.clone());
     controller::spawn(program, "remedy", status, remedies, leadership.clone());
     let silent = Queue::default();
-    let reporters = Arc::new(SharedReporters::new(args.reporter_grace_period));
-    reporters.watch(program, &client, silent.clone());
+    let reporters = Arc::new(SharedReporters::new(
+        clusters.kind,
+        args.reporter_grace_period,
+    ));
+    reporters.watch(program, &clusters.client, silent.clone());
     let fleet = FleetMetrics {
         index: Arc::clone(&index),
         reporters: Arc::clone(&reporters),
@@ -96,19 +107,19 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let silence = SilenceReconciler {
         reporters,
         index: Arc::clone(&index),
-        client: client.clone(),
+        clusters: clusters.clone(),
         committer: committer.clone(),
         clock: program.clock,
     };
     let reconciler = Reconciler {
         index,
-        clusters: Api::all(client),
+        clusters,
         surveying: tokio::sync::Mutex::default(),
         committer,
         events,
         queues,
         following: action_delay(&mut program.registry),
     };
-    controller::spawn(program, "cluster", reconciler, clusters, leadership.clone());
+    controller::spawn(program, "cluster", reconciler, due, leadership.clone());
     controller::spawn(program, "lease", silence, silent, leadership);
 }

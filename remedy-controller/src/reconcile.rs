@@ -1,4 +1,4 @@
-//! Brings `status.remedyActions` of one cluster to what the remedies require.
+//! Brings the actions of one cluster to what the remedies require.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use karmada_runtime::expectations::Subject;
 use karmada_runtime::watch::Decoded;
 use kube::api::ListParams;
 use kube::runtime::events::Event;
-use kube::{Api, Resource};
 use objects::Key;
 use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 use traffic::remedy::{ActionChange, Allowance, Cause, observed, plan};
 
+use crate::clusters::Clusters;
 use crate::events::{action_changed, condition_changed, kept_unblocked, would_act};
 use crate::index::{CLUSTER, Index, Snapshot};
 use crate::watch::Queues;
@@ -28,7 +28,7 @@ const PAGE: u32 = 100;
 /// Reconciles clusters.
 pub(crate) struct Reconciler {
     pub(crate) index: Arc<Mutex<Index>>,
-    pub(crate) clusters: Api<Decoded<Cluster>>,
+    pub(crate) clusters: Clusters,
     /// Held by the one reconcile that lists them.
     pub(crate) surveying: tokio::sync::Mutex<()>,
     pub(crate) committer: Committer,
@@ -68,15 +68,16 @@ impl Controller for Reconciler {
             may_block: snapshot.over_bound.is_none(),
         };
         let plan = plan(&snapshot.cluster, remedies, snapshot.now, allowance);
-        let Some(write) = plan.writes.first() else {
+        let written = self.clusters.write(&key.name, plan, snapshot.now).await?;
+        let Some((write, changes)) = written else {
             self.index.lock().followed(key);
             return Ok(());
         };
         let subject = Subject::new(CLUSTER, key);
-        match self.committer.write(write, Some(&subject)).await? {
+        match self.committer.write(&write, Some(&subject)).await? {
             Outcome::Contended(until) => self.queues.clusters.add_at(key.clone(), until),
             outcome if outcome.is_stored() => {
-                self.follow(key, &snapshot, &plan.events);
+                self.follow(key, &snapshot, &changes);
                 // Once the watch shows the write, or that it was undone: which may look as it did before (karmada#7776).
                 self.queues.clusters.add(key.clone());
             }
@@ -161,7 +162,7 @@ impl Reconciler {
     }
 
     fn record(&self, cluster: &Cluster, event: Event) {
-        self.events.record(cluster.object_ref(&()), event);
+        self.events.record(self.clusters.reference(cluster), event);
     }
 }
 

@@ -19,17 +19,18 @@ use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::{Decoded, events};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
-use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 use objects::condition::upsert_patch;
 use objects::lease::Renewal;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Guard, Write};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
+use traffic::ClusterKind;
 use traffic::remedy::{ReporterOf, Reporters, reporter_silent};
 
+use crate::clusters::Clusters;
 use crate::index::Index;
 
 /// The number of conflicts in a row after which a write backs off.
@@ -37,11 +38,17 @@ const MOST_CONFLICTS: u32 = 5;
 
 /// The reporters' leases behind a lock.
 #[derive(Debug)]
-pub(crate) struct SharedReporters(Mutex<Reporters>);
+pub(crate) struct SharedReporters {
+    kind: ClusterKind,
+    known: Mutex<Reporters>,
+}
 
 impl SharedReporters {
-    pub(crate) fn new(grace: Duration) -> Self {
-        Self(Mutex::new(Reporters::new(grace)))
+    pub(crate) fn new(kind: ClusterKind, grace: Duration) -> Self {
+        Self {
+            kind,
+            known: Mutex::new(Reporters::new(grace)),
+        }
     }
 
     /// Watches the leases of all reporters, and adds those that are silent to `queue`.
@@ -74,23 +81,31 @@ impl SharedReporters {
     }
 
     fn observe(&self, event: &Event<Decoded<Lease>>) {
-        let mut reporters = self.0.lock();
+        let mut reporters = self.known.lock();
         match event {
             Event::Init => reporters.list(),
             Event::InitDone => reporters.listed(),
-            Event::InitApply(lease) | Event::Apply(lease) => observe(&mut reporters, lease),
+            Event::InitApply(lease) | Event::Apply(lease) => {
+                if let Some(reporter) = self.reporter_of(lease) {
+                    observe(&mut reporters, &reporter, lease);
+                }
+            }
             Event::Delete(lease) => {
-                if let Some(reporter) = reporter_of(lease) {
+                if let Some(reporter) = self.reporter_of(lease) {
                     reporters.remove(&reporter);
                 }
             }
         }
     }
 
+    fn reporter_of(&self, lease: &Decoded<Lease>) -> Option<ReporterOf> {
+        ReporterOf::of_namespace(self.kind, lease.metadata().namespace.as_deref()?)
+    }
+
     /// Returns the silent reporters, and the moment of the next look.
     fn look(&self) -> (Vec<ReporterOf>, Instant) {
         let now = Instant::now().into_std();
-        let reporters = self.0.lock();
+        let reporters = self.known.lock();
         let silent = reporters.all_silent(now).cloned().collect();
         // A grace period beyond what an `Instant` holds leaves nothing to look for.
         let next = reporters
@@ -102,31 +117,24 @@ impl SharedReporters {
     /// Returns the silent reporters.
     pub(crate) fn silent(&self) -> Vec<ReporterOf> {
         let now = Instant::now().into_std();
-        self.0.lock().all_silent(now).cloned().collect()
+        self.known.lock().all_silent(now).cloned().collect()
     }
 }
 
-fn observe(reporters: &mut Reporters, lease: &Decoded<Lease>) {
-    let Some(reporter) = reporter_of(lease) else {
-        return;
-    };
+fn observe(reporters: &mut Reporters, reporter: &ReporterOf, lease: &Decoded<Lease>) {
     let spec = match lease {
         Decoded::Valid(lease) => lease.spec.as_ref(),
         Decoded::Invalid { .. } => None,
     };
     let renewal = spec.map(Renewal::from).unwrap_or_default();
-    reporters.observe(&reporter, renewal, DURATION, Instant::now().into_std());
-}
-
-fn reporter_of(lease: &Decoded<Lease>) -> Option<ReporterOf> {
-    ReporterOf::of_namespace(lease.metadata().namespace.as_deref()?)
+    reporters.observe(reporter, renewal, DURATION, Instant::now().into_std());
 }
 
 /// Reconciles the reporters.
 pub(crate) struct SilenceReconciler {
     pub(crate) reporters: Arc<SharedReporters>,
     pub(crate) index: Arc<Mutex<Index>>,
-    pub(crate) client: Client,
+    pub(crate) clusters: Clusters,
     pub(crate) committer: Committer,
     /// The clock of the conditions' transition times.
     pub(crate) clock: fn() -> Timestamp,
@@ -205,19 +213,15 @@ impl SilenceReconciler {
         cluster: &str,
         patience: Duration,
     ) -> Result<(), WriteError> {
-        let resource = ApiResource::erase::<Cluster>(&());
-        let clusters: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        // Read now and raw: the conditions of others go back as the server stores them.
-        let Some(found) = clusters.get_opt(cluster).await? else {
+        let Some((object, conditions)) = self.clusters.conditions(cluster).await? else {
             return Ok(());
         };
-        let conditions = &found.data["status"]["conditions"];
-        let conditions = conditions.as_array().map_or(&[][..], Vec::as_slice);
-        let Some(silent) = reporter_silent(reporter, conditions, patience, (self.clock)()) else {
+        let (namespace, time) = (reporter.namespace(self.clusters.kind), (self.clock)());
+        let silent = reporter_silent(reporter, &namespace, &conditions, patience, time);
+        let Some(silent) = silent else {
             return Ok(());
         };
-        let object = ObjectRef::of(&found, &resource);
-        let body = upsert_patch(conditions, silent, object.version.as_deref());
+        let body = upsert_patch(&conditions, silent, object.version.as_deref());
         let write = Write::merge("conditions", object, body);
         let write = write.of_status().guarded(Guard::Version);
         if self.committer.write(&write, None).await?.is_stored() {
@@ -235,15 +239,16 @@ impl SilenceReconciler {
             let now = Instant::now().into_std();
             reporters.silent(reporter, now)
         };
-        if silent(&self.reporters.0.lock()).is_none() {
+        if silent(&self.reporters.known.lock()).is_none() {
             return Ok(None);
         }
-        let namespace = reporter.namespace();
-        let leases: Api<Decoded<Lease>> = Api::namespaced(self.client.clone(), &namespace);
+        let namespace = reporter.namespace(self.clusters.kind);
+        let client = self.clusters.client.clone();
+        let leases: Api<Decoded<Lease>> = Api::namespaced(client, &namespace);
         let lease = leases.get_opt(REPORTER_LEASE).await?;
-        let mut reporters = self.reporters.0.lock();
+        let mut reporters = self.reporters.known.lock();
         match lease {
-            Some(lease) => observe(&mut reporters, &lease),
+            Some(lease) => observe(&mut reporters, reporter, &lease),
             None => reporters.remove(reporter),
         }
         Ok(silent(&reporters))

@@ -7,11 +7,11 @@ use karmada_runtime::alarm;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::wakes::Watch;
-use kube::Client;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::clusters::Clusters;
 use crate::index::{Index, Reference};
 
 /// The keys that are due.
@@ -26,13 +26,13 @@ pub(crate) struct Queues {
 /// Watches every kind that decides about clusters, and the clock.
 pub(crate) fn watch(
     program: &mut Program,
-    client: &Client,
+    fleet: &Clusters,
     index: &Arc<Mutex<Index>>,
     queues: &Queues,
 ) {
     let expiries = Arc::<Notify>::default();
-    clusters(index, queues).start(program, client, "clusters");
-    remedies(index, queues, &expiries).start(program, client, "remedies");
+    fleet.watch(program, clusters(index, queues));
+    remedies(index, queues, &expiries).start(program, &fleet.client, "remedies");
     let (index, queues) = (Arc::clone(index), queues.clone());
     alarm::spawn(program, "expiries", expiries, move |now| {
         let mut index = index.lock();

@@ -10,7 +10,7 @@
 //! These run on one API only:
 //!
 //! - `rights` and `propagation::rights`, on the real API: the embedded one has no authentication.
-//! - `install::with_tools::rotation` and `…::charts`, on the real API: the embedded one has no tokens.
+//! - `install::with_tools::charts`, `…::egress`, `…::release` and `…::rotation`, on the real API: the embedded one has no tokens.
 //! - `charts`, on the real API: the embedded one validates little.
 //! - `placements::with_tools`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.
@@ -30,8 +30,6 @@
 //! - `drills`, on the real API: the embedded one has neither tokens, quotas nor priority levels.
 //! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
 //!   minute.
-//! - `propagation::crashes_while_suspended` and `propagation::stories::crashing`, on the embedded API: their
-//!   cases run on both without crashes, and three real APIs make a story of a hundred starts a long one.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //!

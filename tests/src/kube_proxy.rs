@@ -26,16 +26,14 @@ const FIRST_PORT: u16 = 8100;
 
 /// The emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plane {
-    /// Rules of nftables.
+enum Plane {
     Nftables,
-    /// Relays.
     Relay,
 }
 
 impl Plane {
     /// Returns the closest one that this machine has.
-    pub fn available() -> Self {
+    fn available() -> Self {
         let found = Command::new("nft").arg("--version").output();
         match found {
             Ok(output) if output.status.success() => Self::Nftables,
@@ -58,7 +56,8 @@ pub struct KubeProxy {
 impl KubeProxy {
     /// Starts with rules on each of so many nodes that lead to the endpoints.
     #[expect(clippy::print_stderr, reason = "which emulation a test has used")]
-    pub fn start(plane: Plane, nodes: u8, endpoints: Vec<SocketAddr>) -> Result<Self> {
+    pub fn start(nodes: u8, endpoints: Vec<SocketAddr>) -> Result<Self> {
+        let plane = Plane::available();
         eprintln!("kube-proxy is emulated by {plane:?}");
         netns::add_address(CLUSTER_IP.into())?;
         netns::add_address(RESETS.ip())?;

@@ -28,7 +28,6 @@ pub mod certs;
 pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
-pub mod crashes;
 pub mod crds;
 pub mod fleet;
 pub mod haproxy;
@@ -43,7 +42,6 @@ pub mod placement;
 pub mod process;
 pub mod programs;
 pub mod propagation;
-pub mod refusals;
 pub mod resolvers;
 pub mod sandbox;
 pub mod scheduling;
@@ -59,7 +57,6 @@ pub mod wait;
 pub mod writes;
 
 mod inside;
-mod proxy;
 mod scratch;
 
 pub use lab_parts::relay;

@@ -5,10 +5,7 @@ use std::net::SocketAddr;
 use anyhow::{Context, Result};
 use fleet_api::{MemberCluster, Placement, Work, names::member_namespace};
 use futures::future::try_join_all;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use lab_parts::thresholds::ProbeTiming;
 use objects::Scope;
 use serde_json::{Value, json};
@@ -32,6 +29,9 @@ const ADMISSION: [&str; 5] = [
     "placement/hub/placements.yaml",
     "placement/hub/updates.yaml",
 ];
+
+/// The definition of Remedies, which a hub may have.
+const REMEDIES: &str = "fleet/remedy.karmada.io_remedies.yaml";
 
 /// The definition of the one kind that a member has.
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
@@ -231,6 +231,21 @@ impl PlacementFleet {
         Running::start(Binary::Agent, self.profile, flags).await
     }
 
+    /// Starts the controller of Remedies on the hub, with their kind and the rights that `manifests/` grants it.
+    pub async fn run_remedy_controller(&self) -> Result<Running> {
+        self.hub.install_crds(&[manifests::path(REMEDIES)]).await?;
+        let rights = "placement/remedies/rights.yaml";
+        manifests::apply(&self.hub.client(), rights).await?;
+        let account = format!("system:serviceaccount:{SYSTEM}:remedy-controller");
+        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let flags = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--cluster-kind=MemberCluster".to_owned(),
+            format!("--leader-elect-resource-namespace={SYSTEM}"),
+        ];
+        Running::start(Binary::RemedyController, self.profile, flags).await
+    }
+
     /// Returns the members.
     pub fn members(&self) -> impl Iterator<Item = Member> + use<> {
         (1..).take(self.members.len()).map(Member)
@@ -272,15 +287,5 @@ impl PlacementFleet {
         let placement = json!({ "metadata": { "name": name }, "spec": spec });
         let placements = self.placements_of(namespace);
         create_of(&placements, &Scope::Namespaced, placement).await
-    }
-
-    /// Changes fields of the spec of a placement.
-    pub async fn change(&self, name: &str, spec: Value) -> Result<()> {
-        let patch = Patch::Merge(json!({ "spec": spec }));
-        let placements = self.placements();
-        placements
-            .patch(name, &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
     }
 }

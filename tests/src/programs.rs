@@ -269,9 +269,30 @@ impl Running {
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
     ) -> Result<Self> {
         let mut command = tokio::process::Command::new(path(program, profile)?);
+        command.args(arguments.into_iter().map(Into::into));
+        Self::spawn(program, command, admin).await
+    }
+
+    /// Starts a program with these variables in its environment, and these flags; it need not become ready.
+    pub async fn start_in(
+        environment: impl IntoIterator<Item = (String, String)>,
+        program: Binary,
+        profile: Profile,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<Self> {
+        let mut command = tokio::process::Command::new(path(program, profile)?);
         command
-            .args(arguments.into_iter().map(Into::into))
-            .arg(format!("--listen-address={admin}"));
+            .envs(environment)
+            .args(arguments.into_iter().map(Into::into));
+        Self::spawn(program, command, (Ipv4Addr::LOCALHOST, 0).into()).await
+    }
+
+    async fn spawn(
+        program: Binary,
+        mut command: tokio::process::Command,
+        admin: SocketAddr,
+    ) -> Result<Self> {
+        command.arg(format!("--listen-address={admin}"));
         let folder = scratch::folder(program.name())?;
         let mut process = Process::start(program.name(), command, folder.path())?;
         let admin = process.until_written(READY_WITHIN, |output| {

@@ -1,13 +1,12 @@
-//! The addresses in the EndpointSlices of a gateway over time.
+//! The addresses in the EndpointSlices of a gateway.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
-    sync::Arc,
     time::Duration,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail};
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::names::SERVICE_NAME;
@@ -18,36 +17,28 @@ use kube::{
         watcher::{Config, Event, watcher},
     },
 };
-use parking_lot::Mutex;
-use tokio::{
-    sync::watch,
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// The addresses served from each moment on.
-type Record = Vec<(Instant, BTreeSet<String>)>;
+/// The addresses; none before the first list.
+type Addresses = Option<BTreeSet<String>>;
 
-/// A record of the addresses served in one namespace. Dropping it ends the watch.
+/// The addresses that are served in one namespace. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Served {
-    record: Arc<Mutex<Record>>,
-    grown: watch::Receiver<()>,
+    addresses: watch::Receiver<Addresses>,
     watching: JoinHandle<()>,
 }
 
 impl Served {
-    /// Starts to record the EndpointSlices of a namespace.
+    /// Starts to watch the EndpointSlices of a namespace.
     pub fn watch(client: Client, namespace: &str) -> Self {
-        let record = Arc::new(Mutex::new(Vec::new()));
-        let (grow, grown) = watch::channel(());
+        let (sender, addresses) = watch::channel(None);
         let slices: Api<EndpointSlice> = Api::namespaced(client, namespace);
-        let watching = tokio::spawn(follow(slices, Arc::clone(&record), grow));
+        let watching = tokio::spawn(follow(slices, sender));
         Self {
-            record,
-            grown,
+            addresses,
             watching,
         }
     }
@@ -58,30 +49,16 @@ impl Served {
             .iter()
             .map(|backend| backend.ip().to_string())
             .collect();
-        let mut grown = self.grown.clone();
+        let mut addresses = self.addresses.clone();
         let waiting = async {
-            while self.record.lock().last().map(|(_, now)| now) != Some(&wanted) {
-                grown.changed().await?;
-            }
-            anyhow::Ok(())
+            let served = addresses.wait_for(|now| now.as_ref() == Some(&wanted));
+            served.await.map(drop)
         };
-        timeout(LIMIT, waiting).await.with_context(|| {
-            format!(
-                "not served in time: {wanted:?}; now {:?}",
-                self.record.lock().last()
-            )
-        })?
-    }
-
-    /// Checks that a backend was not served before `until`.
-    pub fn never(&self, backend: SocketAddr, until: Instant) -> Result<()> {
-        let address = backend.ip().to_string();
-        let record = self.record.lock();
-        let served = record
-            .iter()
-            .find(|(at, served)| *at < until && served.contains(&address));
-        ensure!(served.is_none(), "{address} was served: {served:?}");
-        Ok(())
+        let Ok(served) = timeout(LIMIT, waiting).await else {
+            let now = self.addresses.borrow().clone();
+            bail!("not served in time: {wanted:?}; now {now:?}");
+        };
+        Ok(served?)
     }
 }
 
@@ -91,7 +68,7 @@ impl Drop for Served {
     }
 }
 
-async fn follow(slices: Api<EndpointSlice>, record: Arc<Mutex<Record>>, grow: watch::Sender<()>) {
+async fn follow(slices: Api<EndpointSlice>, addresses: watch::Sender<Addresses>) {
     let mut known: BTreeMap<String, EndpointSlice> = BTreeMap::new();
     let mut events = std::pin::pin!(watcher(slices, Config::default()).default_backoff());
     while let Some(event) = events.next().await {
@@ -116,7 +93,6 @@ async fn follow(slices: Api<EndpointSlice>, record: Arc<Mutex<Record>>, grow: wa
         let served = endpoints
             .flat_map(|endpoint| endpoint.addresses.clone())
             .collect();
-        record.lock().push((Instant::now(), served));
-        grow.send_replace(());
+        addresses.send_replace(Some(served));
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_failure_of},
-    kube_proxy::{KubeProxy, Plane},
+    kube_proxy::KubeProxy,
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, LEFT_AFTER, Traffic, reaches},
@@ -82,7 +82,7 @@ impl Stage {
             fleet.ingress_controller().await?,
         ];
         let endpoints = (0..NODES).map(agents::address).collect();
-        let proxy = KubeProxy::start(Plane::available(), NODES, endpoints)?;
+        let proxy = KubeProxy::start(NODES, endpoints)?;
         let agents = Agents::start_with(&fleet, NODES, Others::Named, |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),

@@ -94,6 +94,11 @@ fn compile(programs: &str, context: &Path) -> Result<()> {
     fs::copy(Path::new("/").join(AUTHORITIES), authorities)
         .with_context(|| format!("cannot copy /{AUTHORITIES}: apt-get install ca-certificates"))?;
     fs::copy(cargo::root().join("LICENSE"), context.join("LICENSE"))?;
+    // A release, and who rehearses one, has put them there.
+    let notices = cargo::root().join("NOTICES.md");
+    if notices.is_file() {
+        fs::copy(notices, context.join("NOTICES.md"))?;
+    }
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use karmada_runtime::client::{Claims, Source};
 use karmada_runtime::program::StartError;
+use traffic::ClusterKind;
 
-use crate::cluster_kind::ClusterKind;
 use crate::flag_values::expanded;
 
 /// The flags for the object that stands for this member cluster.
@@ -12,8 +12,8 @@ pub(super) struct ClusterArgs {
     /// Name of this member cluster's Cluster object [default: that of the cluster in whose namespace the account of the kubeconfig's token is: NAME for karmada-es-NAME]. With --detectors=reachability a name that all agents of the gateways share [default: gateway].
     #[arg(long, env = "KARMADA_CLUSTER_NAME", value_name = "NAME", value_parser = cluster_name)]
     cluster_name: Option<String>,
-    /// Kind of that object [default: Cluster; without a name, what the namespace of that account belongs to].
-    #[arg(long, env = "KARMADA_CLUSTER_KIND", value_name = "KIND", value_enum)]
+    /// Kind of that object: `Cluster`, or `MemberCluster` on the hub of a KubeFleet [default: Cluster; without a name, what the namespace of that account belongs to].
+    #[arg(long, env = "KARMADA_CLUSTER_KIND", value_name = "KIND")]
     cluster_kind: Option<ClusterKind>,
 }
 

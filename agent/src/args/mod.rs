@@ -17,13 +17,13 @@ use karmada_api::condition::GATEWAY_REPORTER_NAMESPACE;
 use karmada_runtime::args::{CommonArgs, duration};
 use karmada_runtime::client::Source;
 use karmada_runtime::program::StartError;
+use traffic::ClusterKind;
 
 use self::cluster::ClusterArgs;
 use self::detector::DetectorArgs;
 pub(crate) use self::member::Member;
 use self::member::MemberArgs;
 use self::peers::PeersArgs;
-use crate::cluster_kind::ClusterKind;
 use crate::flag_values::{expanded, within_a_day};
 use crate::peers::PeerSource;
 use crate::probe::{ProbeArgs, Probes, SIGNALS};

@@ -12,8 +12,8 @@ use karmada_runtime::write::Writer;
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use traffic::ClusterKind;
 
-use crate::cluster_kind::ClusterKind;
 use crate::metrics::VerdictMetrics;
 use crate::peers::Peers;
 

@@ -34,12 +34,12 @@ use kube::{Api, Client};
 use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
+use traffic::ClusterKind;
 
 use self::karmada::{Connection, Karmada};
 use super::cluster::RawCluster;
 use super::cluster_report::change;
 use super::*;
-use crate::cluster_kind::ClusterKind;
 use crate::metrics::VerdictMetrics;
 use crate::peers::Peers;
 use crate::vote::{Votes, on_dns};

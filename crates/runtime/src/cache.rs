@@ -26,6 +26,8 @@ pub struct Cache<K> {
     unlisted: BTreeSet<Key>,
     /// Objects of which a read or a write has told a newer version than the watch.
     ahead: BTreeSet<Key>,
+    /// The uids of objects that a write has deleted, which the watch has still to show.
+    deleted: BTreeMap<Key, Option<String>>,
     /// Who waits for our writes to these objects.
     expected: Option<(Expectations, ApiResource)>,
 }
@@ -74,6 +76,7 @@ impl<K> Default for Cache<K> {
             stale: BTreeSet::new(),
             unlisted: BTreeSet::new(),
             ahead: BTreeSet::new(),
+            deleted: BTreeMap::new(),
             expected: None,
         }
     }
@@ -115,10 +118,10 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
-    /// Creates the cache of a kind, whose events show what was written to its objects.
-    pub fn expecting(expectations: &Expectations, kind: &K::DynamicType) -> Self {
+    /// Creates the cache of objects that the API has as `resource`, and whose events show what was written to them.
+    pub fn expecting(expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
-            expected: Some((expectations.clone(), ApiResource::erase::<K>(kind))),
+            expected: Some((expectations.clone(), resource)),
             ..Self::default()
         }
     }
@@ -136,18 +139,28 @@ impl<K: Resource + Clone + Default> Cache<K> {
             }
             Event::InitApply(object) => {
                 // The API may have been restored from a backup.
-                self.ahead.remove(&key_of(&object));
+                let key = key_of(&object);
+                self.ahead.remove(&key);
+                self.deleted.remove(&key);
                 self.apply(object).into_iter().collect()
             }
             Event::Apply(object) => self.apply(object).into_iter().collect(),
             Event::Delete(object) => {
                 let key = key_of(&object);
+                self.deleted.remove(&key);
+                let is_successor = |known: &Arc<K>| known.meta().uid != object.meta().uid;
+                if self.ahead.contains(&key) && self.objects.get(&key).is_some_and(is_successor) {
+                    return Vec::new();
+                }
                 self.remove(key).into_iter().collect()
             }
-            Event::InitDone => std::mem::take(&mut self.unlisted)
-                .into_iter()
-                .filter_map(|key| self.remove(key))
-                .collect(),
+            Event::InitDone => {
+                self.deleted.clear();
+                std::mem::take(&mut self.unlisted)
+                    .into_iter()
+                    .filter_map(|key| self.remove(key))
+                    .collect()
+            }
         }
     }
 
@@ -161,6 +174,34 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
         self.ahead.insert(key.clone());
         Some(self.replace(key, object))
+    }
+
+    /// Takes in an object as [`Self::read_ahead`] does, also one that the watch has not shown yet.
+    pub fn add_ahead(&mut self, object: K) -> Option<Transition<K>> {
+        let key = Key::of(&object);
+        if self.objects.contains_key(&key) {
+            return self.read_ahead(object);
+        }
+        // A list that has begun need not have it.
+        self.unlisted.insert(key.clone());
+        self.ahead.insert(key.clone());
+        Some(self.replace(key, object))
+    }
+
+    /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
+    pub fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
+        let (key, uid) = (Key::of(object), &object.meta().uid);
+        if self.objects.get(&key)?.meta().uid != *uid {
+            return None;
+        }
+        self.deleted.insert(key.clone(), uid.clone());
+        self.ahead.remove(&key);
+        let old = self.objects.remove(&key);
+        Some(Transition {
+            key,
+            old,
+            new: None,
+        })
     }
 
     /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
@@ -194,6 +235,12 @@ impl<K: Resource + Clone + Default> Cache<K> {
 
     fn change(&mut self, key: Key, object: Decoded<K>) -> Option<Transition<K>> {
         self.unlisted.remove(&key);
+        if let Some(deleted) = self.deleted.get(&key) {
+            if *deleted == object.meta().uid {
+                return None;
+            }
+            self.deleted.remove(&key);
+        }
         let known = self.objects.get(&key);
         let object = match object {
             Decoded::Valid(object) => object,
@@ -353,6 +400,78 @@ mod tests {
             .iter()
             .map(|(key, map)| (key.clone(), version(map)))
             .collect()
+    }
+
+    fn of(uid: &str, version: u32) -> ConfigMap {
+        let metadata = ObjectMeta {
+            uid: Some(uid.to_owned()),
+            ..metadata(1, version)
+        };
+        ConfigMap {
+            metadata,
+            ..ConfigMap::default()
+        }
+    }
+
+    /// Applies an event and returns the version that is in effect.
+    fn shown(cache: &mut Cache<ConfigMap>, event: Event<Decoded<ConfigMap>>) -> Option<String> {
+        cache.observe(event);
+        let known = cache.get(&key(1))?;
+        known.metadata.resource_version.clone()
+    }
+
+    fn applied(uid: &str, version: u32) -> Event<Decoded<ConfigMap>> {
+        Event::Apply(Decoded::Valid(of(uid, version)))
+    }
+
+    fn deleted(uid: &str, version: u32) -> Event<Decoded<ConfigMap>> {
+        Event::Delete(Decoded::Valid(of(uid, version)))
+    }
+
+    /// What a write has created is there until the watch catches up, which it may have done before the answer.
+    #[test]
+    fn created_object_shows_at_once() {
+        let mut cache = Cache::default();
+        assert!(cache.add_ahead(of("a", 9)).is_some());
+        assert_eq!(shown(&mut cache, applied("a", 8)).as_deref(), Some("9"));
+        assert_eq!(shown(&mut cache, applied("a", 10)).as_deref(), Some("10"));
+        assert!(cache.add_ahead(of("a", 9)).is_none());
+        assert_eq!(shown(&mut cache, deleted("a", 11)), None);
+        // One that the watch shows only when it is gone.
+        cache.add_ahead(of("b", 12));
+        assert_eq!(cache.observe(deleted("b", 13)).len(), 1);
+    }
+
+    /// What a write has deleted is gone at once, and another object may have its name before the watch shows that.
+    #[test]
+    fn deleted_object_is_gone() {
+        let mut cache = Cache::default();
+        cache.observe(applied("a", 1));
+        assert!(cache.remove_ahead(&of("other", 1)).is_none());
+        assert!(cache.remove_ahead(&of("a", 1)).is_some());
+        assert_eq!(shown(&mut cache, applied("a", 2)), None, "from before");
+        cache.add_ahead(of("b", 4));
+        for late in [applied("a", 2), deleted("a", 3)] {
+            assert_eq!(shown(&mut cache, late).as_deref(), Some("4"));
+        }
+        assert_eq!(shown(&mut cache, deleted("b", 5)), None);
+        assert_eq!(shown(&mut cache, applied("c", 6)).as_deref(), Some("6"));
+    }
+
+    /// A complete list knows better than what writes have told.
+    #[test]
+    fn complete_list_supersedes_writes() {
+        let mut cache = Cache::default();
+        cache.observe(Event::Init);
+        cache.add_ahead(of("a", 9));
+        assert_eq!(cache.observe(Event::InitDone).len(), 1);
+        cache.observe(applied("b", 10));
+        cache.remove_ahead(&of("b", 10));
+        cache.observe(Event::Init);
+        let listed = Event::InitApply(Decoded::Valid(of("b", 10)));
+        assert_eq!(shown(&mut cache, listed).as_deref(), Some("10"));
+        let done = shown(&mut cache, Event::InitDone);
+        assert_eq!(done.as_deref(), Some("10"));
     }
 
     /// An object that becomes invalid keeps its last valid version.

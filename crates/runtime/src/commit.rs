@@ -151,6 +151,12 @@ impl Committer {
         outcome
     }
 
+    /// Returns the end of the pause before a write that another client undoes, if it is not sent now. Who sends others before
+    /// it can spare them.
+    pub async fn paused_until(&self, write: &Write) -> Option<Instant> {
+        self.attempt(write).await.err()
+    }
+
     /// Sends the writes of one plan, some at once, and returns their fates.
     ///
     /// # Errors

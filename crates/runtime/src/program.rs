@@ -180,8 +180,22 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
+        let kind = K::DynamicType::default();
+        self.watch_kind(name, (api, &kind), selected, observe);
+    }
+
+    /// Watches like [`Self::watch`] a kind that its type leaves open.
+    pub fn watch_kind<K>(
+        &mut self,
+        name: &'static str,
+        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+        selected: Config,
+        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) where
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         let source = delivery::Source {
-            kind: K::kind(&K::DynamicType::default()).into_owned(),
+            kind: K::kind(kind).into_owned(),
             api,
             selected,
             needed_to_lead: true,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kube::Resource;
+use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::reverse_index::ReverseIndex;
@@ -21,18 +22,33 @@ pub struct Store<K, T = ()> {
     objects: Cache<K>,
     references: ReverseIndex<Key, T>,
     refers: fn(&K) -> BTreeSet<T>,
+    is_kept: fn(&Key) -> bool,
     keep: fn(&mut K),
     is_news: fn(&K, &mut K) -> bool,
+    judge: fn(&K) -> Verdict,
     is_listed: bool,
 }
 
+/// What an object that decodes is for a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The newest version.
+    Valid,
+    /// As if it did not decode, for this reason: its last good version stays in effect.
+    Unreadable(String),
+    /// As if it did not exist.
+    Ignored,
+}
+
 /// The changes that one event has brought to the objects of a kind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Changes<K> {
     /// The change of each object.
     pub objects: Vec<Transition<K>>,
     /// The objects that had never decoded, and now do or are gone.
     pub mended: BTreeSet<Key>,
+    /// The objects that exist now, and have never decoded.
+    pub unread: BTreeSet<Key>,
     /// True if every object has been listed for the first time.
     pub is_first_list: bool,
 }
@@ -43,8 +59,10 @@ impl<K, T> Default for Store<K, T> {
             objects: Cache::default(),
             references: ReverseIndex::default(),
             refers: |_| BTreeSet::new(),
+            is_kept: |_| true,
             keep: |_| {},
             is_news: |_, _| true,
+            judge: |_| Verdict::Valid,
             is_listed: false,
         }
     }
@@ -57,6 +75,18 @@ impl<K, T> Store<K, T> {
             refers,
             ..Self::default()
         }
+    }
+
+    /// Keeps only the objects with such keys. The others do not exist for the store.
+    #[must_use]
+    pub fn only(self, is_kept: fn(&Key) -> bool) -> Self {
+        Self { is_kept, ..self }
+    }
+
+    /// Takes an object that decodes for what `judge` returns.
+    #[must_use]
+    pub fn judging(self, judge: fn(&K) -> Verdict) -> Self {
+        Self { judge, ..self }
     }
 
     /// Returns the last valid version of an object.
@@ -84,6 +114,11 @@ impl<K, T> Store<K, T> {
         self.objects.unread()
     }
 
+    /// Returns `true` if the newest version of an object is invalid, and an earlier one in effect.
+    pub fn is_stale(&self, key: &Key) -> bool {
+        self.objects.is_stale(key)
+    }
+
     /// Returns the number of objects that exist, decoded or not.
     pub fn existing(&self) -> usize {
         self.objects.existing()
@@ -104,8 +139,14 @@ impl<K: Resource + Clone + Default, T> Store<K, T> {
     /// Has the events show what was written to the objects.
     #[must_use]
     pub fn expecting(self, expectations: &Expectations, kind: &K::DynamicType) -> Self {
+        self.expecting_as(expectations, ApiResource::erase::<K>(kind))
+    }
+
+    /// Has the events show the same of objects that the API has as `resource`, and that are read as this kind.
+    #[must_use]
+    pub fn expecting_as(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
-            objects: Cache::expecting(expectations, kind),
+            objects: Cache::expecting(expectations, resource),
             ..self
         }
     }
@@ -155,7 +196,13 @@ impl<K, T: Clone + Ord> Store<K, T> {
 
 impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
-    pub fn observe(&mut self, mut event: Event<Decoded<K>>) -> Changes<K> {
+    pub fn observe(&mut self, event: Event<Decoded<K>>) -> Changes<K> {
+        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &event
+            && !(self.is_kept)(&Key::of(object))
+        {
+            return Changes::default();
+        }
+        let mut event = self.judged(event);
         let is_first_list = matches!(event, Event::InitDone) && !self.is_listed;
         self.is_listed |= is_first_list;
         let is_news = match &mut event {
@@ -172,18 +219,67 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         for change in &objects {
             self.refer(change);
         }
-        let mended = unread.difference(self.objects.unread());
+        let (before, now) = (&unread, self.objects.unread());
         Changes {
-            mended: mended.cloned().collect(),
+            mended: before.difference(now).cloned().collect(),
+            unread: now.difference(before).cloned().collect(),
             objects,
             is_first_list,
         }
     }
 
+    fn judged(&self, event: Event<Decoded<K>>) -> Event<Decoded<K>> {
+        let verdict = match &event {
+            Event::Apply(Decoded::Valid(object)) | Event::InitApply(Decoded::Valid(object)) => {
+                (self.judge)(object)
+            }
+            _ => Verdict::Valid,
+        };
+        match (event, verdict) {
+            (event, Verdict::Valid) => event,
+            (Event::Apply(object), Verdict::Unreadable(error)) => {
+                Event::Apply(unreadable(&object, error))
+            }
+            (Event::InitApply(object), Verdict::Unreadable(error)) => {
+                Event::InitApply(unreadable(&object, error))
+            }
+            (Event::Apply(object) | Event::InitApply(object), Verdict::Ignored) => {
+                Event::Delete(object)
+            }
+            (event, _) => event,
+        }
+    }
+}
+
+impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Takes in a version of a known object that a read has shown, as [`Cache::read_ahead`] does, and returns the change.
     pub fn read_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
         let change = self.objects.read_ahead(object)?;
+        self.refer(&change);
+        Some(change)
+    }
+
+    /// Takes in an object that a read has shown, as [`Cache::add_ahead`] does, and returns the change.
+    pub fn add_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
+        (self.keep)(&mut object);
+        let change = self.objects.add_ahead(object)?;
+        self.refer(&change);
+        Some(change)
+    }
+
+    /// Takes in an object that a write has created, which is `stored` now, and returns the change.
+    pub fn created(&mut self, mut object: K, stored: &ObjectRef) -> Option<Transition<K>> {
+        let metadata = object.meta_mut();
+        metadata.uid.clone_from(&stored.uid);
+        metadata.resource_version.clone_from(&stored.version);
+        metadata.generation = stored.generation;
+        self.add_ahead(object)
+    }
+
+    /// Takes in that a write has deleted an object, as [`Cache::remove_ahead`] does, and returns the change.
+    pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
+        let change = self.objects.remove_ahead(object)?;
         self.refer(&change);
         Some(change)
     }
@@ -199,6 +295,13 @@ where
         let change = self.objects.written(write, stored)?;
         self.refer(&change);
         Some(change)
+    }
+}
+
+fn unreadable<K: Resource>(object: &Decoded<K>, error: String) -> Decoded<K> {
+    Decoded::Invalid {
+        metadata: Box::new(object.meta().clone()),
+        error,
     }
 }
 
@@ -268,6 +371,46 @@ mod tests {
             let newest = known.metadata.resource_version.clone();
             assert_eq!(newest, Some(version.to_string()));
         }
+    }
+
+    /// An object whose key is not kept does not exist, decoded or not.
+    #[test]
+    fn unkept_key_does_not_exist() {
+        let mut store: Store<ConfigMap> = Store::default().only(|key| key.name == "c");
+        store.observe(map(1, &json!({})));
+        let changes = store.observe(Event::Apply(unreadable()));
+        assert!(changes.objects.is_empty() && changes.mended.is_empty());
+        assert!(
+            !["a", "b"]
+                .map(Key::cluster_scoped)
+                .iter()
+                .any(|key| store.exists(key))
+        );
+    }
+
+    /// An object that is ignored does not exist, and one that is not readable keeps its last good version.
+    #[test]
+    fn object_is_judged() {
+        let mut store: Store<ConfigMap> = Store::default().judging(|map| {
+            let data = map.data.as_ref().and_then(|data| data.get("is"));
+            match data.map(String::as_str) {
+                Some("odd") => Verdict::Unreadable("it is odd".to_owned()),
+                Some("other") => Verdict::Ignored,
+                _ => Verdict::Valid,
+            }
+        });
+        let key = Key::cluster_scoped("a");
+        let changes = store.observe(map(1, &json!({ "is": "odd" })));
+        assert_eq!(changes.unread, [key.clone()].into());
+        store.observe(map(2, &json!({ "is": "good" })));
+        store.observe(map(3, &json!({ "is": "odd" })));
+        let version = |store: &Store<ConfigMap>| {
+            let known = store.get(&key)?;
+            known.metadata.resource_version.clone()
+        };
+        assert_eq!(version(&store).as_deref(), Some("2"));
+        store.observe(map(4, &json!({ "is": "other" })));
+        assert!(!store.exists(&key));
     }
 
     /// An object that never decoded is mended once it does, or is gone.

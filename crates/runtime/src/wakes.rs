@@ -17,6 +17,7 @@ use crate::queue::{Queue, QueueKey};
 use crate::store::Store;
 use crate::watch::{Decoded, events};
 
+type StoreOf<S, K, T> = Arc<dyn Fn(&mut S) -> &mut Store<K, T> + Send + Sync>;
 type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
 type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 
@@ -24,19 +25,24 @@ type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 /// happens under the lock of the state, so that whoever is woken finds the whole change.
 pub struct Watch<S, K, T = ()> {
     state: Arc<Mutex<S>>,
-    store: fn(&mut S) -> &mut Store<K, T>,
+    store: StoreOf<S, K, T>,
     rules: Vec<Rule<S, K>>,
     known_rules: Vec<KnownRule<S>>,
+    unread_rules: Vec<KnownRule<S>>,
 }
 
 impl<S, K, T> Watch<S, K, T> {
     /// Creates the rows of the kind in `store`.
-    pub fn new(state: &Arc<Mutex<S>>, store: fn(&mut S) -> &mut Store<K, T>) -> Self {
+    pub fn new(
+        state: &Arc<Mutex<S>>,
+        store: impl Fn(&mut S) -> &mut Store<K, T> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             state: Arc::clone(state),
-            store,
+            store: Arc::new(store),
             rules: Vec::new(),
             known_rules: Vec::new(),
+            unread_rules: Vec::new(),
         }
     }
 
@@ -60,6 +66,36 @@ impl<S, K, T> Watch<S, K, T> {
     {
         let queue = queue.clone();
         self.follows(move |state, change| queue.add_all(keys(state, change)))
+    }
+
+    /// Adds these keys to each of `queues` at each change.
+    #[must_use]
+    pub fn wakes_each<Q, I>(
+        self,
+        queues: &[Queue<Q>],
+        mut keys: impl FnMut(&mut S, &Transition<K>) -> I + Send + 'static,
+    ) -> Self
+    where
+        Q: QueueKey,
+        I: IntoIterator<Item = Q>,
+    {
+        let queues = queues.to_vec();
+        self.follows(move |state, change| {
+            let keys: Vec<Q> = keys(state, change).into_iter().collect();
+            for queue in &queues {
+                queue.add_all(keys.iter().cloned());
+            }
+        })
+    }
+
+    /// Does this when less is known: there are objects that have never decoded, these.
+    #[must_use]
+    pub fn follows_unread(
+        mut self,
+        rule: impl FnMut(&mut S, &BTreeSet<Key>) + Send + 'static,
+    ) -> Self {
+        self.unread_rules.push(Box::new(rule));
+        self
     }
 
     /// Does this when more is known than by any one change: every object was listed for the first time, or these that had
@@ -105,19 +141,46 @@ impl<S, K: Resource + Clone + Default, T: Clone + Ord> Watch<S, K, T> {
                 rule(state, &changes.mended);
             }
         }
+        if !changes.unread.is_empty() {
+            for rule in &mut self.unread_rules {
+                rule(state, &changes.unread);
+            }
+        }
     }
 }
 
 impl<S, K, T> Watch<S, K, T>
 where
     S: Send + 'static,
-    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType: Default> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
     T: Clone + Ord + 'static,
 {
     /// Watches all objects as [`Program::watch`] does. This and the others count those that do not decode.
     pub fn start(self, program: &mut Program, client: &Client, name: &'static str) {
-        let observe = self.into_observer(program);
-        program.watch(name, Api::all(client.clone()), Config::default(), observe);
+        self.start_selected(program, client, name, Config::default());
+    }
+
+    /// Watches selected objects, else as [`Self::start`] does.
+    pub fn start_selected(
+        self,
+        program: &mut Program,
+        client: &Client,
+        name: &'static str,
+        selected: Config,
+    ) {
+        let observe = self.into_observer(program, &K::kind(&K::DynamicType::default()));
+        program.watch(name, Api::all(client.clone()), selected, observe);
+    }
+
+    /// Watches objects as [`Program::watch_kind_if_served`] does.
+    pub fn start_if_served(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+    ) {
+        let observe = self.into_observer(program, &K::kind(kind));
+        program.watch_kind_if_served(name, (api, kind), Config::default(), observe);
     }
 
     /// Watches objects as [`Program::watch_elsewhere`] does.
@@ -128,7 +191,7 @@ where
         api: Api<Decoded<K>>,
         selected: Config,
     ) {
-        let observe = self.into_observer(program);
+        let observe = self.into_observer(program, &K::kind(&K::DynamicType::default()));
         program.watch_elsewhere(name, api, selected, observe);
     }
 
@@ -140,24 +203,39 @@ where
         name: &'static str,
         selected: Config,
     ) {
-        let mut observe = self.into_observer(program);
+        let following = self.follow(program, client, selected);
+        program.run_until_stopped(name, following);
+    }
+
+    /// Returns what watches selected objects for as long as it is polled.
+    pub fn follow(
+        self,
+        program: &mut Program,
+        client: &Client,
+        selected: Config,
+    ) -> impl Future<Output = ()> + Send + use<S, K, T> {
+        let mut observe = self.into_observer(program, &K::kind(&K::DynamicType::default()));
         let all = Api::all(client.clone());
-        program.run_until_stopped(name, async move {
+        async move {
             let mut changes = std::pin::pin!(events(all, selected));
             while let Some(event) = changes.next().await {
                 observe(event);
             }
-        });
+        }
     }
 
-    fn into_observer(
+    /// Returns what applies the events of a watch of objects that the API has as this `kind`, and counts those that do not
+    /// decode.
+    pub fn into_observer(
         mut self,
         program: &mut Program,
+        kind: &str,
     ) -> impl FnMut(Event<Decoded<K>>) + Send + use<S, K, T> {
-        let (state, store) = (Arc::clone(&self.state), self.store);
+        let (state, store) = (Arc::clone(&self.state), Arc::clone(&self.store));
+        let kind = kind.to_owned();
         program.report_undecoded(move || {
             let undecoded = store(&mut state.lock()).undecoded();
-            vec![(K::kind(&()), undecoded)]
+            vec![(kind.clone(), undecoded)]
         });
         move |event| self.observe(event)
     }

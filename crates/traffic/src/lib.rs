@@ -5,8 +5,13 @@
 //!                    EndpointSlices → endpoints → collected slices
 //!     both + MultiClusterIngresses → ingress → what a load balancer serves
 //! ```
+//!
+//! On the hub of a KubeFleet a `MemberCluster` stands for a cluster: [`ClusterKind`].
 
 mod cached;
+mod cluster_kind;
 pub mod endpoints;
 pub mod ingress;
 pub mod remedy;
+
+pub use cluster_kind::{ClusterKind, InvalidClusterKind};

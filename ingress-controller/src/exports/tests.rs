@@ -1,31 +1,24 @@
 use std::fmt::Debug;
-use std::sync::Arc;
 
-use karmada_runtime::contention::Contention;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::Writer;
+use kube::Resource;
 use kube::api::DeleteParams;
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
 use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use traffic::ingress::{ControllerName, Exporter, Settings};
+use traffic::ingress::ControllerName;
 
 use super::watch::is_served;
 use super::*;
-use crate::events::IngressEvents;
 use crate::fixtures::{
-    CONTROLLER, applied, binding, class, deleted, export_kinds, ingress, karmada, key, object,
-    template,
+    CONTROLLER, applied, binding, class, committer, deleted, export_kinds, ingress, karmada, key,
+    object, template,
 };
-use crate::index::{Backends, Index};
+use crate::index::Backends;
 use crate::watch::Queues;
-use crate::watch::SharedIndex;
 
 const EXPORTS: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/ns/serviceexports";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/ns/propagationpolicies";
@@ -48,31 +41,27 @@ impl Stage {
         let index = SharedIndex::new(queues.clone(), Some(backends));
         // It must exist: the API collects the dependents of an owner that does not.
         let service = api.create(&template("s", 80)).await;
-        index.observe(|index| {
-            index.observe_class(applied(class("ours", CONTROLLER)));
-            index.observe_ingress(applied(ingress("i", &["s"])));
-            index.observe_binding(applied(binding("s", &["m1"])));
-            index.observe_template(applied(service))
-        });
+        index.observe_class(applied(class("ours", CONTROLLER)));
+        index.observe_ingress(applied(ingress("i", &["s"])));
+        index.observe_binding(applied(binding("s", &["m1"])));
+        index.observe_template(applied(service));
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&events);
-        let recorder = IngressEvents::new(move |regarding, event| {
+        let recorder = Arc::new(IngressEvents::new(move |regarding, event| {
             let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
             let event = format!("{name}: {}: {note}", event.reason);
             log.lock().push(event);
-        });
-        let writes = ExportWriter {
+        }));
+        let reconciler = ExportReconciler {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),
             settings: Settings::new(controller),
             client: api.client(),
-            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-            events: Arc::new(recorder),
-            contention: Contention::default(),
+            committer: committer(&api, &recorder),
+            events: recorder,
             queue: queues.exports.clone(),
         };
-        let reconciler = ExportReconciler { writes };
         Self {
             api,
             queues,
@@ -83,18 +72,18 @@ impl Stage {
 
     /// Lists everything stored, as the watches do.
     async fn list(&self) {
-        self.show(Index::observe_export).await;
-        self.show(Index::observe_policy).await;
+        self.show(SharedIndex::observe_export).await;
+        self.show(SharedIndex::observe_policy).await;
     }
 
-    async fn show<K>(&self, observe: fn(&mut Index, Event<Decoded<K>>) -> Vec<Key>)
+    async fn show<K>(&self, observe: fn(&SharedIndex, Event<Decoded<K>>) -> Vec<Key>)
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
-        let ours = |object: &K| self.reconciler.writes.exporter.owns(object.meta());
+        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
         let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
         let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
@@ -103,8 +92,7 @@ impl Stage {
             .chain(listed)
             .chain([Event::InitDone])
         {
-            let index = &self.reconciler.writes.index;
-            index.observe(|index| observe(index, event));
+            observe(&self.reconciler.index, event);
         }
     }
 
@@ -137,8 +125,8 @@ async fn needed_service_is_exported() {
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
 
-    let index = &stage.reconciler.writes.index;
-    index.observe(|index| index.observe_binding(applied(binding("s", &["m1", "m2"]))));
+    let index = &stage.reconciler.index;
+    index.observe_binding(applied(binding("s", &["m1", "m2"])));
     stage.reconcile().await.unwrap();
     let requests = stage.api.requests();
     assert_eq!(requests[0].0, format!("PATCH {POLICIES}/export-s"));
@@ -146,7 +134,7 @@ async fn needed_service_is_exported() {
     assert_eq!(*names, json!(["m1", "m2"]));
 
     stage.list().await;
-    index.observe(|index| index.observe_ingress(deleted(ingress("i", &["s"]))));
+    index.observe_ingress(deleted(ingress("i", &["s"])));
     stage.reconcile().await.unwrap();
     let removed = [
         format!("DELETE {EXPORTS}/s"),
@@ -163,23 +151,18 @@ async fn needed_service_is_exported() {
 async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));
     let service = stage.api.create(&template(&long, 80)).await;
-    let index = &stage.reconciler.writes.index;
-    index.observe(|index| {
-        index.observe_ingress(applied(ingress("long", &[&long])));
-        index.observe_binding(applied(binding(&long, &["m1"])));
-        index.observe_template(applied(service))
-    });
+    let index = &stage.reconciler.index;
+    index.observe_ingress(applied(ingress("long", &[&long])));
+    index.observe_binding(applied(binding(&long, &["m1"])));
+    index.observe_template(applied(service));
     stage.list().await;
     stage.reconciler.reconcile(&key(&long)).await.unwrap();
     stage.list().await;
     let policies: Api<PropagationPolicy> = Api::namespaced(stage.api.user(), "ns");
     let policy = policies.get(&Exporter::policy_name(&long)).await.unwrap();
-    index.observe(|index| {
-        index.observe_policy(deleted(policy));
-        let concerned = index.take_concerned();
-        assert_eq!(concerned, [key(&long)].into());
-        Vec::new()
-    });
+    index.take_concerned();
+    index.observe_policy(deleted(policy));
+    assert_eq!(index.take_concerned(), [key(&long)].into());
 }
 
 /// A write that the watch has not shown is not a clash.
@@ -216,8 +199,8 @@ async fn user_objects_are_never_touched() {
         clash.starts_with("PropagationPolicy ns/export-s exists and was not made by"),
         "{clash}"
     );
-    let index = &stage.reconciler.writes.index;
-    index.observe(|index| index.observe_ingress(applied(ingress("j", &["s"]))));
+    let index = &stage.reconciler.index;
+    index.observe_ingress(applied(ingress("j", &["s"])));
     stage.reconcile().await.unwrap_err();
     let recorded = std::mem::take(&mut *stage.events.lock());
     let expected = ["i", "j"].map(|name| format!("{name}: ExportClash: {clash}"));

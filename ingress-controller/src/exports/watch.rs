@@ -1,7 +1,5 @@
 //! The watches of exports and of our policies.
 
-use std::sync::Arc;
-
 use karmada_api::{PropagationPolicy, ServiceExport};
 use karmada_runtime::error::Chain;
 use karmada_runtime::program::Program;
@@ -9,8 +7,7 @@ use kube::runtime::watcher::Config;
 use kube::{Client, Resource};
 use traffic::ingress::Exporter;
 
-use crate::index::Index;
-use crate::optional::{self, PAUSE, follow};
+use crate::optional::{self, PAUSE};
 use crate::watch::SharedIndex;
 
 /// Watches exports and our policies, as soon as the API has these kinds. Readiness does not depend on
@@ -18,18 +15,20 @@ use crate::watch::SharedIndex;
 pub(crate) fn watch(
     program: &mut Program,
     client: &Client,
-    index: &Arc<SharedIndex>,
+    index: &SharedIndex,
     exporter: &Exporter,
 ) {
-    let (client, index) = (client.clone(), Arc::clone(index));
-    let ours = Config::default().labels(&exporter.selector());
-    let watching = async move {
+    let (all, ours) = (
+        Config::default(),
+        Config::default().labels(&exporter.selector()),
+    );
+    let exports = index.exports().follow(program, client, all);
+    let policies = index.policies().follow(program, client, ours);
+    let client = client.clone();
+    program.run_until_stopped("exports", async move {
         until_served(&client).await;
-        let exports = follow(&client, Config::default(), &index, Index::observe_export);
-        let policies = follow(&client, ours, &index, Index::observe_policy);
         futures::join!(exports, policies);
-    };
-    program.run_until_stopped("exports", watching);
+    });
 }
 
 /// Waits until the API serves both kinds.

@@ -10,47 +10,46 @@ use traffic::ingress::{
     Settings, backend_addresses, bound_clusters, services,
 };
 
-use super::{Exports, Index};
+use super::Index;
 use crate::cached::cached;
-use crate::routes::Routes;
 
 impl Index {
     /// Notes the Services whose exports a change concerns.
     pub(crate) fn concern(&mut self, services: impl IntoIterator<Item = Key>) {
-        if let Some(exports) = self.exports_mut() {
-            exports.concerned.extend(services);
+        if self.manages_exports() {
+            self.concerned.extend(services);
         }
+    }
+
+    /// Notes that a change concerns every export.
+    pub(crate) fn concern_all(&mut self) {
+        let all = self.exportable();
+        self.concern(all);
     }
 
     /// Returns the Services whose exports the last changes concern.
     pub(crate) fn take_concerned(&mut self) -> BTreeSet<Key> {
-        let exports = self.exports_mut();
-        exports.map_or_else(BTreeSet::new, |exports| {
-            std::mem::take(&mut exports.concerned)
-        })
+        std::mem::take(&mut self.concerned)
     }
 
-    fn exports_mut(&mut self) -> Option<&mut Exports> {
-        self.backends.as_mut()?.exports.as_mut()
+    fn manages_exports(&self) -> bool {
+        self.backends.is_some_and(|backends| backends.exports)
     }
 
     /// Returns the Services that may need an export, and those that have one of ours.
     pub(crate) fn exportable(&self) -> BTreeSet<Key> {
-        let Some(exports) = self.backends.as_ref().and_then(|b| b.exports.as_ref()) else {
+        if !self.manages_exports() {
             return BTreeSet::new();
-        };
-        let routes = self.routes.iter().flat_map(Routes::ingresses);
-        let ingresses = self.ingresses.iter().chain(routes);
+        }
+        let ingresses = self.ingresses.iter().chain(self.routes.ingresses());
         let named = ingresses.flat_map(|(key, ingress)| {
             services(&ingress.spec.ingress)
                 .into_iter()
                 .map(|service| Key::new(&key.namespace, service))
         });
-        let exported = exports.objects.iter().map(|(key, _)| key.clone());
-        let propagated = exports.policies.iter().filter_map(|(key, policy)| {
-            let service = Exporter::exported(policy)?;
-            Some(Key::new(&key.namespace, service))
-        });
+        let exported = self.exports.keys().cloned();
+        let propagated = self.policies.keys();
+        let propagated = propagated.flat_map(|key| self.policies.targets(key).iter().cloned());
         named.chain(exported).chain(propagated).collect()
     }
 
@@ -61,8 +60,7 @@ impl Index {
         settings: &Settings,
         exporter: &Exporter,
     ) -> Option<ExportChange> {
-        let exports = self.backends.as_ref()?.exports.as_ref()?;
-        if exports.listed != [true, true] {
+        if !self.exports.is_listed() || !self.policies.is_listed() {
             return None;
         }
         let policy = Key::new(&service.namespace, Exporter::policy_name(&service.name));
@@ -71,8 +69,8 @@ impl Index {
             need: self.need(service, settings),
             template: self.template(&service.namespace, &service.name),
             clusters: binding.map(bound_clusters),
-            export: cached(&exports.objects, service).map(AsRef::as_ref),
-            policy: cached(&exports.policies, &policy).map(AsRef::as_ref),
+            export: cached(&self.exports, service).map(AsRef::as_ref),
+            policy: cached(&self.policies, &policy).map(AsRef::as_ref),
         };
         Some(exporter.plan(service, &facts))
     }
@@ -83,11 +81,8 @@ impl Index {
             .filter(|ingress| ingress.namespace == service.namespace)
             .count()
             > 0;
-        may_be |= self
-            .routes
-            .as_ref()
-            .is_some_and(|routes| routes.may_name_services(&service.namespace));
-        for key in self.by_service.sources(service) {
+        may_be |= self.routes.may_name_services(&service.namespace);
+        for key in &self.naming(service) {
             if let Some(ingress) = self.get(key)
                 && backend_addresses(ingress, settings.backend_addresses)
                     != BackendAddresses::Endpoints
@@ -113,18 +108,13 @@ impl Index {
         service: &Key,
         controller: &ControllerName,
     ) -> Vec<Arc<MultiClusterIngress>> {
-        let all = self.by_service.sources(service);
-        let ours = all.filter_map(|key| match self.decide(key, controller) {
-            (ingress, Decision::Serve(_)) => ingress,
-            _ => None,
-        });
+        let all = self.naming(service);
+        let ours = all
+            .iter()
+            .filter_map(|key| match self.decide(key, controller) {
+                (ingress, Decision::Serve(_)) => ingress,
+                _ => None,
+            });
         ours.collect()
-    }
-
-    /// Returns the exports and the policies that never decoded.
-    pub(crate) fn unread_exports(&self) -> Option<[BTreeSet<Key>; 2]> {
-        let exports = self.backends.as_ref()?.exports.as_ref()?;
-        let unread = [exports.objects.unread(), exports.policies.unread()];
-        Some(unread.map(BTreeSet::clone))
     }
 }

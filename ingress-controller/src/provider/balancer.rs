@@ -16,7 +16,7 @@ use crate::reason::Reason;
 
 /// A load balancer for `MultiClusterIngress`es.
 ///
-/// All its writes go through the [`Writer`] passed in, which performs them only while leading.
+/// All its writes go through the [`Writer`] with which it was made, which performs them only while leading.
 #[async_trait]
 pub trait LoadBalancer: Send + Sync + 'static {
     /// Returns `false` if another program serves the traffic: then nothing is desired of this load
@@ -29,19 +29,14 @@ pub trait LoadBalancer: Send + Sync + 'static {
 
     /// Brings the load balancer, which [serves](Self::serves), to `desired` with as few writes as necessary. Removes the endpoints of
     /// clusters that are blocked, leaving or unknown first, even if the rest fails.
-    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError>;
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError>;
 
     /// Removes everything that belongs to the ingress `key`, the endpoints of `excluded` clusters first.
     /// Fails while anything of it is left.
-    async fn delete(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError>;
+    async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError>;
 
     /// Removes the endpoints of the ingress `key` that are in `cut`, and nothing else.
-    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError>;
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError>;
 
     /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
@@ -100,6 +95,9 @@ pub struct RelatedObject {
     /// The key.
     pub key: Key,
 }
+
+/// Makes load balancers that write with a [`Writer`].
+pub(crate) type Balancers = Box<dyn FnOnce(&Writer) -> Vec<NamedBalancer> + Send>;
 
 /// A load balancer, one of those that serve the same ingresses.
 pub struct NamedBalancer {

@@ -12,9 +12,6 @@ use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::{IngressRule, IngressSpec};
 use karmada_api::execution_namespace;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
-use karmada_runtime::write::Writer;
 use objects::Key;
 use serde_json::json;
 use traffic::ingress::{
@@ -83,16 +80,12 @@ macro_rules! provider_contract {
 }
 pub(super) use provider_contract;
 
-fn writer() -> Writer {
-    Writer::new(Leadership::always(), WriteMetrics::default())
-}
-
 /// Calls `ensure` until it succeeds, as the loop does, and returns its outcome. Between two calls the provider sees what
 /// changed.
 async fn ensured<S: Stage>(stage: &S, provider: &S::Provider, desired: &Desired) -> Ensured {
     let mut last = None;
     for _ in 0..5 {
-        match provider.ensure(&writer(), desired).await {
+        match provider.ensure(desired).await {
             Ok(ensured) => return ensured,
             Err(error) => last = Some(error),
         }
@@ -105,7 +98,7 @@ async fn ensured<S: Stage>(stage: &S, provider: &S::Provider, desired: &Desired)
 async fn assert_rests<S: Stage>(stage: &S, provider: &S::Provider, desired: &Desired) {
     stage.catch_up(provider).await;
     stage.changes();
-    let outcome = provider.ensure(&writer(), desired).await.unwrap();
+    let outcome = provider.ensure(desired).await.unwrap();
     assert_eq!(outcome.obstacles, BTreeSet::new());
     assert_eq!(stage.changes(), 0);
 }
@@ -118,7 +111,7 @@ pub(super) async fn second_ensure_changes_nothing<S: Stage>() {
     ensured(&stage, &provider, &desired).await;
     assert_eq!(served(&stage).await, ["10.1.0.0", "10.2.0.0"]);
     assert!(stage.changes() > 0);
-    provider.ensure(&writer(), &desired).await.unwrap();
+    provider.ensure(&desired).await.unwrap();
     assert_eq!(stage.changes(), 0, "before it sees its own changes");
     assert_rests(&stage, &provider, &desired).await;
 }
@@ -134,7 +127,7 @@ pub(super) async fn restarted_provider_takes_over<S: Stage>() {
     assert_eq!(clusters(&provider.endpoints(&key("i"))), ["m1", "m2"]);
     assert_rests(&stage, &provider, &desired).await;
     let none = BTreeSet::new();
-    provider.delete(&writer(), &key("i"), &none).await.unwrap();
+    provider.delete(&key("i"), &none).await.unwrap();
     assert_eq!(served(&stage).await, [""; 0]);
     assert!(stage.provider().await.keys().is_empty());
 }
@@ -143,8 +136,8 @@ pub(super) async fn restarted_provider_takes_over<S: Stage>() {
 pub(super) async fn two_providers_agree<S: Stage>() {
     let stage = S::new().await;
     let (one, other) = (stage.provider().await, stage.provider().await);
-    let (desired, writer) = (two_clusters(), writer());
-    let both = [&one, &other].map(|provider| provider.ensure(&writer, &desired));
+    let desired = two_clusters();
+    let both = [&one, &other].map(|provider| provider.ensure(&desired));
     // Either may come too late.
     drop(join_all(both).await);
     for provider in [&one, &other] {
@@ -167,7 +160,7 @@ pub(super) async fn deletion_spares_others<S: Stage>() {
     }
     let none = BTreeSet::new();
     for _ in 0..2 {
-        provider.delete(&writer(), &key("i"), &none).await.unwrap();
+        provider.delete(&key("i"), &none).await.unwrap();
         stage.catch_up(&provider).await;
         assert_eq!(provider.keys(), [key("j")]);
     }
@@ -182,7 +175,7 @@ pub(super) async fn failed_ensure_is_repeated<S: Stage>() {
     let stage = S::new().await;
     let provider = stage.provider().await;
     stage.fail_once();
-    let error = provider.ensure(&writer(), &two_clusters()).await;
+    let error = provider.ensure(&two_clusters()).await;
     let error: BoxError = error.unwrap_err();
     assert!(provider.is_outage(&error), "{error}");
     provider.probe().await.unwrap();
@@ -197,7 +190,7 @@ pub(super) async fn failure_holds_up_no_other<S: Stage>() {
     ensured(&stage, &provider, &two_clusters()).await;
     stage.refuse_routes(&key("i"));
     let refused = desired("i", &["s", "t"], &["m1", "m2"]);
-    let outcome = provider.ensure(&writer(), &refused).await;
+    let outcome = provider.ensure(&refused).await;
     assert!(outcome.is_err() || !outcome.unwrap().obstacles.is_empty());
     let other = desired("j", &["s"], &["m2"]);
     ensured(&stage, &provider, &other).await;
@@ -220,7 +213,7 @@ pub(super) async fn blocked_cluster_goes_first<S: Stage>() {
         stage.refuse_routes(&key("i"));
         let mut blocked = desired("i", &["s", "t"], &["m1", "m2"]);
         admit(&mut blocked, "m1", admission);
-        let outcome = provider.ensure(&writer(), &blocked).await;
+        let outcome = provider.ensure(&blocked).await;
         assert!(outcome.is_err() || !outcome.unwrap().obstacles.is_empty());
         assert_eq!(served(&stage).await, ["10.2.0.0"], "{admission:?}");
     }
@@ -250,11 +243,11 @@ pub(super) async fn cut_takes_only_that<S: Stage>() {
     for clusters in cut.values_mut() {
         clusters.retain(|cluster| cluster == "m1");
     }
-    provider.cut(&writer(), &key("i"), &cut).await.unwrap();
+    provider.cut(&key("i"), &cut).await.unwrap();
     assert_eq!(served(&stage).await, ["10.2.0.0"]);
     let nothing = Held::new();
     stage.changes();
-    provider.cut(&writer(), &key("i"), &nothing).await.unwrap();
+    provider.cut(&key("i"), &nothing).await.unwrap();
     assert_eq!(stage.changes(), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Load balancers, which serve the traffic of `MultiClusterIngress`es as `rules` desires.
+//! Load balancers, which serve the traffic of `MultiClusterIngress`es as `traffic` desires.
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
 //! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
@@ -20,6 +20,7 @@ use clap::ValueEnum;
 use karmada_runtime::program::{Program, StartError};
 use traffic::ingress::{BackendAddresses, ControllerName};
 
+pub(crate) use self::balancer::Balancers;
 pub(crate) use self::balancer::label;
 pub use self::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject};
 use self::dns::DnsArgs;
@@ -77,10 +78,10 @@ pub(crate) async fn connect(
     args: &ProviderArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
+) -> Result<Balancers, StartError> {
     args.reject_unused()?;
     match args.provider {
-        ProviderName::None => Ok(NamedBalancer::only(NoLoadBalancer)),
+        ProviderName::None => Ok(Box::new(|_| NamedBalancer::only(NoLoadBalancer))),
         ProviderName::Kubernetes => {
             let (clusters, own) = (&args.gateway_clusters, &args.kubernetes);
             kubernetes::connect(clusters, own, controller, program).await

@@ -5,7 +5,6 @@ use async_trait::async_trait;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::Writer;
 use objects::Key;
 use traffic::ingress::{Desired, Held};
 
@@ -23,15 +22,15 @@ impl LoadBalancer for NoLoadBalancer {
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
 
-    async fn ensure(&self, _: &Writer, _: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, _: &Desired) -> Result<Ensured, BoxError> {
         Ok(Ensured::default())
     }
 
-    async fn delete(&self, _: &Writer, _: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
+    async fn delete(&self, _: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, _: &Writer, _: &Key, _: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, _: &Key, _: &Held) -> Result<(), BoxError> {
         Ok(())
     }
 

@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use embedded_apiserver::Fault;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteError, Writer};
+use karmada_runtime::write::WriteError;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::EventType;
@@ -24,13 +22,12 @@ use traffic::ingress::{Desired, Held};
 
 use super::*;
 use crate::fixtures::{
-    CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, deleted, ingress, invalid,
-    karmada, key, object, slice, template,
+    CONTROLLER, GATEWAY_CONTROLLER, applied, binding, class, cluster, committer, deleted, ingress,
+    invalid, karmada, key, object, slice, template,
 };
 use crate::gateway::GatewayReconciler;
 use crate::grace::GRACE;
-use crate::index::{Backends, Index};
-use crate::ingresses::Ingresses;
+use crate::index::Backends;
 use crate::metrics::Readmissions;
 use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle, RelatedObject};
@@ -75,7 +72,7 @@ impl LoadBalancer for FakeBalancer {
 
     fn watch(self: Arc<Self>, _: &mut Program, _: &Queue<Key>) {}
 
-    async fn ensure(&self, _: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         if self.is_down.load(Relaxed) {
             // A request without a response.
             std::future::pending::<()>().await;
@@ -83,16 +80,11 @@ impl LoadBalancer for FakeBalancer {
         self.result(format!("ensure {}", desired.key))
     }
 
-    async fn delete(
-        &self,
-        _: &Writer,
-        key: &Key,
-        _: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         self.result(format!("delete {key}"))
     }
 
-    async fn cut(&self, _: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         self.calls.lock().push(format!("cut {cut:?} of {key}"));
         Ok(())
     }
@@ -152,36 +144,28 @@ impl Stage {
     async fn new() -> Self {
         let api = karmada().await;
         let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
-        index.observe(|index| {
-            index.observe_class(applied(class("ours", CONTROLLER)));
-            index.observe_class(applied(class("other", "example.com/other")));
-            index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-            index.observe_cluster(applied(cluster("m2", &[])));
-            index.observe_binding(applied(binding("s", &["m1", "m2"])));
-            index.observe_slice(applied(slice("s", "m2", "10.0.0.2")));
-            index.observe_template(applied(template("s", 80)))
-        });
+        index.observe_class(applied(class("ours", CONTROLLER)));
+        index.observe_class(applied(class("other", "example.com/other")));
+        index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+        index.observe_cluster(applied(cluster("m2", &[])));
+        index.observe_binding(applied(binding("s", &["m1", "m2"])));
+        index.observe_slice(applied(slice("s", "m2", "10.0.0.2")));
+        index.observe_template(applied(template("s", 80)));
         let (balancer, events) = (Arc::new(FakeBalancer::default()), Arc::default());
         let recorder = recorder(&events);
         let index = Arc::new(index);
         let settings = Settings::new(CONTROLLER.parse().unwrap());
         let ingresses = Ingresses {
             client: api.client(),
-            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
+            committer: committer(&api, &recorder),
             gateway_controller: GATEWAY_CONTROLLER.parse().unwrap(),
         };
         let (turns, queues) = (Turns::default(), Queues::new(1));
         let queue = queues.gateways[0].clone();
-        let parts = BackoffWriter {
-            ingresses,
-            events: Arc::clone(&recorder),
-            contention: Arc::default(),
-            refusals: Arc::default(),
-        };
         let reconciler = Reconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
-            parts: parts.clone(),
+            ingresses: ingresses.clone(),
             events: Arc::clone(&recorder),
             turns: turns.clone(),
             queue: queues.status,
@@ -193,7 +177,7 @@ impl Stage {
             name: "",
             place: 0,
             reports: Arc::new(Reports::new(1)),
-            parts,
+            ingresses,
             events: recorder,
             grace: Arc::default(),
             turns,
@@ -221,8 +205,8 @@ impl Stage {
         (stage, version)
     }
 
-    fn observe(&self, observe: impl FnOnce(&mut Index) -> Vec<Key>) {
-        self.reconciler.index.observe(observe);
+    fn observe<T>(&self, observe: impl FnOnce(&SharedIndex) -> T) {
+        observe(&self.reconciler.index);
     }
 
     fn balancer_returns(&self, result: Result<Ensured, BoxError>) {
@@ -278,11 +262,9 @@ fn moved_away() -> MultiClusterIngress {
     ingress
 }
 
-fn finalizers(version: &str, finalizers: &[&str]) -> Value {
-    json!([
-        { "op": "replace", "path": "/metadata/resourceVersion", "value": version },
-        { "op": "add", "path": "/metadata/finalizers", "value": finalizers },
-    ])
+/// Returns the patch that is sent with these finalizers.
+fn of_finalizers(version: &str, finalizers: &[&str]) -> Value {
+    json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } })
 }
 
 /// A new ingress gets our finalizer before anything reaches the load balancer.
@@ -302,7 +284,7 @@ async fn finalizer_precedes_load_balancer() {
     let expected = [
         (
             format!("PATCH {INGRESS}"),
-            finalizers(&version, &[CONTROLLER]),
+            of_finalizers(&version, &[CONTROLLER]),
         ),
         (format!("PATCH {INGRESS}/status"), status),
     ];
@@ -500,11 +482,14 @@ async fn moved_ingress_is_released() {
     } });
     let requests = stage.api.requests();
     // That of the status write, or else the API server would have rejected the second write.
-    let cleared = requests[1].1[0]["value"].as_str().unwrap().to_owned();
+    let cleared = requests[1].1["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert_ne!(cleared, version);
     let expected = [
         (format!("PATCH {INGRESS}/status"), status),
-        (format!("PATCH {INGRESS}"), finalizers(&cleared, &[])),
+        (format!("PATCH {INGRESS}"), of_finalizers(&cleared, &[])),
     ];
     assert_eq!(requests, expected);
     assert_eq!(stage.balancer_calls(), ["delete ns/i", "delete ns/i"]);
@@ -638,17 +623,6 @@ async fn missing_endpoints_are_recorded_late() {
     assert_eq!(events.len(), 1);
     let note = "!NoEndpoints: Service s runs in m1, m2, but Karmada has collected no endpoints";
     assert!(events[0].starts_with(note), "{events:?}");
-}
-
-/// An ingress whose class vanishes stays served.
-#[tokio::test]
-async fn vanished_class_keeps_serving() {
-    let (stage, _) = Stage::with(converged()).await;
-    let gone = deleted(class("ours", CONTROLLER));
-    stage.observe(|index| index.observe_class(gone));
-    stage.reconcile().await.unwrap();
-    assert_eq!(stage.balancer_calls(), ["ensure ns/i"]);
-    assert_eq!(stage.api.calls(), [""; 0]);
 }
 
 /// While the load balancer is down ingresses wait and all are tried once it answers.
@@ -813,24 +787,9 @@ async fn unreadable_ingress_loses_blocked_endpoints() {
     stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [""; 0]);
-    let index = &stage.gateway.index;
-    let gone = |index: &mut Index| index.observe_cluster(deleted(cluster("m1", &[])));
-    let mut woken = Vec::new();
-    index.observe(|index| {
-        woken = gone(index);
-        Vec::new()
-    });
+    let gone = deleted(cluster("m1", &[]));
+    let woken = stage.gateway.index.observe_cluster(gone);
     assert_eq!(woken, [key("i")]);
     stage.reconcile().await.unwrap();
     assert_eq!(stage.balancer_calls(), [r#"cut {"i-s": {"m1"}} of ns/i"#]);
-}
-
-/// An unreadable ingress keeps a backend while a condition blocks every cluster.
-#[tokio::test]
-async fn unreadable_ingress_fails_open() {
-    let stage = unreadable().await;
-    let blocked = applied(cluster("m2", &["TrafficControl"]));
-    stage.observe(|index| index.observe_cluster(blocked));
-    stage.reconcile().await.unwrap();
-    assert_eq!(stage.balancer_calls(), [""; 0]);
 }

@@ -1,23 +1,24 @@
-//! The changes to `HTTPRoute`s and to the Gateways and classes that decide whose they are.
+//! What `HTTPRoute`s wake, and the Gateways and classes that decide whose they are.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use karmada_api::MultiClusterIngress;
 use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use karmada_runtime::error::Chain;
 use karmada_runtime::program::Program;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::{Config, Event};
+use karmada_runtime::wakes::Watch;
+use kube::runtime::watcher::Config;
 use kube::{Client, Resource};
 use objects::Key;
-use traffic::ingress::{Serve, services};
+use traffic::ingress::Serve;
+use traffic::ingress::http_route::served_key;
 
-use super::SharedIndex;
+use super::shared::{SharedIndex, wake};
 use crate::index::Index;
-use crate::optional::{PAUSE, follow, is_served};
-use crate::routes::{Reread, RouteStatus, Routes};
+use crate::optional::{PAUSE, is_served};
+use crate::routes::{Reread, RouteStatus};
 
 /// The pause before the second look: an API that starts answers before it knows all of its kinds.
 const SECOND_LOOK: Duration = Duration::from_secs(5);
@@ -25,21 +26,16 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 /// Watches the kinds of the Gateway API as soon as the API has them. Readiness does not depend on it, and until all are known
 /// no route is released.
 pub(crate) fn watch(program: &mut Program, client: &Client, index: &Arc<SharedIndex>) {
+    let all = Config::default;
+    let gateways = index.gateways().follow(program, client, all());
+    let classes = index.gateway_classes().follow(program, client, all());
+    let routes = index.http_routes().follow(program, client, all());
     let (client, index) = (client.clone(), Arc::clone(index));
     program.run_until_stopped("http_routes", async move {
         until_served(&client, &index).await;
-        index.observe(|index| index.observe_kinds(true));
+        index.set_served(true);
         tracing::info!("Reading HTTPRoutes");
-        futures::join!(
-            follow(&client, Config::default(), &index, Index::observe_gateway),
-            follow(
-                &client,
-                Config::default(),
-                &index,
-                Index::observe_gateway_class
-            ),
-            follow(&client, Config::default(), &index, Index::observe_route),
-        );
+        futures::join!(gateways, classes, routes);
     });
 }
 
@@ -53,7 +49,7 @@ async fn until_served(client: &Client, index: &SharedIndex) {
     loop {
         match is_served(client, &kinds).await {
             Ok(true) => return,
-            Ok(false) if pause == PAUSE => index.observe(|index| index.observe_kinds(false)),
+            Ok(false) if pause == PAUSE => index.set_served(false),
             Ok(false) => {}
             Err(error) => {
                 tracing::debug!(error = %Chain(&error), "Could not find out whether the API has HTTPRoutes, will retry");
@@ -65,83 +61,101 @@ async fn until_served(client: &Client, index: &SharedIndex) {
 }
 
 impl SharedIndex {
-    /// Returns what the status of the route under `key` must say, with the `serve` that was decided; `None` for a
-    /// `MultiClusterIngress`.
-    pub(crate) fn route_status(&self, key: &Key, serve: Option<&Serve>) -> Option<RouteStatus> {
-        let index = self.index.lock();
-        let routes = index.routes.as_ref()?;
-        Some(routes.get(key)?.status(routes, &*index, serve))
+    /// Itself.
+    pub(super) fn http_routes(&self) -> Watch<Index, HttpRoute, Key> {
+        let ingresses = self.queues.ingresses();
+        let rows = Watch::new(&self.index, |index| &mut index.routes.routes)
+            .wakes_each(&ingresses, |index, change| {
+                index.reread(iter::once(change.key.clone()))
+            })
+            .wakes(&self.queues.exports, |index, _| index.take_concerned())
+            // One that never decoded and is gone may be in the load balancer.
+            .follows_known(move |_, mended| {
+                let mended: Vec<Key> = mended.iter().map(served_key).collect();
+                wake(&ingresses, &mended);
+            });
+        self.completing(rows)
     }
 
-    /// Reads from the routes.
-    pub(crate) fn with_routes<T>(&self, read: impl FnOnce(&Routes) -> Option<T>) -> Option<T> {
-        read(self.index.lock().routes.as_ref()?)
+    /// The routes that refer to it, if its spec changes: its status is its controllers'.
+    pub(super) fn gateways(&self) -> Watch<Index, Gateway> {
+        let rows = Watch::new(&self.index, |index| &mut index.routes.gateways)
+            .wakes_each(&self.queues.ingresses(), |index, change| {
+                if !change.differs(|old, new| old.spec != new.spec) {
+                    return Vec::new();
+                }
+                let routes = index.routes.routes.keys_of(&change.key);
+                let routes: Vec<Key> = routes.cloned().collect();
+                index.reread(routes)
+            })
+            .wakes(&self.queues.exports, |index, _| index.take_concerned());
+        self.completing(rows)
+    }
+
+    /// Itself, and all routes if its spec changes. Which Gateways have it is no matter: classes change when a fleet is set up.
+    pub(super) fn gateway_classes(&self) -> Watch<Index, GatewayClass> {
+        let rows = Watch::new(&self.index, |index| &mut index.routes.classes)
+            .wakes(&self.queues.classes, |_, change| [change.key.clone()])
+            .wakes_each(&self.queues.ingresses(), |index, change| {
+                if change.differs(|old, new| old.spec != new.spec) {
+                    index.reread_all()
+                } else {
+                    Vec::new()
+                }
+            })
+            .wakes(&self.queues.exports, |index, _| index.take_concerned());
+        self.completing(rows)
+    }
+
+    /// All routes, once all objects of a kind are known.
+    fn completing<K, T>(&self, rows: Watch<Index, K, T>) -> Watch<Index, K, T> {
+        let ingresses = self.queues.ingresses();
+        let exports = self.queues.exports.clone();
+        rows.follows_known(move |index, _| {
+            let mut woken = index.reread_all();
+            if index.routes.is_listed() {
+                // Those that are in the load balancer and not here are gone, which only now is known.
+                woken.extend(index.left());
+                index.concern_all();
+            }
+            wake(&ingresses, &woken);
+            exports.add_all(index.take_concerned());
+        })
+    }
+
+    /// Takes in whether the API serves the kinds.
+    pub(crate) fn set_served(&self, is_served: bool) {
+        let mut index = self.index.lock();
+        if index.routes.set_served(is_served) {
+            self.queues.exports.add_all(index.exportable());
+        }
     }
 }
 
 impl Index {
-    /// Takes in whether the API serves the kinds.
-    pub(crate) fn observe_kinds(&mut self, is_served: bool) -> Vec<Key> {
-        let is_news = self
-            .routes
-            .as_mut()
-            .is_some_and(|routes| routes.set_served(is_served));
-        if is_news {
-            let all = self.exportable();
-            self.concern(all);
-        }
-        Vec::new()
+    /// Returns what the status of the route under `key` must say, with the `serve` that was decided; `None` for a
+    /// `MultiClusterIngress`.
+    pub(crate) fn route_status(&self, key: &Key, serve: Option<&Serve>) -> Option<RouteStatus> {
+        Some(self.route(key)?.status(&self.routes, self, serve))
     }
 
-    /// Applies an event of a route and wakes it.
-    pub(crate) fn observe_route(&mut self, event: Event<Decoded<HttpRoute>>) -> Vec<Key> {
-        self.read_routes(|routes| routes.observe_route(event))
-    }
-
-    /// Applies an event of a Gateway. If its spec changed, the routes that refer to it are woken.
-    pub(crate) fn observe_gateway(&mut self, event: Event<Decoded<Gateway>>) -> Vec<Key> {
-        self.read_routes(|routes| routes.observe_gateway(event))
-    }
-
-    /// Applies an event of a class of Gateways. If its spec changed, all routes are woken.
-    pub(crate) fn observe_gateway_class(
-        &mut self,
-        event: Event<Decoded<GatewayClass>>,
-    ) -> Vec<Key> {
-        self.read_routes(|routes| routes.observe_class(event))
-    }
-
-    /// Returns the classes of Gateways that have changed since the last call.
-    pub(crate) fn take_changed_classes(&mut self) -> BTreeSet<Key> {
-        let routes = self.routes.as_mut();
-        routes.map_or_else(BTreeSet::new, |routes| {
-            std::mem::take(&mut routes.changed_classes)
-        })
-    }
-
-    fn read_routes(&mut self, observe: impl FnOnce(&mut Routes) -> Vec<Reread>) -> Vec<Key> {
-        let Some(routes) = &mut self.routes else {
-            return Vec::new();
-        };
-        let was_listed = routes.is_listed();
-        let reread = observe(routes);
-        let is_complete = routes.is_listed() && !was_listed;
+    /// Reads routes again, and returns the keys under which ours are served.
+    fn reread(&mut self, routes: impl IntoIterator<Item = Key>) -> Vec<Key> {
         let mut woken = Vec::new();
-        for Reread { key, before } in reread {
+        for route in routes {
+            let Some(Reread { key, before }) = self.routes.read(&route) else {
+                continue;
+            };
             self.index_ingress(&key);
             let now = self.get(&key).map(Arc::clone);
-            let versions: [Option<&MultiClusterIngress>; 2] = [before.as_deref(), now.as_deref()];
-            let named = versions.into_iter().flatten();
-            let named = named.flat_map(|ingress| services(&ingress.spec.ingress));
-            self.concern(named.map(|service| Key::new(&key.namespace, service)));
+            self.concern_services(&key, before.as_deref().into_iter().chain(now.as_deref()));
             woken.push(key);
         }
-        if is_complete {
-            // Those that are in the load balancer and not here are gone, which only now is known.
-            woken.extend(self.left());
-            let all = self.exportable();
-            self.concern(all);
-        }
         woken
+    }
+
+    fn reread_all(&mut self) -> Vec<Key> {
+        let all: BTreeSet<Key> = self.routes.routes.keys().cloned().collect();
+        self.reread(all)
     }
 }

@@ -1,23 +1,72 @@
 mod routes;
 mod wire;
 
-use std::collections::BTreeSet;
-
-use k8s_openapi::api::core::v1::Secret;
 use karmada_api::remedy::EXPIRES_AT;
-use karmada_api::{PropagationPolicy, ServiceExport};
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use parking_lot::MutexGuard;
 use proptest::prelude::*;
 use serde_json::json;
-use traffic::ingress::{Cached, ClusterFacts, Facts, service_locations};
+use traffic::ingress::{Cached, ClusterFacts, Decision, Facts, service_locations, services};
 
 use super::*;
 use crate::fixtures::{
     applied, binding, class, cluster, deleted, ingress, invalid, key, object, slice, template,
 };
+use crate::index::Backends;
+
+/// Each shows an event and returns the ingresses that it wakes.
+macro_rules! observers {
+    ($($observe:ident($rows:ident: $kind:ty);)*) => {
+        impl SharedIndex {
+            $(
+                pub(crate) fn $observe(&self, event: Event<Decoded<$kind>>) -> Vec<Key> {
+                    self.$rows().observe(event);
+                    self.queues.status.take_all()
+                }
+            )*
+        }
+    };
+}
+
+observers! {
+    observe_ingress(ingresses: MultiClusterIngress);
+    observe_class(classes: IngressClass);
+    observe_cluster(clusters: Cluster);
+    observe_binding(bindings: ResourceBinding);
+    observe_template(templates: Service);
+    observe_secret(secrets: Secret);
+    observe_slice(slices: EndpointSlice);
+    observe_remedy(remedies: Remedy);
+    observe_export(exports: ServiceExport);
+    observe_policy(policies: PropagationPolicy);
+    observe_route(http_routes: karmada_api::gateway_api::HttpRoute);
+    observe_gateway(gateways: karmada_api::gateway_api::Gateway);
+    observe_gateway_class(gateway_classes: karmada_api::gateway_api::GatewayClass);
+}
+
+impl SharedIndex {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock()
+    }
+
+    /// Returns the Services whose exports were woken.
+    pub(crate) fn take_concerned(&self) -> BTreeSet<Key> {
+        self.queues.exports.take_all().into_iter().collect()
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        self.lock().is_decided(cluster)
+    }
+
+    fn of_backends(backends: Option<Backends>) -> Self {
+        Self::new(Queues::new(1), backends)
+    }
+}
 
 /// `a` names Service s in m1 and m2; `b` names t in m2; `c` names neither.
-fn index() -> Index {
-    let mut index = Index::new(Some(Backends::default()));
+fn index() -> SharedIndex {
+    let index = SharedIndex::of_backends(Some(Backends::default()));
     index.observe_ingress(applied(ingress("a", &["s"])));
     index.observe_ingress(applied(ingress("b", &["t"])));
     index.observe_ingress(applied(ingress("c", &["u"])));
@@ -38,7 +87,7 @@ fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
 /// A cluster that flips wakes the ingresses located there and no other.
 #[test]
 fn flip_wakes_located_ingresses() {
-    let mut index = index();
+    let index = index();
     let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &["a"]);
     assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
@@ -52,7 +101,7 @@ fn flip_wakes_located_ingresses() {
 /// A cluster that changes otherwise wakes nothing.
 #[test]
 fn irrelevant_change_wakes_nothing() {
-    let mut index = index();
+    let index = index();
     let mut beat = cluster("m1", &["Cordon"]);
     beat.metadata.resource_version = Some("9".to_owned());
     assert_woken(index.observe_cluster(applied(beat)), &[]);
@@ -67,32 +116,38 @@ fn index_follows_references() {
         ingress.metadata.resource_version = Some(version.to_owned());
         ingress
     };
-    let mut index = Index::new(Some(Backends::default().with_exports()));
+    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
     index.observe_binding(applied(binding("t", &["m1"])));
     index.observe_ingress(applied(version("1", &["s"])));
     // Emptied behind the back of the cache.
-    index.ingresses.observe(deleted(version("1", &["s"])));
-    index.index_ingress(&key("a"));
-    index.ingresses.observe(applied(version("1", &["s"])));
+    index
+        .lock()
+        .ingresses
+        .observe(deleted(version("1", &["s"])));
+    index.lock().index_ingress(&key("a"));
+    index
+        .lock()
+        .ingresses
+        .observe(applied(version("1", &["s"])));
     index.take_concerned();
 
     let again = index.observe_ingress(applied(version("2", &["s"])));
     assert_woken(again, &["a"]);
-    assert_eq!(index.naming(&key("s")), []);
-    assert_eq!(index.of_class("ours"), []);
+    assert_eq!(index.lock().naming(&key("s")), []);
+    assert_eq!(index.lock().of_class("ours"), []);
     assert_eq!(index.take_concerned(), BTreeSet::new());
 
     index.observe_ingress(applied(version("3", &["s", "t"])));
-    assert_eq!(index.naming(&key("s")), [key("a")]);
-    assert_eq!(index.of_class("ours"), [key("a")]);
-    assert_eq!(index.located_in("m1"), [key("a")]);
+    assert_eq!(index.lock().naming(&key("s")), [key("a")]);
+    assert_eq!(index.lock().of_class("ours"), [key("a")]);
+    assert_eq!(index.lock().located_in("m1"), [key("a")]);
     assert_eq!(index.take_concerned(), ["s", "t"].map(key).into());
 }
 
 /// A cluster is looked up by where services are now.
 #[test]
 fn lookup_follows_locations() {
-    let mut index = index();
+    let index = index();
     assert_woken(
         index.observe_binding(applied(binding("s", &["m3"]))),
         &["a"],
@@ -111,7 +166,7 @@ fn lookup_follows_locations() {
 /// A blocked cluster that begins to leave wakes those located there.
 #[test]
 fn leaving_cluster_wakes_ingresses() {
-    let mut index = index();
+    let index = index();
     index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     let mut leaving = cluster("m1", &["TrafficControl"]);
     leaving.metadata.deletion_timestamp = Some(object(json!("2026-01-01T00:00:00Z")));
@@ -133,7 +188,7 @@ fn remedy(spec: &serde_json::Value) -> Remedy {
 /// A person's decision wakes those located in a blocked cluster it covers.
 #[test]
 fn decision_wakes_blocked_ingresses() {
-    let mut index = index();
+    let index = index();
     let decided = || applied(remedy(&json!({})));
     assert_woken(index.observe_remedy(decided()), &[]);
     assert!(index.is_decided("m1") && !index.is_decided("m2"));
@@ -150,7 +205,7 @@ fn decision_wakes_blocked_ingresses() {
 /// A person's decision that expires wakes those located in a blocked cluster it covers.
 #[test]
 fn expired_decision_wakes_ingresses() {
-    let mut index = index();
+    let index = index();
     index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
     let until = |version: &str, end: &str| {
         let mut window = remedy(&json!({}));
@@ -161,47 +216,47 @@ fn expired_decision_wakes_ingresses() {
     let at = |time: &str| time.parse().unwrap();
     let [eight, nine] = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z"];
     assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
-    assert_eq!(index.next_expiry(), Some(at(eight)));
-    assert_woken(index.expire(at("2026-11-20T07:59:59Z")), &[]);
+    assert_eq!(index.lock().decided.next_expiry(), Some(at(eight)));
+    assert_woken(index.lock().expire(at("2026-11-20T07:59:59Z")), &[]);
     assert!(index.is_decided("m1"));
-    assert_woken(index.expire(at(eight)), &["a"]);
+    assert_woken(index.lock().expire(at(eight)), &["a"]);
     assert!(!index.is_decided("m1"));
     assert_woken(index.observe_remedy(until("2", eight)), &[]);
     assert!(!index.is_decided("m1"), "only its status has changed");
     assert_woken(index.observe_remedy(until("3", nine)), &["a"]);
     assert!(index.is_decided("m1"));
     index.observe_remedy(deleted(remedy(&json!({}))));
-    assert_eq!(index.next_expiry(), None);
+    assert_eq!(index.lock().decided.next_expiry(), None);
 }
 
 /// A remedy that never decoded may be a person's decision.
 #[test]
 fn unread_remedy_may_decide() {
-    let mut index = index();
-    index.apply(|index| index.observe_remedy(invalid(&remedy(&json!({})))));
+    let index = index();
+    index.observe_remedy(invalid(&remedy(&json!({}))));
     assert!(index.is_decided("m1") && index.is_decided("m2"));
-    index.apply(|index| index.observe_remedy(deleted(remedy(&json!({})))));
+    index.observe_remedy(deleted(remedy(&json!({}))));
     assert!(!index.is_decided("m1"));
 }
 
 /// A binding wakes only when its service is placed elsewhere.
 #[test]
 fn moved_service_wakes_ingresses() {
-    let mut index = index();
+    let index = index();
     let mut status_only = binding("t", &["m2"]);
     status_only.metadata.resource_version = Some("9".to_owned());
     assert_woken(index.observe_binding(applied(status_only)), &[]);
     let mut other_group = binding("t", &["m2"]);
     other_group.spec.resource.api_version = "serving.knative.dev/v1".to_owned();
     assert_woken(index.observe_binding(applied(other_group)), &["b"]);
-    assert_eq!(index.bindings.iter().count(), 1, "it is not cached");
+    assert_eq!(index.lock().bindings.iter().count(), 1, "it is not cached");
     assert_woken(index.observe_binding(deleted(binding("s", &[]))), &["a"]);
 }
 
 /// A class wakes those that name it and those that name none.
 #[test]
 fn class_wakes_named_and_nameless() {
-    let mut index = index();
+    let index = index();
     let mut classless = ingress("d", &[]);
     classless.spec.ingress.ingress_class_name = None;
     index.observe_ingress(applied(classless));
@@ -213,7 +268,7 @@ fn class_wakes_named_and_nameless() {
 /// A template wakes only when its ports change.
 #[test]
 fn changed_ports_wake_ingresses() {
-    let mut index = index();
+    let index = index();
     assert_woken(index.observe_template(applied(template("s", 80))), &["a"]);
     let mut labelled = template("s", 80);
     labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
@@ -226,7 +281,7 @@ fn changed_ports_wake_ingresses() {
 /// Endpoints wake the ingresses of their service when they change.
 #[test]
 fn changed_endpoints_wake_ingresses() {
-    let mut index = index();
+    let index = index();
     assert_woken(
         index.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
         &["a"],
@@ -237,22 +292,16 @@ fn changed_endpoints_wake_ingresses() {
     let mut moved = slice("t", "m1", "10.0.0.1");
     moved.metadata.name = Some("m1-s".to_owned());
     assert_woken(index.observe_slice(applied(moved.clone())), &["a", "b"]);
-    assert_eq!(index.slices("ns", "t").len(), 1);
-    assert_eq!(index.slices("ns", "s").len(), 0);
+    assert_eq!(index.lock().slices("ns", "t").len(), 1);
+    assert_eq!(index.lock().slices("ns", "s").len(), 0);
     assert_woken(index.observe_slice(deleted(moved)), &["b"]);
-    assert_eq!(index.slices("ns", "t").len(), 0);
+    assert_eq!(index.lock().slices("ns", "t").len(), 0);
 }
 
 /// Without a load balancer templates are unknown and there are no endpoints.
 #[test]
 fn no_provider_no_endpoints() {
-    let mut index = Index::new(None);
-    index.observe_ingress(applied(ingress("a", &["s"])));
-    assert_woken(index.observe_template(applied(template("s", 80))), &[]);
-    assert_woken(
-        index.observe_slice(applied(slice("s", "m1", "10.0.0.1"))),
-        &[],
-    );
+    let index = Index::new(None);
     assert_eq!(index.template("ns", "s"), Cached::Unread);
     assert_eq!(index.slices("ns", "s").len(), 0);
 }
@@ -260,53 +309,42 @@ fn no_provider_no_endpoints() {
 /// An object that never decoded is unread until it does or is gone.
 #[test]
 fn never_decoded_is_unread() {
-    let mut index = index();
+    let index = index();
     let new = cluster("m9", &[]);
-    let woken = index.apply(|index| index.observe_cluster(invalid(&new)));
+    let woken = index.observe_cluster(invalid(&new));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(index.cluster("m9"), Cached::Unread);
-    let woken = index.apply(|index| index.observe_cluster(deleted(new)));
+    assert_eq!(index.lock().cluster("m9"), Cached::Unread);
+    let woken = index.observe_cluster(deleted(new));
     assert_woken(woken, &["a", "b", "c"]);
-    assert_eq!(index.cluster("m9"), Cached::Absent);
-}
-
-/// An object that becomes invalid keeps its last valid version.
-#[test]
-fn invalid_object_keeps_last_version() {
-    let mut index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-    index.observe_cluster(invalid(&cluster("m1", &[])));
-    let Cached::Present(last) = index.cluster("m1") else {
-        panic!("not there");
-    };
-    assert_eq!(Admission::of(last), Admission::Blocked);
+    assert_eq!(index.lock().cluster("m9"), Cached::Absent);
 }
 
 /// An unread ingress is woken when it is gone.
 #[test]
 fn gone_unread_ingress_wakes() {
-    let mut index = index();
+    let index = index();
     let bad: MultiClusterIngress = object(json!({
         "metadata": { "name": "bad", "namespace": "ns" },
         "spec": {},
     }));
-    assert_woken(index.observe_ingress(invalid(&bad)), &[]);
-    assert!(matches!(index.ingress(&key("bad")), Cached::Unread));
-    assert!(index.keys().any(|found| *found == key("bad")));
-    assert_woken(index.observe_ingress(deleted(bad)), &["bad"]);
-    assert!(matches!(index.ingress(&key("bad")), Cached::Absent));
+    let all = ["a", "b", "c", "bad"];
+    assert_woken(index.observe_ingress(invalid(&bad)), &all);
+    assert!(matches!(index.lock().ingress(&key("bad")), Cached::Unread));
+    assert!(index.lock().keys().any(|found| *found == key("bad")));
+    assert_woken(index.observe_ingress(deleted(bad)), &all);
+    assert!(matches!(index.lock().ingress(&key("bad")), Cached::Absent));
 }
 
 /// A service whose binding is invalid stays located according to the status.
 #[test]
 fn invalid_binding_keeps_location() {
-    let mut index = index();
+    let index = index();
     let mut located = ingress("d", &["v"]);
     located.status = Some(object(json!({
         "serviceLocations": [{ "name": "v", "clusters": ["m3"] }],
     })));
     index.observe_ingress(applied(located));
-    index.apply(|index| index.observe_binding(invalid(&binding("v", &[]))));
+    index.observe_binding(invalid(&binding("v", &[])));
     let blocked = applied(cluster("m3", &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked), &["d"]);
 }
@@ -334,8 +372,8 @@ fn names(list: &[String]) -> Vec<&str> {
     list.iter().map(String::as_str).collect()
 }
 
-impl Index {
-    fn change(&mut self, change: &Change, version: usize) {
+impl SharedIndex {
+    fn change(&self, change: &Change, version: usize) {
         let version = Some(version.to_string());
         match change {
             Change::Ingress(name, services) => {
@@ -359,14 +397,15 @@ impl Index {
 
     /// The ingresses located in `cluster`, found without an index.
     fn searched(&self, cluster: &str) -> BTreeSet<Key> {
+        let index = self.lock();
         let located = |ingress: &MultiClusterIngress| {
-            let locations = service_locations("ns", &ingress.spec.ingress, &[], self);
+            let locations = service_locations("ns", &ingress.spec.ingress, &[], &*index);
             let mut clusters = locations
                 .into_iter()
                 .flat_map(|l| l.clusters.unwrap_or_default());
             clusters.any(|found| found == cluster)
         };
-        let all = self.ingresses.iter();
+        let all = index.ingresses.iter();
         let found = all.filter(|(_, ingress)| located(ingress));
         found.map(|(key, _)| key.clone()).collect()
     }
@@ -378,7 +417,7 @@ proptest! {
     fn cluster_wakes_exactly_located(
         changes in proptest::collection::vec(change(), 0..24)
     ) {
-        let mut index = Index::new(None);
+        let index = SharedIndex::of_backends(None);
         for (version, change) in changes.iter().enumerate() {
             index.change(change, version);
         }
@@ -390,52 +429,40 @@ proptest! {
     }
 }
 
-/// Applies an event and returns the Services whose exports it concerns.
-fn concerned(index: &mut Index, observe: impl FnOnce(&mut Index) -> Vec<Key>) -> Vec<Key> {
-    index.apply(observe);
-    index.take_concerned().into_iter().collect()
-}
-
 /// Something unread that comes or goes concerns every export.
 #[test]
 fn unread_objects_concern_every_export() {
-    let mut index = Index::new(Some(Backends::default().with_exports()));
+    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
     index.observe_ingress(applied(ingress("a", &["s"])));
     index.observe_ingress(applied(ingress("b", &["t"])));
     index.take_concerned();
-    let all = [key("s"), key("t")];
+    let all: BTreeSet<Key> = ["s", "t"].map(key).into();
     let (x, y) = (ingress("x", &["s"]), ingress("y", &["s"]));
-    let seen = concerned(&mut index, |index| index.observe_ingress(invalid(&x)));
-    assert_eq!(seen, all);
+    index.observe_ingress(invalid(&x));
+    assert_eq!(index.take_concerned(), all);
     // The one list shows that x is gone, and that y is there.
-    for event in [Event::Init, listed(invalid(&y))] {
-        index.apply(|index| index.observe_ingress(event));
-    }
     let (a, b) = (ingress("a", &["s"]), ingress("b", &["t"]));
+    for event in [Event::Init, listed(invalid(&y))] {
+        index.observe_ingress(event);
+    }
     for event in [a, b].map(|known| listed(applied(known))) {
-        index.apply(|index| index.observe_ingress(event));
+        index.observe_ingress(event);
     }
     index.take_concerned();
-    let done = |index: &mut Index| index.observe_ingress(Event::InitDone);
-    assert_eq!(concerned(&mut index, done), all);
-    let seen = concerned(&mut index, |index| index.observe_ingress(deleted(y)));
-    assert_eq!(seen, all);
+    index.observe_ingress(Event::InitDone);
+    assert_eq!(index.take_concerned(), all);
+    index.observe_ingress(deleted(y));
+    assert_eq!(index.take_concerned(), all);
 
     let (export, policy) = (ServiceExport::default(), PropagationPolicy::default());
-    let seen = concerned(&mut index, |index| index.observe_export(invalid(&export)));
-    assert_eq!(seen, all);
-    let unread = |index: &Index| {
-        let counts = index.undecoded().into_iter();
-        counts.map(|(_, count)| count.unread).sum::<usize>()
-    };
-    assert_eq!(unread(&index), 1);
-    let seen = concerned(&mut index, |index| index.observe_export(deleted(export)));
-    assert_eq!(seen, all);
-    index.apply(|index| index.observe_policy(invalid(&policy)));
-    assert_eq!(unread(&index), 1);
+    index.observe_export(invalid(&export));
+    assert_eq!(index.take_concerned(), all);
+    index.observe_export(deleted(export));
+    assert_eq!(index.take_concerned(), all);
+    index.observe_policy(invalid(&policy));
     index.take_concerned();
-    let seen = concerned(&mut index, |index| index.observe_policy(deleted(policy)));
-    assert_eq!(seen, all);
+    index.observe_policy(deleted(policy));
+    assert_eq!(index.take_concerned(), all);
 }
 
 fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
@@ -448,7 +475,7 @@ fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
 /// A Secret wakes the ingresses whose TLS names it, and only with other data.
 #[test]
 fn secret_wakes_who_names_it() {
-    let mut index = Index::new(Some(Backends::default().with_secrets()));
+    let index = SharedIndex::of_backends(Some(Backends::default().with_secrets()));
     let mut with_tls = ingress("a", &["s"]);
     with_tls.spec.ingress.tls = object(json!([{ "secretName": "cert" }]));
     index.observe_ingress(applied(with_tls));
@@ -465,10 +492,13 @@ fn secret_wakes_who_names_it() {
     );
     assert_woken(index.observe_secret(applied(secret("cert", "YQ=="))), &[]);
     assert_woken(index.observe_secret(applied(secret("other", "YQ=="))), &[]);
-    assert!(matches!(index.secret("ns", "cert"), Cached::Present(_)));
+    assert!(matches!(
+        index.lock().secret("ns", "cert"),
+        Cached::Present(_)
+    ));
     assert_woken(
         index.observe_secret(deleted(secret("cert", "YQ=="))),
         &["a"],
     );
-    assert_eq!(index.secret("ns", "cert"), Cached::Absent);
+    assert_eq!(index.lock().secret("ns", "cert"), Cached::Absent);
 }

@@ -11,6 +11,7 @@ mod args;
 mod availability;
 mod balancer;
 mod collector;
+mod command;
 mod failover;
 mod fault;
 mod get;

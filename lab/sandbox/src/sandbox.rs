@@ -24,8 +24,8 @@ use crate::sample_remedy::SampleRemedy;
 use crate::site::Site;
 use crate::update::UpdateSender;
 use crate::{
-    availability, balancer, collector, failover, hub, member_controllers, objects, programs,
-    rollout, traffic, update, watch,
+    availability, balancer, collector, command, failover, hub, member_controllers, objects,
+    programs, rollout, traffic, update, watch,
 };
 
 const MEMBERS: u8 = 3;
@@ -55,12 +55,20 @@ pub(crate) enum Action {
     StartAgent { cluster: String, node: String },
     /// Kills the agent that leads.
     KillLeader { cluster: String },
+    /// Declares a signal of a cluster: whether its instance of the store responds.
+    Declare { cluster: String },
+    /// Takes the declaration back.
+    Withdraw { cluster: String },
     /// Creates a sample Remedy.
     CreateSample { remedy: String },
     /// Creates any other Remedy.
     CreateRemedy(NewRemedy),
     /// Deletes a Remedy.
     DeleteRemedy { remedy: String },
+    /// Drains a cluster of its traffic, and keeps new workloads away.
+    Drain { cluster: String },
+    /// Takes back what the drain of a cluster did.
+    EndDrain { cluster: String },
     /// Gives the Deployment its next version.
     NewVersion {},
     /// Holds the Deployment's changes back from a cluster, or from all.
@@ -221,6 +229,8 @@ impl Sandbox {
                 let leader = self.leader(&cluster)?;
                 self.member(&cluster)?.kill_agent(&leader).await?;
             }
+            Action::Declare { cluster } => self.member(&cluster)?.declare()?,
+            Action::Withdraw { cluster } => self.member(&cluster)?.withdraw()?,
             Action::CreateSample { remedy } => {
                 let remedy = SampleRemedy::named(&remedy)?.remedy()?;
                 objects::create_remedy(self.apis.karmada()?, &remedy).await?;
@@ -232,6 +242,8 @@ impl Sandbox {
             Action::DeleteRemedy { remedy } => {
                 objects::delete_remedy(self.apis.karmada()?, &remedy).await?;
             }
+            Action::Drain { cluster } => self.command("drain", &cluster).await?,
+            Action::EndDrain { cluster } => self.command("uncordon", &cluster).await?,
             Action::NewVersion {} => rollout::new_version(&self.apis.karmada()?).await?,
             Action::Pause { cluster } => self.suspend(cluster.as_deref(), true).await?,
             Action::Resume { cluster } => self.suspend(cluster.as_deref(), false).await?,
@@ -276,6 +288,12 @@ impl Sandbox {
     fn described(&self, new: &NewRemedy) -> Result<Remedy> {
         let members: Vec<&str> = self.members.iter().map(Member::name).collect();
         new.remedy(Timestamp::now(), &members)
+    }
+
+    /// Runs a command of `kubectl remedy` on a cluster.
+    async fn command(&self, name: &str, cluster: &str) -> Result<()> {
+        let cluster = self.member(cluster)?.name();
+        command::run(name, cluster, &self.apis.kubeconfig()).await
     }
 
     /// Pauses or resumes the rollout to a cluster, or to all.

@@ -19,7 +19,7 @@ fn rate(site: Site) -> u32 {
 }
 
 /// The longest that a request waits for a cluster that is served.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Sends requests and never returns. The balancer's endpoints send updates on how they end.
 pub(crate) async fn run(site: Site, mut balancer: Balancer, updates: UpdateSender) {
@@ -30,7 +30,7 @@ pub(crate) async fn run(site: Site, mut balancer: Balancer, updates: UpdateSende
     loop {
         ticks.tick().await;
         while requests.try_join_next().is_some() {}
-        match timeout(PATIENCE, balancer.ready()).await {
+        match timeout(RESPONSE_TIMEOUT, balancer.ready()).await {
             Ok(Ok(balancer)) => drop(requests.spawn(balancer.call(()))),
             _ => updates.send(Update::Request(site, Request::Unserved)),
         }

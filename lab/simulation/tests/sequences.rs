@@ -21,6 +21,8 @@ const JUDGED: usize = 8;
 /// A Remedy that blocks every cluster at once.
 const AT_ONCE: RemedyShape = RemedyShape::AT_ONCE;
 
+/// How a request for the actions of the cluster `m0` ends.
+const STATUS_OF_M0: &str = "clusters/m0/status?&fieldManager=remedy-controller";
 const SET: &str = r#"{"status":{"remedyActions":["TrafficControl"]}}"#;
 const CLEARED: &str = r#"{"status":{"remedyActions":null}}"#;
 
@@ -167,7 +169,7 @@ fn an_action_that_another_writer_takes_back_unseen_is_set_again() {
         Step::RewriteStatus { cluster: 0, age: 1 },
         seconds(10),
     ]);
-    let set = format!("clusters/m0/status? {SET}");
+    let set = format!("{STATUS_OF_M0} {SET}");
     follow(&log, &[&set, &set]);
 }
 
@@ -290,8 +292,8 @@ fn actions_survive_a_cluster_status_that_another_writer_rewrites_wholesale() {
         seconds(5),
     ]);
     // Lost and set again; cleared, brought back and cleared again.
-    let set = format!("clusters/m0/status? {SET}");
-    let cleared = format!("clusters/m0/status? {CLEARED}");
+    let set = format!("{STATUS_OF_M0} {SET}");
+    let cleared = format!("{STATUS_OF_M0} {CLEARED}");
     follow(&log, &[&set, &set, &cleared, &cleared]);
 }
 
@@ -373,7 +375,7 @@ fn no_verdict_is_missed_in_ten_minutes_of_faults() {
         steps.push(observe(resolves));
         steps.push(seconds(40));
     }
-    let [set, cleared] = [SET, CLEARED].map(|body| format!("clusters/m0/status? {body}"));
+    let [set, cleared] = [SET, CLEARED].map(|body| format!("{STATUS_OF_M0} {body}"));
     let [blocked, released] =
         [r#"["m0"]"#, "null"].map(|blocked| format!(r#""trafficBlockClusters":{blocked}"#));
     let slices = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";

@@ -11,7 +11,7 @@ use placement_rules::deletion::{DeletionFacts, DeletionPlan, plan};
 
 use crate::index::Placed;
 use crate::requests::HubApi;
-use crate::watch::SharedIndex;
+use crate::shared::SharedIndex;
 
 /// Returns what is to be done about a placement that is being deleted.
 pub(crate) fn planned(index: &SharedIndex, placed: &Placed, now: Timestamp) -> DeletionPlan {
@@ -46,7 +46,7 @@ pub(crate) async fn end(
 
 /// Deletes the bindings of a placement that does not exist any more: they were made while it went.
 pub(crate) async fn sweep(index: &SharedIndex, hub: &HubApi, key: &Key) -> Result<(), BoxError> {
-    let left = index.read(|index| index.bindings.of(key));
+    let left = index.read(|index| index.bindings_of(key));
     let left = left.iter().filter(|one| !one.metadata.is_deleting());
     let deletions = left.map(|one| Write::delete("binding", ObjectRef::of(&**one, &one.scope())));
     let deletions: Vec<_> = deletions.collect();

@@ -6,8 +6,11 @@ use jiff::Timestamp;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use objects::Key;
+use placement_rules::pick::{ClusterChange, wakes};
+use placement_rules::snapshot::latest_policy;
 
-use crate::watch::SharedIndex;
+use crate::index::Index;
+use crate::shared::SharedIndex;
 
 /// Looks at clusters, and writes nothing.
 pub(crate) struct Judge {
@@ -19,17 +22,42 @@ impl Controller for Judge {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(|index| {
-            let members = index.fleet.members.iter();
-            members.map(|(key, _)| key.clone()).collect()
-        })
+        self.index.read(|index| index.fleet.keys())
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let now = (self.clock)();
-        if let Some(at) = self.index.judge(&key.name, now) {
-            self.index.queues.fleet.add_at_time(key.clone(), at, now);
+        let (now, queues) = ((self.clock)(), &self.index.queues);
+        let judgement = self.index.change(|index| index.fleet.judge(&key.name, now));
+        if judgement.change.is_some() || judgement.is_gone {
+            queues.profiles.add(key.clone());
+            self.index
+                .read(|index| self.wake_placed(index, &key.name, judgement.change));
+        }
+        if let Some(at) = judgement.until {
+            queues.fleet.add_at_time(key.clone(), at, now);
         }
         Ok(())
+    }
+}
+
+impl Judge {
+    /// Wakes what is placed on a cluster, and what may be after this change of it.
+    fn wake_placed(&self, index: &Index, cluster: &str, change: Option<ClusterChange>) {
+        let queues = &self.index.queues;
+        let placed = index.placements_on(cluster);
+        if let Some(change) = change {
+            let scheduled = index.placements.keys().filter(|key| {
+                let policies = index.policies.of(key);
+                let policies: Vec<_> = policies.iter().map(|policy| &**policy).collect();
+                latest_policy(&policies)
+                    .is_some_and(|policy| wakes(policy, placed.contains(*key), change))
+            });
+            queues.schedule.add_all(scheduled.cloned());
+        }
+        queues.works.add_all(index.bindings_on(cluster));
+        queues.rollout.add_all(placed.iter().cloned());
+        let runs = index.runs.open_keys(placed.iter().cloned());
+        queues.updates.add_all(runs);
+        queues.tell(index, placed);
     }
 }

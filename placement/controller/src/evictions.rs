@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::index::Index;
 use crate::requests::HubApi;
-use crate::watch::SharedIndex;
+use crate::shared::SharedIndex;
 
 /// Reconciles the evictions of placements.
 pub(crate) struct Evictor {

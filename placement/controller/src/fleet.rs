@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use fleet_api::MemberCluster;
 use jiff::{SignedDuration, Timestamp};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::cache::Transition;
 use karmada_runtime::expectations::Expectations;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::Event;
+use karmada_runtime::store::Store;
 use objects::{Key, Metadata};
 use placement_rules::eligible::{Eligibility, LastHeard, Obstacle, Reach, eligibility, heartbeat};
 use placement_rules::pick::{ClusterChange, FleetCluster, change};
@@ -16,7 +15,7 @@ use placement_rules::pick::{ClusterChange, FleetCluster, change};
 /// The clusters of the fleet.
 #[derive(Debug)]
 pub(crate) struct Fleet {
-    pub(crate) members: Cache<MemberCluster>,
+    pub(crate) members: Store<MemberCluster>,
     heartbeat_timeout: SignedDuration,
     heard: BTreeMap<String, LastHeard>,
     /// Each as it was when placements were last woken on its account.
@@ -65,35 +64,28 @@ impl Member {
 impl Fleet {
     pub(crate) fn new(heartbeat_timeout: SignedDuration, expectations: &Expectations) -> Self {
         Self {
-            members: Cache::expecting(expectations, &()),
+            members: Store::default().expecting(expectations, &()),
             heartbeat_timeout,
             heard: BTreeMap::new(),
             judged: BTreeMap::new(),
         }
     }
 
-    /// Applies an event of the watch, and returns the names of the clusters that changed.
-    pub(crate) fn observe(
-        &mut self,
-        event: Event<Decoded<MemberCluster>>,
-        now: Timestamp,
-    ) -> Vec<String> {
-        let changes = self.members.observe(event).into_iter();
-        let names = changes.map(|change| {
-            let name = change.key.name;
-            match change.new.as_deref().and_then(heartbeat) {
-                Some(beat) => {
-                    let before = self.heard.get(&name).copied();
-                    let heard = LastHeard::observe(before, beat, now);
-                    self.heard.insert(name.clone(), heard);
-                }
-                None => {
-                    self.heard.remove(&name);
-                }
-            }
-            name
-        });
-        names.collect()
+    /// Notes when the agent of a cluster was heard of.
+    pub(crate) fn hear(&mut self, change: &Transition<MemberCluster>, now: Timestamp) {
+        let name = &change.key.name;
+        if let Some(beat) = change.new.as_deref().and_then(heartbeat) {
+            let before = self.heard.get(name).copied();
+            let heard = LastHeard::observe(before, beat, now);
+            self.heard.insert(name.clone(), heard);
+        } else {
+            self.heard.remove(name);
+        }
+    }
+
+    /// Returns the keys of the clusters.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.members.keys().cloned().collect()
     }
 
     /// Returns every cluster.

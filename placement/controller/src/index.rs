@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fleet_api::ClusterProfile;
 use fleet_api::binding::BindingState;
+use fleet_api::names::cluster_of_member_namespace;
 use fleet_api::overrides::OverrideSpec;
 use fleet_api::{
     Binding, ClusterResourcePlacementEviction, ClusterResourcePlacementStatus,
@@ -15,11 +16,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::as_text::AsText;
-use karmada_runtime::cache::{Cache, Undecoded};
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::store::Store;
 use kube::Resource;
-use objects::Scope;
-use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata, group_kind};
 use placement_rules::eviction::is_decided;
 use placement_rules::overrides::named_placement;
@@ -28,11 +27,10 @@ use placement_rules::refuse::{self, Refusal};
 use placement_rules::select::Selection;
 use placement_rules::snapshot::{latest_policy, latest_resources, whole_group};
 
-use crate::by_parent::ByParent;
 use crate::fleet::Fleet;
 use crate::overrides::OverrideIndex;
+use crate::runs::RunIndex;
 use crate::scoped::Scoped;
-use crate::updates::RunIndex;
 
 /// An object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,27 +50,37 @@ pub(crate) type StoredWork = AsText<Work, Unasked>;
 /// What a placement selects, or why nothing is done about it.
 pub(crate) type Selected = Result<Selection, Refusal>;
 
+/// What a binding binds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum BindingSide {
+    Placement(Key),
+    Cluster(String),
+}
+
 /// The objects of the hub as the watches last showed them, besides those that are placed.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) placements: Scoped<Placement>,
-    pub(crate) policies: ByParent<PolicySnapshot>,
-    pub(crate) snapshots: ByParent<StoredSnapshot>,
-    pub(crate) bindings: ByParent<Binding>,
-    pub(crate) by_cluster: ReverseIndex<Key, String>,
-    pub(crate) works: ByParent<StoredWork>,
-    pub(crate) evictions: Cache<ClusterResourcePlacementEviction>,
+    /// By their placements.
+    pub(crate) policies: Scoped<PolicySnapshot, Key>,
+    /// By their placements.
+    pub(crate) snapshots: Scoped<StoredSnapshot, Key>,
+    pub(crate) bindings: Scoped<Binding, BindingSide>,
+    /// By their bindings.
+    pub(crate) works: Store<StoredWork, Key>,
+    pub(crate) evictions: Store<ClusterResourcePlacementEviction>,
     /// The statuses of placements in the namespaces that they place.
-    pub(crate) status_copies: Cache<ClusterResourcePlacementStatus>,
+    pub(crate) status_copies: Store<ClusterResourcePlacementStatus>,
     pub(crate) overrides: OverrideIndex,
     pub(crate) runs: RunIndex,
     pub(crate) fleet: Fleet,
-    pub(crate) namespaces: Cache<Namespace>,
-    pub(crate) roles: Cache<Role>,
-    pub(crate) role_bindings: Cache<RoleBinding>,
-    pub(crate) channels: Cache<InternalMemberCluster>,
+    /// Those of clusters, as are the roles and their bindings.
+    pub(crate) namespaces: Store<Namespace>,
+    pub(crate) roles: Store<Role>,
+    pub(crate) role_bindings: Store<RoleBinding>,
+    pub(crate) channels: Store<InternalMemberCluster>,
     /// The profiles of clusters, and whether the hub has the kind.
-    pub(crate) profiles: Cache<ClusterProfile>,
+    pub(crate) profiles: Store<ClusterProfile>,
     pub(crate) serves_profiles: bool,
     /// What holds objects that the Works of a binding give up.
     pub(crate) held: BTreeMap<Key, String>,
@@ -175,24 +183,22 @@ impl Index {
     pub(crate) fn new(heartbeat_timeout: SignedDuration) -> Self {
         let expectations = Expectations::default();
         let shown = &expectations;
-        let works = Scoped::namespaced(Cache::<StoredWork>::expecting(shown, &()));
         Self {
             placements: Scoped::expecting(shown),
-            policies: ByParent::new(placement_of, Scoped::expecting(shown)),
-            snapshots: ByParent::new(placement_of, Scoped::expecting(shown)),
-            bindings: ByParent::new(placement_of, Scoped::expecting(shown)),
-            by_cluster: ReverseIndex::default(),
-            works: ByParent::new(binding_of_work, works),
-            evictions: Cache::default(),
-            status_copies: Cache::expecting(shown, &()),
+            policies: Scoped::by(parent_of, shown),
+            snapshots: Scoped::by(parent_of, shown),
+            bindings: Scoped::by(sides_of, shown),
+            works: Store::by(binding_of).expecting(shown, &()),
+            evictions: Store::default(),
+            status_copies: Store::default().expecting(shown, &()),
             overrides: OverrideIndex::new(shown),
             runs: RunIndex::new(shown),
             fleet: Fleet::new(heartbeat_timeout, shown),
-            namespaces: Cache::expecting(shown, &()),
-            roles: Cache::expecting(shown, &()),
-            role_bindings: Cache::expecting(shown, &()),
-            channels: Cache::expecting(shown, &()),
-            profiles: Cache::expecting(shown, &()),
+            namespaces: Store::default().only(is_of_cluster).expecting(shown, &()),
+            roles: Store::default().only(is_of_cluster).expecting(shown, &()),
+            role_bindings: Store::default().only(is_of_cluster).expecting(shown, &()),
+            channels: Store::default().only(is_of_cluster).expecting(shown, &()),
+            profiles: Store::default().expecting(shown, &()),
             serves_profiles: false,
             held: BTreeMap::new(),
             selected: BTreeMap::new(),
@@ -211,15 +217,17 @@ impl Index {
 
     /// Returns the keys of all placements, and of those of which only bindings are left.
     pub(crate) fn placement_keys(&self) -> Vec<Key> {
-        let existing = self.placements.iter().map(|(key, _)| key);
-        let keys: BTreeSet<_> = existing.chain(self.bindings.parents()).collect();
-        keys.into_iter().cloned().collect()
+        let bindings = self.bindings.iter();
+        let bound = bindings.filter_map(|(_, binding)| placement_of(&binding.metadata));
+        let keys: BTreeSet<_> = self.placements.keys().cloned().chain(bound).collect();
+        keys.into_iter().collect()
     }
 
     /// Returns the keys of all bindings, and of those of which only Works are left.
     pub(crate) fn binding_keys(&self) -> Vec<Key> {
-        let existing = self.bindings.iter().map(|(key, _)| key);
-        let keys: BTreeSet<_> = existing.chain(self.works.parents()).collect();
+        let works = self.works.keys();
+        let made = works.flat_map(|work| self.works.targets(work));
+        let keys: BTreeSet<_> = self.bindings.keys().chain(made).collect();
         keys.into_iter().cloned().collect()
     }
 
@@ -257,30 +265,61 @@ impl Index {
             placement: Arc::clone(self.placements.get(key)?),
             policies: self.policies.of(key),
             snapshots: self.snapshots.of(key),
-            bindings: self.bindings.of(key),
+            bindings: self.bindings_of(key),
             pinned: self.runs.pinned(key),
         })
     }
 
-    /// Returns the bindings that may list a snapshot of an override in a namespace, which is empty for a cluster-scoped one.
+    /// Returns `true` if a placement is being deleted.
+    pub(crate) fn is_deleting(&self, placement: &Key) -> bool {
+        let placement = self.placements.get(placement);
+        placement.is_some_and(|placement| placement.metadata.is_deleting())
+    }
+
+    /// Returns the placements that an override in a namespace, which is empty for a cluster-scoped one, may be about.
+    pub(crate) fn overridden(&self, spec: &OverrideSpec, namespace: &str) -> Vec<Key> {
+        match named_placement(spec, namespace) {
+            Some(placement) => vec![placement],
+            None => self.placements.keys().cloned().collect(),
+        }
+    }
+
+    /// Returns the bindings that may list a snapshot of such an override.
     pub(crate) fn overridden_by(&self, spec: &OverrideSpec, namespace: &str) -> Vec<Arc<Binding>> {
         if let Some(placement) = named_placement(spec, namespace) {
-            return self.bindings.of(&placement);
+            return self.bindings_of(&placement);
         }
         let all = self.bindings.iter();
         all.map(|(_, binding)| Arc::clone(binding)).collect()
     }
 
+    /// Returns the bindings of a placement.
+    pub(crate) fn bindings_of(&self, placement: &Key) -> Vec<Arc<Binding>> {
+        self.bindings.of(&BindingSide::Placement(placement.clone()))
+    }
+
+    /// Returns the number of bindings of a placement.
+    pub(crate) fn count_bindings(&self, placement: &Key) -> usize {
+        let side = BindingSide::Placement(placement.clone());
+        self.bindings.keys_of(&side).count()
+    }
+
     /// Returns the keys of the bindings on a cluster.
     pub(crate) fn bindings_on(&self, cluster: &str) -> Vec<Key> {
-        self.by_cluster.sources(cluster).cloned().collect()
+        let side = BindingSide::Cluster(cluster.to_owned());
+        self.bindings.keys_of(&side).cloned().collect()
     }
 
     /// Returns the keys of the placements that have a binding on a cluster.
     pub(crate) fn placements_on(&self, cluster: &str) -> BTreeSet<Key> {
-        let bindings = self.by_cluster.sources(cluster);
-        let parents = bindings.filter_map(|key| self.bindings.parent(key));
-        parents.cloned().collect()
+        let bindings = self.bindings.of(&BindingSide::Cluster(cluster.to_owned()));
+        let placements = bindings.iter().map(|one| placement_of(&one.metadata));
+        placements.flatten().collect()
+    }
+
+    /// Returns the Works of a binding.
+    pub(crate) fn works_of(&self, binding: &Key) -> Vec<Arc<StoredWork>> {
+        self.works.of(binding).map(Arc::clone).collect()
     }
 
     /// Counts the placements by the reason of their condition whether clusters were found; empty for those without.
@@ -316,40 +355,37 @@ impl Index {
         let eligible = all.iter().filter(|one| one.obstacle.is_none()).count();
         [("true", eligible), ("false", all.len() - eligible)]
     }
+}
 
-    pub(crate) fn undecoded(&self) -> Vec<(&'static str, Undecoded)> {
-        let mut undecoded = vec![
-            (Work::KIND, self.works.undecoded(Scope::Namespaced)),
-            (
-                "ClusterResourcePlacementEviction",
-                self.evictions.undecoded(),
-            ),
-            (
-                ClusterResourcePlacementStatus::KIND,
-                self.status_copies.undecoded(),
-            ),
-            ("MemberCluster", self.fleet.members.undecoded()),
-            ("InternalMemberCluster", self.channels.undecoded()),
-            (ClusterProfile::KIND, self.profiles.undecoded()),
-        ];
-        for scope in [Scope::Cluster, Scope::Namespaced] {
-            undecoded.extend([
-                (Placement::kind_of(scope), self.placements.undecoded(scope)),
-                (
-                    PolicySnapshot::kind_of(scope),
-                    self.policies.undecoded(scope),
-                ),
-                (
-                    ResourceSnapshot::kind_of(scope),
-                    self.snapshots.undecoded(scope),
-                ),
-                (Binding::kind_of(scope), self.bindings.undecoded(scope)),
-            ]);
-            undecoded.extend(self.runs.undecoded(scope));
-        }
-        undecoded.extend(self.overrides.undecoded());
-        undecoded
-    }
+/// Returns the placement for which an object was made.
+fn parent_of<K: Resource>(object: &K) -> BTreeSet<Key> {
+    placement_of(object.meta()).into_iter().collect()
+}
+
+/// Returns the placement and the cluster of a binding.
+fn sides_of(binding: &Binding) -> BTreeSet<BindingSide> {
+    let placement = placement_of(&binding.metadata).map(BindingSide::Placement);
+    let cluster = BindingSide::Cluster(binding.spec.target_cluster.clone());
+    placement.into_iter().chain([cluster]).collect()
+}
+
+/// Returns the binding of a Work.
+fn binding_of(work: &StoredWork) -> BTreeSet<Key> {
+    binding_of_work(work.meta()).into_iter().collect()
+}
+
+/// Returns the cluster to which a namespace, or an object in one, belongs.
+pub(crate) fn cluster_of(key: &Key) -> Option<&str> {
+    let namespace = if key.namespace.is_empty() {
+        &key.name
+    } else {
+        &key.namespace
+    };
+    cluster_of_member_namespace(namespace)
+}
+
+fn is_of_cluster(key: &Key) -> bool {
+    cluster_of(key).is_some()
 }
 
 /// The reasons of a placement's first condition. A label has no other value.

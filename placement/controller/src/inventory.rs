@@ -1,27 +1,18 @@
 //! The objects of the hub that may be placed.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use fleet_api::Placement;
 use fleet_api::placement::ResourceSelector;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
-use kube::Client;
-use kube::discovery::{self, ApiGroup, Discovery, verbs};
 use objects::Scope;
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
-use placement_rules::content::{Hub, is_placeable};
 use placement_rules::select::Inventory;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::index::Placed;
-
-/// The time after which the kinds of the hub are looked up again though no definition has changed.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_mins(15);
-/// The same while a group does not answer.
-pub(crate) const LOOK_FOR_ANSWER: Duration = Duration::from_secs(30);
 
 /// The objects of the hub that may be placed.
 pub(crate) struct HubObjects {
@@ -46,7 +37,7 @@ pub(crate) enum Knowledge {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamespacedKinds {
     /// Those that are known.
-    kinds: BTreeSet<GroupVersionKind>,
+    pub(crate) kinds: BTreeSet<GroupVersionKind>,
     /// The groups that do not answer, whose kinds are those of before.
     pub(crate) unanswered: BTreeSet<String>,
 }
@@ -273,61 +264,4 @@ fn sweeps(selector: &ResourceSelector) -> bool {
     selector.group.is_empty()
         && selector.kind == "Namespace"
         && matches!(&*selector.selection_scope, "" | "NamespaceWithResources")
-}
-
-/// Groups of which nothing is ever placed, and that often cannot be reached.
-const METRICS: [&str; 3] = [
-    "custom.metrics.k8s.io",
-    "external.metrics.k8s.io",
-    "metrics.k8s.io",
-];
-
-/// Returns every kind that a namespace of the hub may hold, each in one version, and the groups that do not answer.
-///
-/// # Errors
-/// Fails if the groups themselves cannot be asked for. They are not asked for at once, which leaves out in silence those
-/// that do not answer: without them, what is in one would look as if it were deleted.
-pub(crate) async fn namespaced_kinds(client: &Client, hub: &Hub) -> kube::Result<NamespacedKinds> {
-    let all = Discovery::new(client.clone()).exclude(&METRICS).run().await;
-    if let Ok(groups) = all {
-        return Ok(NamespacedKinds {
-            kinds: held(&groups, hub),
-            unanswered: BTreeSet::new(),
-        });
-    }
-    let mut known = NamespacedKinds::default();
-    let groups = client.list_api_groups().await?.groups.into_iter();
-    let names = groups.map(|group| group.name);
-    let names = names.filter(|name| !METRICS.contains(&&**name));
-    for name in names.chain([ApiGroup::CORE_GROUP.to_owned()]) {
-        let one = Discovery::new(client.clone()).filter(&[&name]).run().await;
-        match one {
-            Ok(group) => known.kinds.extend(held(&group, hub)),
-            Err(kube::Error::Api(_)) if !name.is_empty() => {
-                known.unanswered.insert(name);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(known)
-}
-
-/// Returns the kinds of groups that a namespace may hold, and that may be placed.
-fn held(groups: &Discovery, hub: &Hub) -> BTreeSet<GroupVersionKind> {
-    let resources = groups.groups().flat_map(ApiGroup::resources_by_stability);
-    let held = resources.filter(|(_, capabilities)| {
-        capabilities.scope == discovery::Scope::Namespaced
-            && capabilities.supports_operation(verbs::LIST)
-            && capabilities.supports_operation(verbs::WATCH)
-    });
-    let kinds = held.map(|(resource, _)| GroupVersionKind {
-        group: resource.group,
-        version: resource.version,
-        kind: resource.kind,
-    });
-    let placed = kinds.filter(|kind| {
-        let any = json!({ "apiVersion": kind.api_version(), "kind": kind.kind });
-        is_placeable(&any, hub)
-    });
-    placed.collect()
 }

@@ -16,18 +16,19 @@
 //!                                     status       says where a placement stands
 //! ```
 //!
-//! `watch` says which change wakes which key. A loop reads the `index`, asks one function of `rules::placement`, and has
-//! the committer of `requests` write what that returns. Nothing is passed from loop to loop: each sees what another wrote once the watch shows it.
+//! `watch` says which change wakes which key, and `shared` is what the loops have in common. A loop reads the `index`, asks
+//! one function of `rules::placement`, and has the committer of `requests` write what that returns. Nothing is passed from
+//! loop to loop: each sees what another wrote once the watch shows it.
 //!
 //! - What differs between clusters: `overrides`, of which `override_snapshots` takes up the changes.
-//! - What may be placed: `inventory`. When a change of it counts: `bursts`. Which clusters may be given it: `fleet`.
+//! - What may be placed: `inventory`, of the `kinds` that the hub has. When a change of it counts: `bursts`. Which clusters
+//!   may be given it: `fleet`. Who gives it to them stage by stage: `runs`.
 //! - Which writes a loop waits for until the watch shows them: `topics`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
 //! - What users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod bursts;
-mod by_parent;
 mod deletion;
 mod eligibility;
 mod events;
@@ -36,6 +37,7 @@ mod fleet;
 mod identity;
 mod index;
 mod inventory;
+mod kinds;
 mod membership;
 mod metrics;
 mod override_snapshots;
@@ -44,8 +46,10 @@ mod profiles;
 mod reason;
 mod requests;
 mod rollout;
+mod runs;
 mod schedule;
 mod scoped;
+mod shared;
 mod snapshots;
 mod status;
 #[cfg(test)]
@@ -79,10 +83,10 @@ pub use crate::reason::Reason;
 use crate::requests::HubApi;
 use crate::rollout::RolloutReconciler;
 use crate::schedule::Scheduler;
+use crate::shared::SharedIndex;
 use crate::snapshots::SnapshotReconciler;
 use crate::status::StatusReconciler;
 use crate::updates::Updater;
-use crate::watch::{Queues, SharedIndex};
 use crate::works::WorksReconciler;
 
 /// Connects to the hub and adds the tasks of the controller to `program`.
@@ -106,8 +110,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
 
-    let queues = Queues::default();
-    let index = SharedIndex::watch(program, &client, args, queues.clone());
+    let index = watch::watch(program, &client, args);
     let collector = FleetMetrics {
         index: Arc::clone(&index),
         clock: program.clock,
@@ -118,7 +121,6 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         args,
         hub: HubApi::new(client, committer),
         index,
-        queues,
         leadership,
     };
     loops.spawn(program, events);
@@ -129,7 +131,6 @@ struct Loops<'a> {
     args: &'a Args,
     hub: HubApi,
     index: Arc<SharedIndex>,
-    queues: Queues,
     leadership: Leadership,
 }
 
@@ -137,7 +138,7 @@ impl Loops<'_> {
     fn spawn(self, program: &mut Program, events: Option<EventRecorder>) {
         self.spawn_fleet(program);
         let clock = program.clock;
-        let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+        let (hub, index, queues) = (&self.hub, &self.index, &self.index.queues);
         if self.runs(Loop::Schedule) {
             let scheduler = Scheduler {
                 index: Arc::clone(index),
@@ -200,11 +201,11 @@ impl Loops<'_> {
             opening: self.args.opening(),
             clock: program.clock,
         };
-        self.spawn_one(program, "updates", updater, &self.queues.updates);
+        self.spawn_one(program, "updates", updater, &self.index.queues.updates);
     }
 
     fn spawn_snapshots(&self, program: &mut Program, events: Option<EventRecorder>) {
-        let (hub, index, queues) = (&self.hub, &self.index, &self.queues);
+        let (hub, index, queues) = (&self.hub, &self.index, &self.index.queues);
         let snapshots = SnapshotReconciler {
             index: Arc::clone(index),
             hub: hub.clone(),
@@ -222,13 +223,13 @@ impl Loops<'_> {
     }
 
     fn spawn_fleet(&self, program: &mut Program) {
-        let clock = program.clock;
+        let (clock, queues) = (program.clock, &self.index.queues);
         let judge = Judge {
             index: Arc::clone(&self.index),
             clock,
         };
         // Whoever schedules or rolls out must know which clusters are silent.
-        self.spawn_one(program, "eligibility", judge, &self.queues.fleet);
+        self.spawn_one(program, "eligibility", judge, &queues.fleet);
         if self.runs(Loop::Membership) {
             let membership = MembershipReconciler {
                 index: Arc::clone(&self.index),
@@ -237,7 +238,7 @@ impl Loops<'_> {
                 force_leave_after: self.args.waits.force_leave_after,
                 clock,
             };
-            self.spawn_one(program, "membership", membership, &self.queues.membership);
+            self.spawn_one(program, "membership", membership, &queues.membership);
         }
         if self.runs(Loop::Profiles) {
             let profiles = ProfileReconciler {
@@ -245,7 +246,7 @@ impl Loops<'_> {
                 hub: self.hub.clone(),
                 clock,
             };
-            self.spawn_one(program, "profiles", profiles, &self.queues.profiles);
+            self.spawn_one(program, "profiles", profiles, &queues.profiles);
         }
     }
 

@@ -20,8 +20,8 @@ use tokio::time::Instant;
 
 use crate::index::Index;
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::MEMBERS;
-use crate::watch::SharedIndex;
 
 /// Reconciles clusters of the fleet.
 pub(crate) struct MembershipReconciler {
@@ -88,10 +88,7 @@ impl Controller for MembershipReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(|index| {
-            let members = index.fleet.members.iter();
-            members.map(|(key, _)| key.clone()).collect()
-        })
+        self.index.read(|index| index.fleet.keys())
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {

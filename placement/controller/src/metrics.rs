@@ -10,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::index::Index;
-use crate::watch::SharedIndex;
+use crate::shared::SharedIndex;
 
 /// `placements{reason}`, `bindings{state}`, `clusters{eligible}` and `update_runs{reason}`.
 pub(crate) struct FleetMetrics {

@@ -23,8 +23,8 @@ use crate::events::{of_absent_placement, of_refusal, of_unnamed_placement};
 use crate::index::Index;
 use crate::overrides::InScope;
 use crate::requests::{HubApi, Progress, rejection};
+use crate::shared::SharedIndex;
 use crate::topics::OVERRIDES;
-use crate::watch::SharedIndex;
 
 /// Reconciles the snapshots of overrides.
 pub(crate) struct OverrideReconciler {

@@ -14,11 +14,10 @@ use fleet_api::{
     Binding, ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
     ResourceOverrideSnapshot,
 };
-use karmada_runtime::cache::{Cache, Transition, Undecoded};
+use karmada_runtime::cache::Transition;
 use karmada_runtime::expectations::Expectations;
-use karmada_runtime::watch::Decoded;
-use kube::runtime::watcher::Event;
-use kube::{Api, Resource};
+use karmada_runtime::store::Store;
+use kube::Api;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 use placement_rules::overrides::{
@@ -39,10 +38,9 @@ pub(crate) struct OverrideIndex {
 /// The overrides of one scope, and their snapshots.
 #[derive(Debug)]
 pub(crate) struct Scope<K: Override> {
-    pub(crate) overrides: Cache<K>,
-    snapshots: Cache<K::Snapshot>,
-    /// The override of each snapshot.
-    parents: ReverseIndex<Key, Key>,
+    pub(crate) overrides: Store<K>,
+    /// By their overrides.
+    pub(crate) snapshots: Store<K::Snapshot, Key>,
     /// The placement that each override names; an empty key if it names none.
     by_placement: ReverseIndex<Key, Key>,
     /// The objects that each override names, and those that it named when it was last taken up; with its namespace.
@@ -55,7 +53,7 @@ pub(crate) struct Scope<K: Override> {
 }
 
 /// A kind of override, and where it is found.
-pub(crate) trait InScope: Override {
+pub(crate) trait InScope: Override<Snapshot: 'static> + 'static {
     /// Returns those of the hub.
     fn scope(index: &OverrideIndex) -> &Scope<Self>;
 
@@ -148,25 +146,6 @@ impl OverrideIndex {
         keys.into_iter().cloned().collect()
     }
 
-    pub(crate) fn undecoded(&self) -> [(&'static str, Undecoded); 4] {
-        let (of_cluster, of_namespace) = (&self.cluster_scoped, &self.namespaced);
-        [
-            (
-                ClusterResourceOverride::KIND,
-                of_cluster.overrides.undecoded(),
-            ),
-            (
-                ClusterResourceOverrideSnapshot::KIND,
-                of_cluster.snapshots.undecoded(),
-            ),
-            (ResourceOverride::KIND, of_namespace.overrides.undecoded()),
-            (
-                ResourceOverrideSnapshot::KIND,
-                of_namespace.snapshots.undecoded(),
-            ),
-        ]
-    }
-
     /// Returns those of a placement that has these bindings.
     pub(crate) fn of_placement(&self, placement: &Key, bindings: &[Arc<Binding>]) -> OfPlacement {
         let of_cluster = self.cluster_scoped.latest(placement);
@@ -210,11 +189,10 @@ impl OverrideIndex {
         let unlisted = before.filter(|name| !lists(&change.new, *name));
         let parents = unlisted.flat_map(|(namespace, name)| {
             let key = Key::new(namespace, name);
-            let parents = match namespace {
-                "" => &self.cluster_scoped.parents,
-                _ => &self.namespaced.parents,
-            };
-            parents.targets(&key)
+            match namespace {
+                "" => self.cluster_scoped.snapshots.targets(&key),
+                _ => self.namespaced.snapshots.targets(&key),
+            }
         });
         parents.cloned().collect()
     }
@@ -223,9 +201,8 @@ impl OverrideIndex {
 impl<K: Override> Scope<K> {
     fn new(expectations: &Expectations) -> Self {
         Self {
-            overrides: Cache::expecting(expectations, &()),
-            snapshots: Cache::expecting(expectations, &()),
-            parents: ReverseIndex::default(),
+            overrides: Store::default().expecting(expectations, &()),
+            snapshots: Store::by(override_of::<K::Snapshot>).expecting(expectations, &()),
             by_placement: ReverseIndex::default(),
             by_object: ReverseIndex::default(),
             latest: BTreeMap::new(),
@@ -233,45 +210,8 @@ impl<K: Override> Scope<K> {
         }
     }
 
-    /// Applies an event of the watch of overrides. Returns the changes, and the keys of the overrides about which something
-    /// else may be decided now.
-    pub(crate) fn observe(
-        &mut self,
-        event: Event<Decoded<K>>,
-    ) -> (Vec<Transition<K>>, BTreeSet<Key>) {
-        let changes = self.overrides.observe(event);
-        let mut concerned = BTreeSet::new();
-        for change in &changes {
-            concerned.extend(self.update(&change.key));
-        }
-        (changes, concerned)
-    }
-
-    /// Does the same with an event of the watch of their snapshots.
-    pub(crate) fn observe_snapshots(
-        &mut self,
-        event: Event<Decoded<K::Snapshot>>,
-    ) -> (Vec<Transition<K::Snapshot>>, BTreeSet<Key>) {
-        let changes = self.snapshots.observe(event);
-        let mut concerned = BTreeSet::new();
-        for change in &changes {
-            let before = self.parents.targets(&change.key).to_vec();
-            let snapshot = change.new.as_deref().map(Resource::meta);
-            let parent = snapshot.and_then(|snapshot| {
-                let parent = snapshot.label(PARENT_OVERRIDE)?;
-                Some(Key::new(&*change.key.namespace, parent))
-            });
-            let after = BTreeSet::from_iter(parent);
-            self.parents.replace(&change.key, after.clone());
-            for key in after.into_iter().chain(before) {
-                concerned.extend(self.update(&key));
-            }
-        }
-        (changes, concerned)
-    }
-
     /// Brings what is known of one override up to date. Returns its key, and those of others that name its objects.
-    fn update(&mut self, key: &Key) -> BTreeSet<Key> {
+    pub(crate) fn update(&mut self, key: &Key) -> BTreeSet<Key> {
         let snapshots = self.snapshots_of(key);
         let latest = latest_of(&snapshots);
         let one = self.overrides.get(key).map(Arc::clone);
@@ -307,14 +247,11 @@ impl<K: Override> Scope<K> {
 
     /// Returns the snapshots of an override.
     pub(crate) fn snapshots_of(&self, key: &Key) -> Vec<Arc<K::Snapshot>> {
-        let keys = self.parents.sources(key);
-        keys.filter_map(|key| self.snapshots.get(key).map(Arc::clone))
-            .collect()
+        self.snapshots.of(key).map(Arc::clone).collect()
     }
 
     fn keys(&self) -> impl Iterator<Item = &Key> {
-        let existing = self.overrides.iter().map(|(key, _)| key);
-        existing.chain(self.latest.keys())
+        self.overrides.keys().chain(self.latest.keys())
     }
 
     /// Returns the keys of the overrides that may be about a placement.
@@ -348,6 +285,14 @@ impl<K: Override> Scope<K> {
             })
         })
     }
+}
+
+/// Returns the override of a snapshot.
+fn override_of<S: OverrideSnapshot>(snapshot: &S) -> BTreeSet<Key> {
+    let metadata = snapshot.meta();
+    let name = metadata.label(PARENT_OVERRIDE);
+    let parent = name.map(|name| Key::new(metadata.namespace(), name));
+    parent.into_iter().collect()
 }
 
 /// Returns the latest of the snapshots of an override.

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use crate::identity::NAMESPACE;
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::PROFILES;
-use crate::watch::SharedIndex;
 
 /// Reconciles profiles of clusters.
 pub(crate) struct ProfileReconciler {
@@ -26,10 +26,7 @@ impl Controller for ProfileReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(|index| {
-            let members = index.fleet.members.iter();
-            members.map(|(key, _)| key.clone()).collect()
-        })
+        self.index.read(|index| index.fleet.keys())
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {

@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use crate::index::{Index, Placed, group};
 use crate::overrides::{Pending, Snapshot};
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::BINDINGS;
-use crate::watch::SharedIndex;
 
 /// Reconciles the bindings of placements with their latest snapshots.
 pub(crate) struct RolloutReconciler {

@@ -15,8 +15,8 @@ use crate::deletion;
 use crate::fleet::Member;
 use crate::index::{Index, Placed};
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::BINDINGS;
-use crate::watch::SharedIndex;
 
 /// Reconciles the bindings of placements with their policies.
 pub(crate) struct Scheduler {

@@ -21,8 +21,8 @@ use crate::deletion;
 use crate::index::{Index, Placed, Selected};
 use crate::inventory::Knowledge;
 use crate::requests::{HubApi, Progress};
+use crate::shared::SharedIndex;
 use crate::topics::{BINDINGS, SNAPSHOTS};
-use crate::watch::SharedIndex;
 
 /// Reconciles the snapshots of placements.
 pub(crate) struct SnapshotReconciler {
@@ -44,7 +44,7 @@ impl Controller for SnapshotReconciler {
         // A binding that was just made would outlive a placement that goes.
         let of_bindings = self
             .index
-            .is_deleting(key)
+            .read(|index| index.is_deleting(key))
             .then(|| self.hub.held_until(BINDINGS, key));
         self.hub
             .held_until(SNAPSHOTS, key)
@@ -157,8 +157,11 @@ impl SnapshotReconciler {
             }
         }
         self.note(key, &Ok(outline));
-        self.index.change(|index| index.runs.answer(key, asking));
-        self.index.wake_runs(key);
+        let open = self.index.change(|index| {
+            index.runs.answer(key, asking);
+            index.runs.open_keys([key.clone()])
+        });
+        self.index.queues.updates.add_all(open);
         Ok(())
     }
 

@@ -21,8 +21,8 @@ use crate::deletion;
 use crate::events::transitions;
 use crate::index::{Index, Placed, Selected, group};
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::STATUS_COPIES;
-use crate::watch::SharedIndex;
 
 /// The time between two looks at what is left of a placement that is being deleted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);

@@ -1,11 +1,9 @@
 //! Takes the next step of one run: some clusters of its placement get its snapshot, stage by stage.
 //!
-//! - `index`: the runs of the hub, and what they name.
 //! - `known`: what decides about one, as the watches show it, or as the API has it where the run is to fail for good.
 //! - `events`: what users are told.
 
 mod events;
-mod index;
 mod known;
 
 use std::sync::Arc;
@@ -24,12 +22,10 @@ use placement_rules::envelope::Opening;
 use placement_rules::update::{UpdatePlan, is_finished, placement_of};
 use tokio::time::Instant;
 
-pub(crate) use index::RunIndex;
-
 use crate::index::Index;
 use crate::requests::HubApi;
+use crate::shared::SharedIndex;
 use crate::topics::{BINDINGS, RUNS, SNAPSHOTS};
-use crate::watch::SharedIndex;
 use known::Known;
 
 /// Reconciles runs.
@@ -47,10 +43,8 @@ impl Controller for Updater {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(|index| {
-            let runs = index.runs.runs.iter();
-            runs.map(|(key, _)| key.clone()).collect()
-        })
+        self.index
+            .read(|index| index.runs.runs.keys().cloned().collect())
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {

@@ -1,404 +1,549 @@
-//! The changes that wake placements, bindings and clusters.
+//! The changes that wake placements, bindings, runs, overrides and clusters.
 
-mod belongings;
-mod overrides;
-mod placed;
-mod updates;
-
+use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
-use fleet_api::{ClusterResourceOverride, ResourceOverride};
+use fleet_api::names::{IS_LATEST, RESOURCE_INDEX, cluster_of_member_namespace};
+use fleet_api::overrides::OverrideSnapshot;
+use fleet_api::{
+    ApprovalRequest, Binding, ClusterProfile, ClusterResourceOverride,
+    ClusterResourcePlacementEviction, ClusterResourcePlacementStatus, MemberCluster, Placement,
+    PolicySnapshot, ResourceOverride, StagedUpdateRun, StagedUpdateStrategy,
+};
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
-use karmada_runtime::error::{Chain, LastError};
-use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::Program;
-use karmada_runtime::queue::Queue;
+use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
-use objects::Scope;
-use objects::{GroupVersionKind, Key, Metadata};
-use parking_lot::Mutex;
-use placement_rules::content::Hub;
+use objects::{GroupVersionKind, Key, Metadata, Scope};
+use placement_rules::overrides::listed;
+use placement_rules::parents::placement_of;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
 use crate::args::Args;
-use crate::bursts::Bursts;
 use crate::identity::NAMESPACE;
-use crate::index::Index;
-use crate::inventory::{HubObjects, LOOK_AGAIN, LOOK_FOR_ANSWER, depends_on, namespaced_kinds};
-use crate::topics::{
-    BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUS_COPIES, WORKS,
-};
+use crate::index::{BindingSide, Index, StoredSnapshot, StoredWork, cluster_of};
+use crate::inventory::depends_on;
+use crate::kinds;
+use crate::overrides::InScope;
+use crate::scoped::Scoped;
+use crate::shared::{Queues, SharedIndex};
 
-/// The least time between two writes of what a placement says of itself.
-const PACE: Duration = Duration::from_secs(1);
-/// What each cluster adds to that: such a write is as long as all of them together, and takes the API server as long.
-const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
-/// The time after a failure to look up the kinds of the hub, or a change of one, before the next look.
-const LOOK_SOON: Duration = Duration::from_secs(1);
+/// The rows of a kind.
+type Rows<K, T = ()> = Watch<Index, K, T>;
 
-/// The queues of the loops. Those of `works` are the keys of bindings, of `fleet`, `membership` and `profiles` of clusters, of
-/// `overrides` of overrides, of `updates` of runs, and the others of placements.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Queues {
-    pub(crate) membership: Queue<Key>,
-    pub(crate) profiles: Queue<Key>,
-    pub(crate) fleet: Queue<Key>,
-    pub(crate) snapshots: Queue<Key>,
-    pub(crate) overrides: Queue<Key>,
-    pub(crate) schedule: Queue<Key>,
-    pub(crate) rollout: Queue<Key>,
-    pub(crate) updates: Queue<Key>,
-    pub(crate) works: Queue<Key>,
-    pub(crate) evictions: Queue<Key>,
-    pub(crate) status: Queue<Key>,
-}
-
-/// The index behind a lock, the objects that may be placed, and the queues of what their changes wake.
-pub(crate) struct SharedIndex {
-    pub(crate) hub: HubObjects,
-    pub(crate) bursts: Bursts,
-    pub(crate) queues: Queues,
-    index: Mutex<Index>,
-    clock: fn() -> Timestamp,
-}
-
-impl SharedIndex {
-    /// Wakes what says where a placement stands, which happens at most once a second, and less often for many clusters.
-    pub(crate) fn tell(&self, placement: Key) {
-        let clusters = self.read(|index| index.bindings.count(&placement));
-        let clusters = u32::try_from(clusters).unwrap_or(u32::MAX);
-        let pace = PACE + PACE_OF_CLUSTER.saturating_mul(clusters);
-        self.queues.status.add_paced(placement, pace);
-    }
-
-    /// Creates the index and watches everything that decides about placements.
-    pub(crate) fn watch(
-        program: &mut Program,
-        client: &Client,
-        args: &Args,
-        queues: Queues,
-    ) -> Arc<Self> {
-        // What the watches show is observed by what holds them.
-        let observer = Arc::new(OnceLock::<Weak<Self>>::new());
-        let observing = Arc::clone(&observer);
-        let (watches, watching) = DynamicWatches::new(
-            client.clone(),
-            |_| Config::default(),
-            move |kind, event| {
-                if let Some(shared) = observing.get().and_then(Weak::upgrade) {
-                    shared.observe_objects(kind, &event);
-                }
-            },
-        );
-        let selection = &args.selection;
-        let shared = Arc::new(Self {
-            hub: HubObjects::new(watches),
-            bursts: Bursts::new(selection.snapshot_quiet, selection.snapshot_interval),
-            queues,
-            index: Mutex::new(Index::new(args.waits.heartbeat_timeout)),
-            clock: program.clock,
-        });
-        shared.resume_held();
-        observer.get_or_init(|| Arc::downgrade(&shared));
+/// Watches everything that decides about placements, and returns what the watches show.
+pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<SharedIndex> {
+    let shared = Arc::new_cyclic(|shared| {
+        let (watches, watching) = watch_objects(client, Weak::clone(shared));
         program.run_until_stopped("objects", watching);
-        shared.watch_kinds(program, client, args.hub());
-        Self::watch_hub(Watching {
-            program,
-            client,
-            shared: &shared,
-        });
-        let index = Arc::clone(&shared);
-        program.report_undecoded(move || index.read(Index::undecoded));
-        shared
-    }
+        SharedIndex::new(args, watches)
+    });
+    let changed = Arc::new(Notify::new());
+    watch_definitions(program, client, &shared, Arc::clone(&changed));
+    kinds::keep_known(program, client, args.hub(), &shared, changed);
+    watch_hub(&mut Starter {
+        program,
+        client,
+        shared: &shared,
+    });
+    shared
+}
 
-    /// Watches what is made of placements, what they name, and the clusters.
-    fn watch_hub(mut to: Watching<'_>) {
-        to.start_scoped(
-            ["placements", "namespacedplacements"],
-            Self::observe_placement,
-        );
-        to.start_scoped(
-            ["policysnapshots", "namespacedpolicysnapshots"],
-            Self::observe_policy,
-        );
-        to.start_scoped(
-            ["resourcesnapshots", "namespacedresourcesnapshots"],
-            Self::observe_snapshot,
-        );
-        to.start_scoped(["bindings", "namespacedbindings"], Self::observe_binding);
-        to.start("works", Self::observe_work);
-        to.start("memberclusters", Self::observe_member);
-        to.start_if_served("evictions", Self::observe_eviction);
-        to.start_if_served("statuscopies", Self::observe_status_copy);
-        to.start_scoped_if_served(["updateruns", "namespacedupdateruns"], Self::observe_run);
-        to.start_scoped_if_served(
-            ["updatestrategies", "namespacedupdatestrategies"],
-            Self::observe_strategy,
-        );
-        to.start_scoped_if_served(
-            ["approvalrequests", "namespacedapprovalrequests"],
-            Self::observe_approval,
-        );
-        to.start_if_served(
-            "clusteroverrides",
-            Self::observe_override::<ClusterResourceOverride>,
-        );
-        to.start_if_served(
-            "clusteroverridesnapshots",
-            Self::observe_override_snapshot::<ClusterResourceOverride>,
-        );
-        to.start_if_served("overrides", Self::observe_override::<ResourceOverride>);
-        to.start_if_served(
-            "overridesnapshots",
-            Self::observe_override_snapshot::<ResourceOverride>,
-        );
-        to.start("namespaces", Self::observe_namespace);
-        to.start("roles", Self::observe_role);
-        to.start("rolebindings", Self::observe_role_binding);
-        to.start("internalmemberclusters", Self::observe_channel);
-        to.start_profiles();
-    }
+/// Watches what is made of placements, what they name, and the clusters.
+fn watch_hub(to: &mut Starter<'_>) {
+    to.start_scoped(
+        Since::FirstRelease,
+        ["placements", "namespacedplacements"],
+        |index| &mut index.placements,
+        placements,
+    );
+    to.start_scoped(
+        Since::FirstRelease,
+        ["policysnapshots", "namespacedpolicysnapshots"],
+        |index| &mut index.policies,
+        policies,
+    );
+    to.start_scoped(
+        Since::FirstRelease,
+        ["resourcesnapshots", "namespacedresourcesnapshots"],
+        |index| &mut index.snapshots,
+        snapshots,
+    );
+    to.start_scoped(
+        Since::FirstRelease,
+        ["bindings", "namespacedbindings"],
+        |index| &mut index.bindings,
+        bindings,
+    );
+    to.start_scoped(
+        Since::LaterRelease,
+        ["updateruns", "namespacedupdateruns"],
+        |index| &mut index.runs.runs,
+        runs,
+    );
+    to.start_scoped(
+        Since::LaterRelease,
+        ["updatestrategies", "namespacedupdatestrategies"],
+        |index| &mut index.runs.strategies,
+        strategies,
+    );
+    to.start_scoped(
+        Since::LaterRelease,
+        ["approvalrequests", "namespacedapprovalrequests"],
+        |index| &mut index.runs.approvals,
+        approvals,
+    );
+    let shared = to.shared;
+    works(shared).start(to.program, to.client, "works");
+    members(shared, to.program.clock).start(to.program, to.client, "memberclusters");
+    to.start_if_served("evictions", evictions(shared));
+    to.start_if_served("statuscopies", status_copies(shared));
+    to.start_if_served(
+        "clusteroverrides",
+        overrides::<ClusterResourceOverride>(shared),
+    );
+    to.start_if_served(
+        "clusteroverridesnapshots",
+        override_snapshots::<ClusterResourceOverride>(shared),
+    );
+    to.start_if_served("overrides", overrides::<ResourceOverride>(shared));
+    to.start_if_served(
+        "overridesnapshots",
+        override_snapshots::<ResourceOverride>(shared),
+    );
+    let index = &shared.index;
+    let namespaces = Watch::new(index, |index| &mut index.namespaces);
+    belongings(namespaces, shared).start(to.program, to.client, "namespaces");
+    let roles = Watch::new(index, |index| &mut index.roles);
+    belongings(roles, shared).start(to.program, to.client, "roles");
+    let role_bindings = Watch::new(index, |index| &mut index.role_bindings);
+    belongings(role_bindings, shared).start(to.program, to.client, "rolebindings");
+    let channels = Watch::new(index, |index| &mut index.channels);
+    belongings(channels, shared).start(to.program, to.client, "internalmemberclusters");
+    // Others may be in other namespaces.
+    let ours = Api::namespaced(to.client.clone(), NAMESPACE);
+    profiles(shared).start_if_served(to.program, "clusterprofiles", (ours, &()));
+}
 
-    /// Reads from the index.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
-        read(&self.index.lock())
-    }
-
-    /// Changes the index.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Index) -> T) -> T {
-        change(&mut self.index.lock())
-    }
-
-    /// Has the queues take what they hold back once the watches have shown our writes.
-    fn resume_held(&self) {
-        let (queues, expectations) = (&self.queues, self.expectations());
-        for (topic, queue) in [
-            (MEMBERS, &queues.membership),
-            (PROFILES, &queues.profiles),
-            (SNAPSHOTS, &queues.snapshots),
-            (OVERRIDES, &queues.overrides),
-            (BINDINGS, &queues.schedule),
-            (BINDINGS, &queues.rollout),
-            (BINDINGS, &queues.snapshots),
-            (WORKS, &queues.works),
-            (STATUS_COPIES, &queues.status),
-            (RUNS, &queues.updates),
-        ] {
-            expectations.add_queue(topic, queue);
-        }
-    }
-
-    /// Returns our writes that the watches have not shown yet.
-    pub(crate) fn expectations(&self) -> Expectations {
-        self.read(|index| index.expectations.clone())
-    }
-
-    /// Keeps the kinds of the hub known, as definitions come and go.
-    fn watch_kinds(self: &Arc<Self>, program: &mut Program, client: &Client, hub: Hub) {
-        let changed = Arc::new(Notify::new());
-        let notify = Arc::clone(&changed);
-        let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
-            Api::all(client.clone());
-        let index = Arc::clone(self);
-        program.watch(
-            "definitions",
-            definitions,
-            Config::default(),
-            move |event| {
-                index.observe_definition(&event);
-                notify.notify_one();
-            },
-        );
-        let (shared, client) = (Arc::clone(self), client.clone());
-        program.run_until_stopped("kinds", async move {
-            let mut last_error = LastError::default();
-            loop {
-                match namespaced_kinds(&client, &hub).await {
-                    Ok(kinds) => {
-                        let unanswered = kinds.unanswered.iter().map(|one| &**one);
-                        let unanswered = unanswered.collect::<Vec<_>>().join(", ");
-                        let pause = if unanswered.is_empty() {
-                            last_error.clear();
-                            LOOK_AGAIN
-                        } else {
-                            if last_error.replace(&unanswered) {
-                                tracing::warn!(
-                                    groups = unanswered,
-                                    "Groups of the hub's API do not answer, will retry"
-                                );
-                            }
-                            LOOK_FOR_ANSWER
-                        };
-                        if shared.hub.replace_namespaced(kinds) {
-                            shared.wake_all();
-                        }
-                        tokio::select! {
-                            () = changed.notified() => {}
-                            () = tokio::time::sleep(pause) => {}
-                        }
-                    }
-                    Err(error) => {
-                        let error = Chain(&error).to_string();
-                        if last_error.replace(&error) {
-                            tracing::warn!(
-                                error,
-                                "Cannot look up the kinds of the hub, will retry"
-                            );
-                        }
-                    }
-                }
-                tokio::time::sleep(LOOK_SOON).await;
-            }
-        });
-    }
-
-    /// Wakes all placements: other kinds may be selected by now.
-    fn wake_all(&self) {
-        let keys = self.read(|index| {
-            let placements = index.placements.iter();
-            placements.map(|(key, _)| key.clone()).collect::<Vec<_>>()
-        });
-        self.queues.snapshots.add_all(keys);
-    }
-
-    /// Applies an event of objects that may be placed, and wakes the placements that may select them.
-    fn observe_objects(&self, kind: &GroupVersionKind, event: &DynamicEvent) {
-        let placements = self.read(|index| {
-            let all = index.placements.iter();
-            all.map(|(key, one)| (key.clone(), Arc::clone(one)))
-                .collect::<Vec<_>>()
-        });
-        for (key, placement) in placements {
-            match event {
-                DynamicEvent::Changed(changes) => {
-                    let mut keys = changes.iter().map(|Transition { key, .. }| key);
-                    let is_concerned =
-                        keys.any(|object| self.hub.may_select(&placement, kind, object));
-                    if is_concerned && let Some(end) = self.bursts.note(&key) {
-                        self.queues.snapshots.add_at(key, end);
-                    }
-                }
-                DynamicEvent::Unkept(..) => {}
-                // Only now everything that it selects may be known.
-                DynamicEvent::Listed
-                | DynamicEvent::NotServed
-                | DynamicEvent::Forbidden
-                | DynamicEvent::Failing => {
-                    if depends_on(&placement, kind) {
-                        self.queues.snapshots.add(key);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Watches what the placements select.
-    fn want(&self) {
-        let placements = self.read(|index| {
-            let placements = index.placements.iter().map(|(_, one)| one);
+/// Every loop that decides about it, and the watches of what it selects. Its status is ours, and wakes nothing but what writes
+/// that; of one that is going, which is told from time to time, not even that.
+fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placement> {
+    let (wanting, queues) = (Arc::clone(shared), shared.queues.clone());
+    rows.follows(move |index, change| {
+        if !is_status(change) {
+            let placements = index.placements.iter().map(|(_, one)| &**one);
             let staying = placements.filter(|one| !one.metadata.is_deleting());
-            staying.map(Arc::clone).collect::<Vec<_>>()
+            wanting.hub.want(staying);
+        }
+        if !is_status(change) || !index.is_deleting(&change.key) {
+            queues.tell(index, [change.key.clone()]);
+        }
+    })
+    .wakes(&shared.queues.snapshots, |_, change| edited(change))
+    .wakes(&shared.queues.schedule, |_, change| edited(change))
+    .wakes(&shared.queues.rollout, |_, change| edited(change))
+    .wakes(&shared.queues.updates, |index, change| {
+        index.runs.open_keys(edited(change))
+    })
+}
+
+/// What decides about its placement. A status, too, wakes those that wait for the one that was written.
+fn policies(
+    rows: Rows<PolicySnapshot, Key>,
+    shared: &Arc<SharedIndex>,
+) -> Rows<PolicySnapshot, Key> {
+    let queues = shared.queues.clone();
+    rolled_out(rows, &shared.queues)
+        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .wakes(&shared.queues.schedule, |_, change| placements_of(change))
+        .wakes(&shared.queues.snapshots, |_, change| {
+            let placements = edited(change).map(|_| placements_of(change));
+            placements.unwrap_or_default()
+        })
+}
+
+/// What decides about its placement, apart from who picks the clusters, and the bindings that may wait for it.
+fn snapshots(
+    rows: Rows<StoredSnapshot, Key>,
+    shared: &Arc<SharedIndex>,
+) -> Rows<StoredSnapshot, Key> {
+    let queues = shared.queues.clone();
+    rolled_out(rows, &shared.queues)
+        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .wakes(&shared.queues.snapshots, |_, change| placements_of(change))
+        .wakes(&shared.queues.works, |index, change| naming(index, change))
+}
+
+/// Itself, its placement, and the overrides that it lists no longer: what is left of one stays for those that list it.
+fn bindings(
+    rows: Rows<Binding, BindingSide>,
+    shared: &Arc<SharedIndex>,
+) -> Rows<Binding, BindingSide> {
+    let queues = shared.queues.clone();
+    rolled_out(rows, &shared.queues)
+        .wakes(&shared.queues.works, |_, change| [change.key.clone()])
+        .wakes(&shared.queues.overrides, |index, change| {
+            index.overrides.unlisted(change)
+        })
+        .follows(move |index, change| {
+            // What is left of one that is going is told from time to time.
+            let mut placements = placements_of(change);
+            placements.retain(|placement| !index.is_deleting(placement));
+            queues.tell(index, placements);
+        })
+        .wakes(&shared.queues.schedule, |index, change| {
+            to_schedule(index, change)
+        })
+        .wakes(&shared.queues.snapshots, |index, change| {
+            to_schedule(index, change)
+        })
+}
+
+/// Its binding, and its cluster if that is leaving: it waits for its Works.
+fn works(shared: &Arc<SharedIndex>) -> Rows<StoredWork, Key> {
+    Watch::new(&shared.index, |index| &mut index.works)
+        .wakes(&shared.queues.works, |index, change| {
+            index.works.concerned(change)
+        })
+        .wakes(&shared.queues.membership, |index, change| {
+            let cluster = cluster_of_member_namespace(&change.key.namespace)?;
+            let known = index.fleet.get(cluster)?;
+            let is_leaving = known.metadata.is_deleting();
+            is_leaving.then(|| Key::cluster_scoped(cluster))
+        })
+}
+
+/// Itself. What depends on it is woken once it is judged.
+fn members(shared: &Arc<SharedIndex>, clock: fn() -> Timestamp) -> Rows<MemberCluster> {
+    let queues = &shared.queues;
+    Watch::new(&shared.index, |index| &mut index.fleet.members)
+        .follows(move |index, change| index.fleet.hear(change, clock()))
+        .wakes(&queues.membership, |_, change| [change.key.clone()])
+        .wakes(&queues.profiles, |_, change| [change.key.clone()])
+        .wakes(&queues.fleet, |_, change| [change.key.clone()])
+}
+
+/// Its cluster.
+fn profiles(shared: &Arc<SharedIndex>) -> Rows<ClusterProfile> {
+    Watch::new(&shared.index, |index| &mut index.profiles)
+        .wakes(&shared.queues.profiles, |_, change| {
+            [Key::cluster_scoped(&*change.key.name)]
+        })
+}
+
+/// The cluster to which it belongs.
+fn belongings<K>(rows: Rows<K>, shared: &SharedIndex) -> Rows<K> {
+    rows.wakes(&shared.queues.membership, |_, change| {
+        cluster_of(&change.key).map(Key::cluster_scoped)
+    })
+}
+
+/// The evictions of its placement.
+fn evictions(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementEviction> {
+    Watch::new(&shared.index, |index| &mut index.evictions).wakes(
+        &shared.queues.evictions,
+        |_, change| {
+            let eviction = change.new.as_ref();
+            eviction.map(|eviction| Key::cluster_scoped(&*eviction.spec.placement_name))
+        },
+    )
+}
+
+/// What writes it: it may be gone, or changed.
+fn status_copies(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementStatus> {
+    let queues = shared.queues.clone();
+    Watch::new(&shared.index, |index| &mut index.status_copies).follows(move |index, change| {
+        queues.tell(index, [Key::cluster_scoped(&*change.key.name)]);
+    })
+}
+
+/// Itself: what it has said of itself leads to its next step.
+fn runs(rows: Rows<StagedUpdateRun, Key>, shared: &Arc<SharedIndex>) -> Rows<StagedUpdateRun, Key> {
+    rows.wakes(&shared.queues.updates, |_, change| [change.key.clone()])
+}
+
+/// The runs that may wait for it. One that has begun has looked at it.
+fn strategies(
+    rows: Rows<StagedUpdateStrategy>,
+    shared: &Arc<SharedIndex>,
+) -> Rows<StagedUpdateStrategy> {
+    rows.wakes(&shared.queues.updates, |index, change| {
+        let is_new = change.old.is_none();
+        let waiting = is_new.then(|| index.runs.naming(&change.key));
+        waiting.unwrap_or_default()
+    })
+}
+
+/// Its run.
+fn approvals(
+    rows: Rows<ApprovalRequest, Key>,
+    shared: &Arc<SharedIndex>,
+) -> Rows<ApprovalRequest, Key> {
+    rows.wakes(&shared.queues.updates, |index, change| {
+        index.runs.approvals.concerned(change)
+    })
+}
+
+/// Itself and those that name its objects, and the placements that it may be about.
+fn overrides<K: InScope>(shared: &Arc<SharedIndex>) -> Rows<K> {
+    let queues = &shared.queues;
+    Watch::new(&shared.index, |index| {
+        &mut K::scope_mut(&mut index.overrides).overrides
+    })
+    .wakes(&queues.overrides, |index, change| {
+        K::scope_mut(&mut index.overrides).update(&change.key)
+    })
+    .wakes(&queues.rollout, |index, change| {
+        let specs = change.versions().map(K::spec);
+        let placements = specs.flat_map(|spec| index.overridden(spec, &change.key.namespace));
+        placements.collect::<Vec<_>>()
+    })
+}
+
+/// Its override and those that name its objects; and if it is new or gone, as nothing else of it ever changes, the placements
+/// that it may be about, and the bindings that list it.
+fn override_snapshots<K: InScope>(shared: &Arc<SharedIndex>) -> Rows<K::Snapshot, Key> {
+    let queues = &shared.queues;
+    Watch::new(&shared.index, |index| {
+        &mut K::scope_mut(&mut index.overrides).snapshots
+    })
+    .wakes(&queues.overrides, |index, change| {
+        let scope = K::scope_mut(&mut index.overrides);
+        let parents = scope.snapshots.concerned(change);
+        let concerned = parents.iter().flat_map(|parent| scope.update(parent));
+        concerned.collect::<Vec<_>>()
+    })
+    .wakes(&queues.rollout, |index, change| {
+        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let placements = spec.map(|spec| index.overridden(spec, &change.key.namespace));
+        placements.unwrap_or_default()
+    })
+    .wakes(&queues.works, |index, change| {
+        let Key { namespace, name } = &change.key;
+        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let bindings = spec.map(|spec| index.overridden_by(spec, namespace));
+        let listing = bindings.into_iter().flatten().filter(|binding| {
+            listed(&binding.spec).any(|listed| listed == (&**namespace, &**name))
         });
-        self.hub.want(placements.iter().map(|one| &**one));
+        listing.map(|one| one.metadata.key()).collect::<Vec<_>>()
+    })
+}
+
+/// What is made of a placement wakes what gives it to clusters: the rollout, and the runs that are not over.
+fn rolled_out<K: Resource, T>(rows: Rows<K, T>, queues: &Queues) -> Rows<K, T> {
+    rows.wakes(&queues.rollout, |_, change| placements_of(change))
+        .wakes(&queues.updates, |index, change| {
+            index.runs.open_keys(placements_of(change))
+        })
+}
+
+/// The placements that may select objects, once the burst of their changes is over.
+fn watch_objects(
+    client: &Client,
+    shared: Weak<SharedIndex>,
+) -> (DynamicWatches, impl Future<Output = ()> + Send + use<>) {
+    DynamicWatches::new(
+        client.clone(),
+        |_| Config::default(),
+        move |kind, event| {
+            if let Some(shared) = shared.upgrade() {
+                shared.read(|index| {
+                    for (_, placement) in index.placements.iter() {
+                        wake_selecting(&shared, placement, kind, &event);
+                    }
+                });
+            }
+        },
+    )
+}
+
+/// Wakes a placement if it may select objects that have changed.
+fn wake_selecting(
+    shared: &SharedIndex,
+    placement: &Placement,
+    kind: &GroupVersionKind,
+    event: &DynamicEvent,
+) {
+    let queue = &shared.queues.snapshots;
+    match event {
+        DynamicEvent::Changed(changes) => {
+            let mut changes = changes.iter();
+            let is_concerned =
+                changes.any(|change| shared.hub.may_select(placement, kind, &change.key));
+            let key = is_concerned.then(|| placement.metadata.key());
+            if let Some(key) = key
+                && let Some(end) = shared.bursts.note(&key)
+            {
+                queue.add_at(key, end);
+            }
+        }
+        DynamicEvent::Unkept(..) => {}
+        // Only now everything that it selects may be known.
+        DynamicEvent::Listed
+        | DynamicEvent::NotServed
+        | DynamicEvent::Forbidden
+        | DynamicEvent::Failing => {
+            if depends_on(placement, kind) {
+                queue.add(placement.metadata.key());
+            }
+        }
     }
 }
 
-struct Watching<'a> {
+/// The kinds of the hub, as definitions come and go, and every cluster once the hub has profiles.
+fn watch_definitions(
+    program: &mut Program,
+    client: &Client,
+    shared: &Arc<SharedIndex>,
+    changed: Arc<Notify>,
+) {
+    let (group, plural) = (ClusterProfile::group(&()), ClusterProfile::plural(&()));
+    let (of_profiles, shared) = (format!("{plural}.{group}"), Arc::clone(shared));
+    let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
+        Api::all(client.clone());
+    let observe = move |event: Event<Decoded<PartialObjectMeta<CustomResourceDefinition>>>| {
+        changed.notify_one();
+        let (definition, is_served) = match &event {
+            Event::Apply(definition) | Event::InitApply(definition) => (definition, true),
+            Event::Delete(definition) => (definition, false),
+            Event::Init | Event::InitDone => return,
+        };
+        if Key::of(definition).name == of_profiles {
+            let clusters = shared.change(|index| {
+                index.serves_profiles = is_served;
+                index.fleet.keys()
+            });
+            shared.queues.profiles.add_all(clusters);
+        }
+    };
+    program.watch("definitions", definitions, Config::default(), observe);
+}
+
+/// When a kind was first released.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// With the first ones. That with namespaces is newer always.
+    FirstRelease,
+    /// Later: the hub may have older definitions.
+    LaterRelease,
+}
+
+/// Starts the watches of kinds of the hub.
+struct Starter<'a> {
     program: &'a mut Program,
     client: &'a Client,
     shared: &'a Arc<SharedIndex>,
 }
 
-impl Watching<'_> {
-    fn start<K>(&mut self, name: &'static str, observe: fn(&SharedIndex, Event<Decoded<K>>))
+impl Starter<'_> {
+    /// Starts the watch of a kind that is newer than the first release.
+    fn start_if_served<K, T>(&mut self, name: &'static str, rows: Rows<K, T>)
     where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
+        T: Clone + Ord + 'static,
     {
-        let shared = Arc::clone(self.shared);
-        let api = Api::all(self.client.clone());
-        let all = Config::default();
-        self.program
-            .watch(name, api, all, move |event| observe(&shared, event));
+        let all = Api::all(self.client.clone());
+        rows.start_if_served(self.program, name, (all, &()));
     }
 
-    /// Starts the watch of a kind that is newer than the first release: the hub may have older definitions.
-    fn start_if_served<K>(
+    /// Starts the watches of two kinds that differ in scope.
+    fn start_scoped<K, T>(
         &mut self,
-        name: &'static str,
-        observe: fn(&SharedIndex, Event<Decoded<K>>),
-    ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        let shared = Arc::clone(self.shared);
-        let api = Api::all(self.client.clone());
-        let all = Config::default();
-        self.program
-            .watch_if_served(name, api, all, move |event| observe(&shared, event));
-    }
-
-    /// Starts the watch of the profiles of clusters. Others may be in other namespaces.
-    fn start_profiles(&mut self) {
-        let shared = Arc::clone(self.shared);
-        let api = Api::namespaced(self.client.clone(), NAMESPACE);
-        let all = Config::default();
-        self.program
-            .watch_if_served("clusterprofiles", api, all, move |event| {
-                shared.observe_profile(event);
-            });
-    }
-
-    /// Starts the watches of two kinds that differ in scope. The namespaced one is newer, too.
-    fn start_scoped<K>(
-        &mut self,
+        since: Since,
         [cluster_scoped, namespaced]: [&'static str; 2],
-        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
+        stores: fn(&mut Index) -> &mut Scoped<K, T>,
+        table: fn(Rows<K, T>, &Arc<SharedIndex>) -> Rows<K, T>,
     ) where
-        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource<DynamicType = Scope>
+            + Clone
+            + Default
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
+        T: Clone + Ord + 'static,
     {
-        let shared = Arc::clone(self.shared);
-        let api = Api::all_with(self.client.clone(), &Scope::Cluster);
-        self.program
-            .watch(cluster_scoped, api, Config::default(), move |event| {
-                observe(&shared, Scope::Cluster, event);
+        for (scope, name) in [
+            (Scope::Cluster, cluster_scoped),
+            (Scope::Namespaced, namespaced),
+        ] {
+            let rows = Watch::new(&self.shared.index, move |index| {
+                stores(index).store_mut(scope)
             });
-        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
+            let rows = table(rows, self.shared);
+            if (since, scope) == (Since::FirstRelease, Scope::Cluster) {
+                rows.start(self.program, self.client, name);
+            } else {
+                let all = Api::all_with(self.client.clone(), &scope);
+                rows.start_if_served(self.program, name, (all, &scope));
+            }
+        }
     }
+}
 
-    /// Starts the watches of two kinds that differ in scope, and are newer than the first release.
-    fn start_scoped_if_served<K>(
-        &mut self,
-        [cluster_scoped, namespaced]: [&'static str; 2],
-        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
-    ) where
-        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        self.start_of_scope_if_served((cluster_scoped, Scope::Cluster), observe);
-        self.start_of_scope_if_served((namespaced, Scope::Namespaced), observe);
-    }
+/// Returns the placements for which either version of an object was made.
+fn placements_of<K: Resource>(change: &Transition<K>) -> BTreeSet<Key> {
+    let versions = change.versions();
+    let placements = versions.filter_map(|version| placement_of(version.meta()));
+    placements.collect()
+}
 
-    fn start_of_scope_if_served<K>(
-        &mut self,
-        (name, scope): (&'static str, Scope),
-        observe: fn(&SharedIndex, Scope, Event<Decoded<K>>),
-    ) where
-        K: Resource<DynamicType = Scope> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        let shared = Arc::clone(self.shared);
-        let api = Api::all_with(self.client.clone(), &scope);
-        let all = Config::default();
-        self.program
-            .watch_kind_if_served(name, (api, &scope), all, move |event| {
-                observe(&shared, scope, event);
-            });
-    }
+/// Returns the placements that may need another binding after a change of one, or name a snapshot no longer, or waited for
+/// the last one to go.
+fn to_schedule(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
+    let mut placements = placements_of(change);
+    placements.retain(|placement| !is_status(change) || index.is_deleting(placement));
+    placements
+}
+
+/// Returns the bindings that name the group of snapshots to which one belongs, or whose master is lost.
+fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
+    let Some(snapshot) = change.new.as_deref().map(Resource::meta) else {
+        return Vec::new();
+    };
+    let group = |metadata: &ObjectMeta| metadata.label(RESOURCE_INDEX).map(str::to_owned);
+    let placement = placement_of(snapshot).unwrap_or_default();
+    let bindings = index.bindings_of(&placement).into_iter();
+    let naming = bindings.filter(|binding| {
+        let master = Key::new(&*placement.namespace, &*binding.spec.resource_snapshot_name);
+        let master = index.snapshots.get(&master);
+        // The label of the latest says nothing to a binding.
+        let is_news = change.old.is_none() || snapshot.label(IS_LATEST).is_none();
+        is_news && master.is_some_and(|master| group(master.meta()) == group(snapshot))
+    });
+    naming.map(|binding| binding.metadata.key()).collect()
+}
+
+/// Returns the object if it is new or gone.
+fn come_or_gone<K>(change: &Transition<K>) -> Option<&K> {
+    let mut versions = change.versions();
+    let one = versions.next();
+    one.filter(|_| versions.next().is_none())
+}
+
+/// Returns the key of an object if more than its status differs.
+fn edited<K: Resource>(change: &Transition<K>) -> Option<Key> {
+    (!is_status(change)).then(|| change.key.clone())
+}
+
+/// Returns `true` if nothing but the status differs.
+fn is_status<K: Resource>(change: &Transition<K>) -> bool {
+    !change.differs(|old, new| {
+        let (old, new) = (old.meta(), new.meta());
+        old.uid != new.uid
+            || old.generation != new.generation
+            || old.labels != new.labels
+            || old.annotations != new.annotations
+            || old.finalizers != new.finalizers
+            || old.deletion_timestamp != new.deletion_timestamp
+    })
 }

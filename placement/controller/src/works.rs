@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use crate::index::{Index, group};
 use crate::overrides::Snapshot;
 use crate::requests::{HubApi, rejection};
+use crate::shared::SharedIndex;
 use crate::topics::WORKS;
-use crate::watch::SharedIndex;
 
 /// Reconciles bindings.
 pub(crate) struct WorksReconciler {
@@ -60,7 +60,7 @@ impl Known {
                 binding,
                 placement,
             };
-            Some((known, group, index.works.of(key)))
+            Some((known, group, index.works_of(key)))
         })?;
         // Parsed without the lock, which every watch needs.
         Some(Self {
@@ -228,7 +228,7 @@ impl WorksReconciler {
 
     /// Deletes the Works of a binding that does not exist any more: they were made while it went.
     async fn sweep(&self, key: &Key) -> Result<(), BoxError> {
-        let left = self.index.read(|index| index.works.of(key));
+        let left = self.index.read(|index| index.works_of(key));
         let left = left.iter().map(|work| work.meta());
         let left = left.filter(|work| !work.is_deleting());
         let objects = left.map(|work| ObjectRef::of_metadata::<Work>(work, &()));

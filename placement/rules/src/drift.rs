@@ -2,7 +2,7 @@
 
 use fleet_api::Work;
 use fleet_api::names::PARENT_NAMESPACE;
-use fleet_api::placement::Difference as Told;
+use fleet_api::placement::Difference as Reported;
 use fleet_api::work::{DiffDetails, DriftDetails};
 use jiff::Timestamp;
 use objects::comparison::Compared;
@@ -43,7 +43,7 @@ pub(super) fn diff_details(
     before: Option<&DiffDetails>,
     now: Timestamp,
 ) -> Option<DiffDetails> {
-    let observed_diffs = told(of, compared)?;
+    let observed_diffs = reported(of, compared)?;
     let before = before.cloned().unwrap_or_default();
     // Of what was left out nobody knows whether it is news.
     let is_known = (before.observed_diffs == observed_diffs || before.observed_diffs.is_empty())
@@ -62,7 +62,7 @@ pub(super) fn diff_details(
 
 /// Returns the differences as the hub is told of them, `None` without any. What is in a Secret is not told, nor what is in an
 /// object of somebody else to the users of one namespace, who need not be those who may read it.
-fn told((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<Told>> {
+fn reported((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<Reported>> {
     let is_secret = group_kind(manifest) == ("", "Secret");
     let is_foreign = !compared.is_owned && work.metadata.label(PARENT_NAMESPACE).is_some();
     let text = |value: &Option<Value>, is_hidden: bool| match value {
@@ -71,28 +71,28 @@ fn told((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<To
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
-    let told = compared.differences.iter().map(|one| Told {
+    let reported = compared.differences.iter().map(|one| Reported {
         path: one.path.clone(),
         value_in_hub: text(&one.wanted, is_secret && one.path != "/"),
         value_in_member: text(&one.found, is_secret || is_foreign),
     });
-    (!compared.differences.is_empty()).then(|| told.collect())
+    (!compared.differences.is_empty()).then(|| reported.collect())
 }
 
 /// Hides what a member has, where those who read a difference need not be those who may read the object.
-pub(super) fn hide_found(difference: &mut Told) {
+pub(super) fn hide_found(difference: &mut Reported) {
     if !difference.value_in_member.is_empty() {
         REDACTED.clone_into(&mut difference.value_in_member);
     }
 }
 
 /// Returns a difference without its values, as far as they are long.
-pub(super) fn without_values(difference: &Told) -> Told {
+pub(super) fn without_values(difference: &Reported) -> Reported {
     let short = |value: &str| {
         let is_kept = value.len() <= LEFT_OUT.len() || value == REDACTED;
         if is_kept { value } else { LEFT_OUT }.to_owned()
     };
-    Told {
+    Reported {
         path: difference.path.clone(),
         value_in_hub: short(&difference.value_in_hub),
         value_in_member: short(&difference.value_in_member),
@@ -284,10 +284,10 @@ mod tests {
         let (theirs, ours) = (secret("dGhlaXJz"), secret("b3Vycw=="));
         let found = compared(&ours, versions(&theirs, &ours), ComparisonOption::Partial);
         let found = Compared::of(Some(&theirs), found);
-        let told = told((&Work::default(), &ours), &found).unwrap();
-        assert_eq!(told[0].path, "/data/password");
-        for told in [&told[0], &without_values(&told[0])] {
-            let values = (&*told.value_in_hub, &*told.value_in_member);
+        let reported = reported((&Work::default(), &ours), &found).unwrap();
+        assert_eq!(reported[0].path, "/data/password");
+        for reported in [&reported[0], &without_values(&reported[0])] {
+            let values = (&*reported.value_in_hub, &*reported.value_in_member);
             assert_eq!(values, (REDACTED, REDACTED));
         }
     }
@@ -314,9 +314,12 @@ mod tests {
                 is_owned,
                 ..found.clone()
             };
-            let told = told((&work, &ours), &found).unwrap().remove(0);
-            assert_eq!((&*told.path, &*told.value_in_hub), ("/data/token", "x"));
-            assert_eq!(told.value_in_member, value);
+            let reported = reported((&work, &ours), &found).unwrap().remove(0);
+            assert_eq!(
+                (&*reported.path, &*reported.value_in_hub),
+                ("/data/token", "x")
+            );
+            assert_eq!(reported.value_in_member, value);
         }
     }
 

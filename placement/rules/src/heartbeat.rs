@@ -132,8 +132,8 @@ fn said(
     said.last_received_heartbeat = Some(now);
     let dated = (facts.channel.metadata.generation, facts.now);
     put(&mut said.conditions, conditions(facts), dated);
-    namespaces::tell(facts.namespaces, &mut status, dated);
-    properties::tell(facts.collected, &mut status, dated);
+    namespaces::write(facts.namespaces, &mut status, dated);
+    properties::write(facts.collected, &mut status, dated);
     match status.agent_status.iter_mut().find(|agent| is_ours(agent)) {
         Some(agent) => *agent = said,
         None => status.agent_status.push(said),
@@ -409,10 +409,10 @@ mod tests {
             ..facts(&channel, &usage)
         };
         assert_eq!(plan(&unknown).writes, []);
-        let told = after(&facts(&channel, &none)).status.unwrap();
-        assert_eq!(told.properties[NODE_COUNT].value, "0");
+        let written = after(&facts(&channel, &none)).status.unwrap();
+        assert_eq!(written.properties[NODE_COUNT].value, "0");
         let nothing = json!({ "cpu": "0", "memory": "0" });
-        assert_eq!(json!(told.resource_usage.capacity), nothing);
+        assert_eq!(json!(written.resource_usage.capacity), nothing);
     }
 
     /// A cluster has room for what its pods do not ask for, and never less than none.
@@ -425,9 +425,9 @@ mod tests {
         channel.status = None;
         let mut usage = usage();
         usage.allocated = ClusterUsage::of([], [&pod]).allocated;
-        let told = after(&facts(&channel, &usage)).status.unwrap();
+        let written = after(&facts(&channel, &usage)).status.unwrap();
         let available = json!({ "cpu": "3750m", "memory": "0" });
-        assert_eq!(json!(told.resource_usage.available), available);
+        assert_eq!(json!(written.resource_usage.available), available);
     }
 
     /// A state that nobody knows changes nothing.

@@ -8,11 +8,11 @@
 //! let go first, and only then its Works, its namespace and at last itself go from the hub.
 //!
 //! - `facts`: what decides.
-//! - `belongings`: what a cluster has on the hub.
+//! - `hub_resources`: what a cluster has on the hub.
 //! - `report`: its status.
 
-mod belongings;
 mod facts;
+mod hub_resources;
 mod report;
 
 use fleet_api::member::LEAVE;
@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 
 pub use facts::MembershipFacts;
 
-use belongings::Belongings;
+use hub_resources::HubResources;
 use report::{Readiness, joined};
 
 use objects::condition_taint::desired_taints;
@@ -50,7 +50,7 @@ pub fn plan(facts: &MembershipFacts<'_>) -> Plan {
     plan.writes.extend(mark);
     // One that an earlier cluster of the name has left is not ours yet.
     if !facts.namespace.is_some_and(Metadata::is_deleting) {
-        plan.writes.extend(Belongings::of(facts).writes());
+        plan.writes.extend(HubResources::of(facts).writes());
         // The status is guarded by the version that this pass replaces.
         if is_marked {
             plan.writes.extend(report::write(facts, Readiness::Ready));

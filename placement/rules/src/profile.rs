@@ -74,7 +74,7 @@ pub fn plan(facts: &ProfileFacts<'_>) -> Option<Write> {
         return Some(write.guarded(Guard::Version));
     }
     let before = profile.status.clone().unwrap_or_default();
-    let after = told(facts, &status, profile, &before);
+    let after = observed(facts, &status, profile, &before);
     Write::status_between("cluster_profile_status", object, &before, &after)
 }
 
@@ -137,7 +137,7 @@ fn marked(facts: &ProfileFacts<'_>, profile: &ClusterProfile) -> Option<Value> {
     (body != json!({})).then_some(body)
 }
 
-fn told(
+fn observed(
     facts: &ProfileFacts<'_>,
     status: &MemberClusterStatus,
     profile: &ClusterProfile,
@@ -166,7 +166,7 @@ fn property<'a>(status: &'a MemberClusterStatus, name: &str) -> Option<&'a str> 
 fn properties(status: &MemberClusterStatus, before: &[ClusterProperty]) -> Vec<ClusterProperty> {
     let elsewhere = [VERSION_PROPERTY, ENTRYPOINT_PROPERTY, AUTHORITY_PROPERTY];
     let all = status.properties.iter();
-    let told = all.filter(|(name, property)| {
+    let properties = all.filter(|(name, property)| {
         let lengths = [name.len(), property.value.len()];
         let fit = lengths
             .iter()
@@ -174,7 +174,7 @@ fn properties(status: &MemberClusterStatus, before: &[ClusterProperty]) -> Vec<C
             .all(|(length, most)| (1..=most).contains(length));
         fit && !elsewhere.contains(&&***name)
     });
-    let told = told.map(|(name, property)| {
+    let properties = properties.map(|(name, property)| {
         let mut before = before.iter();
         let same = before.find(|one| one.name == *name && one.value == property.value);
         same.cloned().unwrap_or_else(|| ClusterProperty {
@@ -183,7 +183,7 @@ fn properties(status: &MemberClusterStatus, before: &[ClusterProperty]) -> Vec<C
             last_observed_time: property.observation_time.clone(),
         })
     });
-    told.collect()
+    properties.collect()
 }
 
 /// Says how the API of a cluster is reached, once that is known: in the field of today, for readers of the older one there,

@@ -24,7 +24,7 @@ use objects::write::{Plan, Write};
 
 pub use facts::RolloutFacts;
 pub(super) use report::is_rendered;
-pub(super) use writes::{Latest, delete, give, told};
+pub(super) use writes::{Latest, delete, give, write_conditions};
 
 use budget::Budget;
 use candidate::Candidate;

@@ -23,6 +23,7 @@ use kube::{Client, Resource};
 use objects::patch::JsonPatch;
 use objects::write::{Guard, Write};
 use objects::{Key, Metadata, api_version, kind};
+use parking_lot::Mutex;
 use propagation_rules::binding;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::interpret::Timed;
@@ -38,20 +39,19 @@ use self::known::{Known, is_everywhere};
 use self::wanted::is_left;
 pub(crate) use self::wanted::{is_dispatched, is_free};
 use crate::events::Events;
-use crate::index::{StoredBinding, template_of};
+use crate::index::{Index, StoredBinding, template_of};
 use crate::latest::SharedReads;
 use crate::preferred::PreferredVersions;
-use crate::watch::SharedIndex;
+use crate::templates::Templates;
 use crate::work_writer::{WorkWrite, WorkWriter};
-use crate::works::SharedWorks;
 
 /// The time after which a binding whose policy is not known as it is now is looked at again, should nothing wake it.
 const BEHIND: Duration = Duration::from_secs(1);
 
 /// Reconciles bindings of both scopes.
 pub(crate) struct BindingReconciler {
-    pub(crate) index: Arc<SharedIndex>,
-    pub(crate) works: Arc<SharedWorks>,
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) templates: Arc<Templates>,
     pub(crate) client: Client,
     /// The policies as the API has them.
     pub(crate) policies: SharedReads,
@@ -81,16 +81,16 @@ impl Controller for BindingReconciler {
     fn keys(&self) -> Vec<Key> {
         // Those of an earlier term.
         self.gauges.clear();
-        self.index.read(|index| index.bindings_where(|_| true))
+        self.index.lock().bindings_where(|_| true)
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(stored) = self.index.read(|index| index.binding(key)) else {
+        let Some(stored) = self.index.lock().binding(key) else {
             self.gauges.set(key, Counts::default());
             return Ok(());
         };
         let binding = stored.view();
-        let works = self.works.of_binding(binding);
+        let works = self.works(binding);
         if binding.metadata.deletion_timestamp.is_some() {
             self.events.settled(&reference(&stored));
             // The end of the template wakes it.
@@ -100,10 +100,10 @@ impl Controller for BindingReconciler {
             return self.release(binding, &works).await;
         }
         self.watch_preferred(binding).await;
-        let Some(template) = self.index.bound_template(binding) else {
+        let Some(template) = self.templates.bound(binding) else {
             return Ok(());
         };
-        let is_left = self.index.read(|index| is_left(index, binding, &template));
+        let is_left = is_left(&self.index.lock(), binding, &template);
         // In a namespace that is going, policies go one by one, and nobody wants what is between.
         let is_dispatched = is_dispatched(binding) && !is_left && !self.is_leaving(binding);
         if is_dispatched {
@@ -121,6 +121,12 @@ impl Controller for BindingReconciler {
 }
 
 impl BindingReconciler {
+    /// Returns the Works of a binding. They are parsed without the lock, which every watch needs.
+    fn works(&self, binding: BindingRef<'_>) -> Vec<Work> {
+        let stored = self.index.lock().works_of(binding);
+        stored.iter().map(|work| work.object()).collect()
+    }
+
     /// Deletes the Works of a binding that is being deleted, and lets it go. Members are not waited for:
     /// the Works stay until these have let go.
     async fn release(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
@@ -135,8 +141,8 @@ impl BindingReconciler {
             is_own && !work.metadata.is_deleting()
         });
         let key = template_of(binding.spec);
-        let is_listed = self.index.is_listed(&key.kind);
-        let template = self.index.template(&key);
+        let is_listed = self.templates.is_listed(&key.kind);
+        let template = self.templates.get(&key);
         let is_namespace = (&*key.kind.group, &*key.kind.kind) == ("", "Namespace");
         // Nobody knows yet whether the Namespace is there. The end of the list wakes it.
         if is_namespace && template.is_none() && !is_listed {
@@ -161,7 +167,7 @@ impl BindingReconciler {
         for target in binding.spec.all_targets() {
             let key = Key::new(execution_namespace(&target.name), works::work_name(binding));
             let is_known = works.iter().any(|work| Key::of(work) == key);
-            if !is_known && self.works.cluster(&target.name).is_some() {
+            if !is_known && self.index.lock().cluster(&target.name).is_some() {
                 targets.insert(key, None);
             }
         }
@@ -198,9 +204,7 @@ impl BindingReconciler {
     ) -> Result<bool, BoxError> {
         let binding = stored.view();
         let revised = self.revised(binding, template).await;
-        let known = self
-            .index
-            .read(|index| Known::read(index, &self.works, binding, template));
+        let known = Known::read(&self.index.lock(), binding, template);
         let facts = WorkFacts {
             revised,
             ..known.facts(binding, template, works, &self.skipped)
@@ -240,7 +244,7 @@ impl BindingReconciler {
     ) -> BTreeMap<i32, Result<Timed, String>> {
         let mut revised = BTreeMap::new();
         for replicas in works::revisions(binding) {
-            let answer = self.index.interpreters.revise(template, replicas).await;
+            let answer = self.templates.interpreters.revise(template, replicas).await;
             let Some(answer) = answer else {
                 break;
             };

@@ -9,13 +9,13 @@ use objects::Metadata;
 use propagation_rules::customization::{SCRIPTS, webhook};
 
 use crate::events::Events;
-use crate::index::{Index, TemplateKey};
+use crate::index::TemplateKey;
 use crate::reason::Reason;
-use crate::watch::SharedIndex;
+use crate::templates::Templates;
 
 /// Reconciles customizations.
 pub(crate) struct CustomizationReconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) templates: Arc<Templates>,
     pub(crate) events: Arc<Events>,
 }
 
@@ -23,11 +23,11 @@ impl Controller for CustomizationReconciler {
     type Key = TemplateKey;
 
     fn keys(&self) -> Vec<TemplateKey> {
-        self.index.read(Index::customization_keys)
+        self.templates.index.lock().customization_keys()
     }
 
     async fn reconcile(&self, key: &TemplateKey) -> Result<(), BoxError> {
-        let object = self.index.read(|index| index.customization(key).cloned());
+        let object = self.templates.index.lock().customization(key).cloned();
         let TemplateKey { kind, key } = key;
         let reference = ObjectReference {
             api_version: Some(kind.api_version()),
@@ -37,7 +37,7 @@ impl Controller for CustomizationReconciler {
             ..ObjectReference::default()
         };
         let problems = if kind.kind == SCRIPTS {
-            self.index.interpreters.problems(&key.name)
+            self.templates.interpreters.problems(&key.name)
         } else {
             object.as_ref().map(webhook::problems).unwrap_or_default()
         };

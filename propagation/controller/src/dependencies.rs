@@ -12,6 +12,7 @@ use karmada_runtime::queue::Queue;
 use kube::{Api, Client, Resource};
 use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
+use parking_lot::Mutex;
 use propagation_rules::binding::{BindingPlan, Place};
 use propagation_rules::binding_ref::{self, BindingRef};
 use propagation_rules::dependencies::{self, Dependency, Need, Referrers};
@@ -24,11 +25,12 @@ use crate::binding::{is_dispatched, template_reference};
 use crate::events::Events;
 use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::reason::Reason;
-use crate::watch::SharedIndex;
+use crate::templates::Templates;
 
 /// Reconciles the bindings whose dependencies follow them.
 pub(crate) struct DependencyReconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) templates: Arc<Templates>,
     pub(crate) client: Client,
     pub(crate) committer: Committer,
     pub(crate) events: Arc<Events>,
@@ -54,7 +56,7 @@ impl Controller for DependencyReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.index.read(Index::referring)
+        self.index.lock().referring()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
@@ -73,7 +75,7 @@ impl Controller for DependencyReconciler {
             return Ok(());
         }
         // What no policy has stays in its clusters as it is, and so does what it needs there.
-        let template = self.index.bound_template(binding);
+        let template = self.templates.bound(binding);
         let Some(template) = template.filter(|_| is_dispatched(binding)) else {
             return Ok(());
         };
@@ -117,7 +119,7 @@ impl DependencyReconciler {
             self.events
                 .success(template, Reason::GetDependenciesSucceed, note);
         }
-        let policy = self.index.read(|index| index.policy_of(binding));
+        let policy = self.index.lock().policy_of(binding);
         let objects = wanted
             .iter()
             .flat_map(|dependency| self.objects(dependency));
@@ -137,7 +139,7 @@ impl DependencyReconciler {
 
     /// Returns what the template refers to. Scripts have the last word about it.
     async fn references(&self, template: &Value) -> Result<BTreeSet<Dependency>, BoxError> {
-        let answer = self.index.interpreters.dependencies(template).await;
+        let answer = self.templates.interpreters.dependencies(template).await;
         let reference = template_reference(template);
         match answer {
             None => Ok(dependencies::references(template)),
@@ -159,10 +161,10 @@ impl DependencyReconciler {
         let keys = if dependency.label_selector.is_none() {
             vec![named]
         } else {
-            self.index.templates_beside(&named)
+            self.templates.beside(&named)
         };
         let objects = keys.into_iter();
-        let objects = objects.filter_map(|key| Some((key.clone(), self.index.template(&key)?)));
+        let objects = objects.filter_map(|key| Some((key.clone(), self.templates.get(&key)?)));
         objects
             .filter(|(_, object)| dependency.label_selector.is_none() || dependency.selects(object))
             .collect()
@@ -175,16 +177,13 @@ impl DependencyReconciler {
         policy: Option<&Policy>,
         (template_key, object): (TemplateKey, Value),
     ) -> Result<bool, BoxError> {
-        let refusal = self.index.interpreters.refusal(&template_key.kind);
+        let refusal = self.templates.interpreters.refusal(&template_key.kind);
         if template::is_excluded(&object, &self.skipped) || refusal.is_some() {
             return Ok(false);
         }
         let referrer_key = referrer.key();
         let existing = self.binding_of(&template_key);
-        let new_key = || {
-            self.index
-                .read(|index| index.new_binding_key(&template_key))
-        };
+        let new_key = || self.index.lock().new_binding_key(&template_key);
         let existing_ref = existing.as_deref().map(BindingRef::from);
         let clusters = dependencies::needed_clusters(
             referrer,
@@ -197,8 +196,7 @@ impl DependencyReconciler {
                 None => Ok(false),
             };
         }
-        let others =
-            existing_ref.map(|existing| self.index.read(|index| index.referrers(existing)));
+        let others = existing_ref.map(|existing| self.index.lock().referrers(existing));
         let others = others.unwrap_or_default();
         let mut referrers = known(&others);
         referrers.insert(referrer_key, referrer.spec);
@@ -215,8 +213,7 @@ impl DependencyReconciler {
             Place::Existing(existing) => existing.object(),
             Place::New(key) => binding_ref::named(key.clone()),
         };
-        let is_served =
-            |kind: &GroupVersionKind| self.index.read(|index| !index.not_served.contains(kind));
+        let is_served = |kind: &GroupVersionKind| !self.index.lock().not_served.contains(kind);
         let plan = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
         self.write(target, &referrer.key(), plan).await
     }
@@ -231,7 +228,7 @@ impl DependencyReconciler {
         let attached = self.attached(referrer);
         let dropped = attached.iter().filter(|binding| {
             let binding = BindingRef::from(&***binding);
-            let template = self.index.template(&template_of(binding.spec));
+            let template = self.templates.get(&template_of(binding.spec));
             let mut wanted = wanted.iter();
             !wanted.any(|dependency| dependency.has(binding, template.as_ref()))
         });
@@ -248,18 +245,18 @@ impl DependencyReconciler {
         if !dependencies::is_attached(binding, referrer) {
             return Ok(false);
         }
-        let others = self.index.read(|index| index.referrers(binding));
+        let others = self.index.lock().referrers(binding);
         let plan = dependencies::detach(referrer, binding, &known(&others));
         self.write(binding.object(), referrer, plan).await
     }
 
     fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
-        self.index
-            .read(|index| index.bindings.get(key).map(Arc::clone))
+        self.index.lock().bindings.get(key).cloned()
     }
 
     fn binding_of(&self, template: &TemplateKey) -> Option<Arc<ResourceBinding>> {
-        match self.index.read(|index| index.binding_of(template))? {
+        let binding = self.index.lock().binding_of(template)?;
+        match binding {
             StoredBinding::Namespaced(binding) => Some(binding),
             StoredBinding::Cluster(_) => None,
         }
@@ -267,12 +264,9 @@ impl DependencyReconciler {
 
     /// Returns the bindings that are attached on account of `referrer`.
     fn attached(&self, referrer: &Key) -> Vec<Arc<ResourceBinding>> {
-        let bindings = self.index.read(|index| {
-            let keys = index.dependencies.required_by(referrer).into_iter();
-            let bindings = keys.filter_map(|key| index.bindings.get(&key).map(Arc::clone));
-            bindings.collect::<Vec<_>>()
-        });
-        let bindings = bindings.into_iter();
+        let index = self.index.lock();
+        let keys = index.required_by(referrer).into_iter();
+        let bindings = keys.filter_map(|key| index.bindings.get(&key).cloned());
         bindings
             .filter(|binding| dependencies::is_attached(BindingRef::from(&**binding), referrer))
             .collect()

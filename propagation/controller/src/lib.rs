@@ -2,21 +2,21 @@
 //! keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.
 //!
 //! ```text
-//! watch → index, works → queues → template      claims a template, and keeps its binding
-//!                                 policy        gives a policy its ID and finalizer, and tells it what is wrong
-//!                                 dependencies  attaches the bindings of what a template refers to
-//!                                 binding       makes the Works of a binding, and reports what they report
-//!                                 namespace     makes the Works of a Namespace
-//!                                 customization tells a customization what is wrong with its scripts or webhooks
+//! watch → index, templates → queues → template      claims a template, and keeps its binding
+//!                                     policy        gives a policy its ID and finalizer, and tells it what is wrong
+//!                                     dependencies  attaches the bindings of what a template refers to
+//!                                     binding       makes the Works of a binding, and reports what they report
+//!                                     namespace     makes the Works of a Namespace
+//!                                     customization tells a customization what is wrong with its scripts or webhooks
 //! ```
 //!
-//! `watch` says which change wakes which key. A loop reads the `index` and `works`, asks one function of
-//! `rules::propagation`, and writes. Nothing is passed from loop to loop: each sees what another wrote once the
-//! watch shows it.
+//! `watch` says which change wakes which key, and `templates/wakes` the same of templates, whose kinds are known at run time
+//! only. A loop reads the `index` and the `templates`, asks one function of `propagation_rules`, and writes. Nothing is passed
+//! from loop to loop: each sees what another wrote once the watch shows it.
 //!
-//! - Who says what a template has, looks like or refers to: the `Interpreters` of the index, scripts and webhooks of
+//! - Who says what a template has, looks like or refers to: the `Interpreters` of the templates, scripts and webhooks of
 //!   users, which each loop asks before the rules.
-//! - What is written of a template, or a Work, is there at once: `index` and `works` have it as written.
+//! - What is written of a template, or a Work, is there at once: `templates` and `index` have it as written.
 //! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
 //! - Who undoes what we write? `rivals` tells. Works are written by `work_writer`.
 //! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
@@ -34,14 +34,15 @@ mod metrics;
 mod namespace;
 mod policy;
 mod preferred;
+mod queues;
 mod reason;
 mod rivals;
 mod template;
+mod templates;
 #[cfg(test)]
 mod tests;
 mod watch;
 mod work_writer;
-mod works;
 
 use std::sync::Arc;
 
@@ -67,11 +68,11 @@ use crate::metrics::CountedTemplates;
 use crate::namespace::NamespaceReconciler;
 use crate::policy::PolicyReconciler;
 use crate::preferred::PreferredVersions;
+use crate::queues::Queues;
 pub use crate::reason::Reason;
 use crate::template::{Activations, TemplateReconciler};
-use crate::watch::{Queues, SharedIndex};
+use crate::templates::Templates;
 use crate::work_writer::WorkWriter;
-use crate::works::SharedWorks;
 
 /// Connects to the Karmada API and adds the tasks of the controller to `program`.
 ///
@@ -120,8 +121,9 @@ impl Loops {
         queues: &Queues,
     ) -> Self {
         let recorders = Recorders::new(args, &client, program);
-        let index = SharedIndex::watch(program, &client, queues.clone());
-        let works = SharedWorks::watch(program, &client, Arc::clone(&index), queues.clone());
+        let index = Arc::default();
+        let templates = Templates::watch(program, &client, &index, queues);
+        watch::watch(program, &client, &templates);
         let notices = Some(rivals::notices(Arc::clone(&recorders.works)));
         // What is decided next is decided on what was written: nothing waits for its echo.
         let committer = Committer::new(
@@ -133,16 +135,16 @@ impl Loops {
         );
         let work_writer = WorkWriter {
             committer: committer.clone(),
-            works: Arc::clone(&works),
+            index: Arc::clone(&index),
+            queues: queues.clone(),
         };
         Self {
             customizations: CustomizationReconciler {
-                index: Arc::clone(&index),
+                templates: Arc::clone(&templates),
                 events: recorders.customizations,
             },
             namespaces: NamespaceReconciler {
                 index: Arc::clone(&index),
-                works: Arc::clone(&works),
                 writer: work_writer.clone(),
                 events: Arc::clone(&recorders.works),
                 queue: queues.namespaces.clone(),
@@ -150,7 +152,7 @@ impl Loops {
             },
             bindings: BindingReconciler {
                 index: Arc::clone(&index),
-                works: Arc::clone(&works),
+                templates: Arc::clone(&templates),
                 client: client.clone(),
                 policies: SharedReads::new(client.clone()),
                 committer: committer.clone(),
@@ -166,6 +168,7 @@ impl Loops {
             },
             dependencies: DependencyReconciler {
                 index: Arc::clone(&index),
+                templates: Arc::clone(&templates),
                 client: client.clone(),
                 committer: committer.clone(),
                 events: recorders.dependencies,
@@ -174,7 +177,8 @@ impl Loops {
                 attaches: args.attaches_dependencies(),
             },
             templates: TemplateReconciler {
-                index: Arc::clone(&index),
+                index,
+                templates: Arc::clone(&templates),
                 client,
                 committer: committer.clone(),
                 events: Arc::clone(&recorders.policies),
@@ -186,7 +190,7 @@ impl Loops {
                 unnamed: CountedTemplates::unnamed(&mut program.registry),
                 activations: Activations::register(&mut program.registry),
             },
-            policies: PolicyReconciler::new(index, committer, recorders.policies, works),
+            policies: PolicyReconciler::new(templates, committer, recorders.policies),
         }
     }
 

@@ -8,6 +8,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use kube::Resource;
 use objects::Key;
+use parking_lot::Mutex;
 use propagation_rules::namespaces;
 use propagation_rules::overrides::Overrides;
 use propagation_rules::template::Skipped;
@@ -15,15 +16,13 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::events::Events;
+use crate::index::Index;
 use crate::reason::Reason;
-use crate::watch::SharedIndex;
 use crate::work_writer::{WorkWrite, WorkWriter};
-use crate::works::SharedWorks;
 
 /// Reconciles Namespaces.
 pub(crate) struct NamespaceReconciler {
-    pub(crate) index: Arc<SharedIndex>,
-    pub(crate) works: Arc<SharedWorks>,
+    pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) writer: WorkWriter,
     pub(crate) events: Arc<Events>,
     /// The queue of this loop, for the key of all Namespaces, which has no name.
@@ -35,15 +34,15 @@ impl Controller for NamespaceReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        self.works.namespace_keys()
+        self.index.lock().namespace_keys()
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         if key.name.is_empty() {
-            self.queue.add_all(self.works.namespace_keys());
+            self.queue.add_all(self.keys());
             return Ok(());
         }
-        let Some(stored) = self.works.namespace(key) else {
+        let Some(stored) = self.index.lock().namespaces.get(key).cloned() else {
             return Ok(());
         };
         let mut namespace = serde_json::to_value(&*stored)?;
@@ -55,7 +54,10 @@ impl Controller for NamespaceReconciler {
         if !namespaces::is_propagated(&namespace, &self.skipped) {
             return Ok(());
         }
-        let policies = self.index.read(|index| index.overrides_for("")).0;
+        let (policies, clusters) = {
+            let index = self.index.lock();
+            (index.overrides_for("").0, index.clusters())
+        };
         let overrides = Overrides {
             cluster_policies: policies.iter().map(|policy| &**policy).collect(),
             policies: Vec::new(),
@@ -64,10 +66,11 @@ impl Controller for NamespaceReconciler {
         let reference = &stored.object_ref(&());
         let mut writes = Vec::new();
         let mut refused = None;
-        for cluster in self.works.clusters() {
+        for cluster in clusters {
             let of = cluster.metadata.name.as_deref().unwrap_or_default();
             let work_key = Key::new(execution_namespace(of), &name);
-            let current = self.works.work(&work_key);
+            let current = self.index.lock().works.get(&work_key).cloned();
+            let current = current.map(|work| work.object());
             let new_id = || Uuid::new_v4().to_string();
             match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
                 Ok(change) => writes.push(async move {

@@ -20,15 +20,14 @@ use uuid::Uuid;
 use crate::events::Events;
 use crate::index::{Index, Policy};
 use crate::reason::Reason;
-use crate::watch::{ForbiddenKind, SharedIndex};
-use crate::works::SharedWorks;
+use crate::templates::{ForbiddenKind, Templates};
 
 /// Reconciles policies of both scopes.
 pub(crate) struct PolicyReconciler {
-    index: Arc<SharedIndex>,
+    index: Arc<Mutex<Index>>,
+    templates: Arc<Templates>,
     committer: Committer,
     events: Arc<Events>,
-    works: Arc<SharedWorks>,
     /// The policies that were there when this replica began to lead, until they are reconciled.
     inherited: Mutex<BTreeSet<Key>>,
     /// Those of them that select kinds which have not been looked up yet, with their generation.
@@ -39,21 +38,21 @@ impl Controller for PolicyReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let keys = self.index.read(Index::policy_keys);
+        let keys = self.index.lock().policies_where(|_| true);
         self.inherited.lock().extend(keys.iter().cloned());
         keys
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let is_inherited = self.inherited.lock().remove(key);
-        let Some(policy) = self.index.read(|index| index.policy(key)) else {
+        let Some(policy) = self.index.lock().policy(key) else {
             self.not_looked_up.lock().remove(key);
             return Ok(());
         };
         let candidate = policy.candidate();
         if candidate.is_deleting() {
             // Its templates let go of it, or are handed over; that wakes it again.
-            let is_claimed = self.index.is_claimed_by(&candidate);
+            let is_claimed = self.templates.is_claimed_by(&candidate);
             let reference = policy.reference();
             match self.forbidden(&candidate).filter(|_| is_claimed) {
                 Some(note) => self
@@ -78,16 +77,15 @@ impl Controller for PolicyReconciler {
 
 impl PolicyReconciler {
     pub(crate) fn new(
-        index: Arc<SharedIndex>,
+        templates: Arc<Templates>,
         committer: Committer,
         events: Arc<Events>,
-        works: Arc<SharedWorks>,
     ) -> Self {
         Self {
-            index,
+            index: Arc::clone(&templates.index),
+            templates,
             committer,
             events,
-            works,
             inherited: Mutex::default(),
             not_looked_up: Mutex::default(),
         }
@@ -97,7 +95,7 @@ impl PolicyReconciler {
     fn record_obstacles(&self, key: &Key, policy: &Policy, is_inherited: bool) {
         let candidate = policy.candidate();
         let found = problems(&candidate);
-        let unserved = self.index.unserved_kinds(&candidate);
+        let unserved = self.templates.unserved_kinds(&candidate);
         let generation = candidate.metadata.generation;
         let are_kinds_inherited = if unserved.is_some() {
             let before = self.not_looked_up.lock().remove(key);
@@ -108,11 +106,7 @@ impl PolicyReconciler {
             }
             false
         };
-        let missing = candidate.spec.dependent_overrides.iter().filter(|name| {
-            let exists = |index: &Index| index.has_override(candidate.namespace(), name);
-            !self.index.read(exists)
-        });
-        let missing: Vec<_> = missing.map(String::as_str).collect();
+        let missing = self.missing_overrides(&candidate);
         if !found.is_empty() {
             let notes: Vec<_> = found.iter().map(ToString::to_string).collect();
             let note = notes.join("; ");
@@ -162,7 +156,7 @@ impl PolicyReconciler {
 
     /// Returns which kinds that the policy selects may not be propagated, if there are any, and what allows it.
     fn forbidden(&self, policy: &Candidate<'_>) -> Option<String> {
-        let forbidden = self.index.forbidden_kinds(policy);
+        let forbidden = self.templates.forbidden_kinds(policy);
         let (kinds, resources): (Vec<_>, Vec<_>) = forbidden
             .into_iter()
             .map(|ForbiddenKind { kind, resource }| (kind.to_string(), resource))
@@ -176,11 +170,19 @@ impl PolicyReconciler {
         })
     }
 
+    /// Returns the override policies that the policy depends on and that do not exist.
+    fn missing_overrides<'a>(&self, policy: &Candidate<'a>) -> Vec<&'a str> {
+        let index = self.index.lock();
+        let names = policy.spec.dependent_overrides.iter();
+        let missing = names.filter(|name| !index.has_override(policy.namespace(), name));
+        missing.map(String::as_str).collect()
+    }
+
     /// Returns the clusters to which the policy suspends dispatching and that do not exist.
     fn unknown_clusters<'a>(&self, spec: &'a PropagationSpec) -> Vec<&'a str> {
         let names = spec.suspension.iter().flat_map(Suspension::clusters);
         names
-            .filter(|name| self.works.cluster(name).is_none())
+            .filter(|name| self.index.lock().cluster(name).is_none())
             .collect()
     }
 

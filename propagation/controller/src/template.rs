@@ -14,6 +14,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use kube::Client;
 use objects::{GroupVersionKind, Key, Metadata};
+use parking_lot::Mutex;
 use propagation_rules::binding;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::choice::{Choice, Preemption, choose};
@@ -30,11 +31,12 @@ use crate::index::{Index, Policy, StoredBinding, TemplateKey, template_of};
 use crate::latest;
 use crate::metrics::CountedTemplates;
 use crate::reason::Reason;
-use crate::watch::SharedIndex;
+use crate::templates::Templates;
 
 /// Reconciles templates.
 pub(crate) struct TemplateReconciler {
-    pub(crate) index: Arc<SharedIndex>,
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) templates: Arc<Templates>,
     pub(crate) client: Client,
     pub(crate) committer: Committer,
     pub(crate) events: Arc<Events>,
@@ -55,7 +57,7 @@ impl Controller for TemplateReconciler {
     type Key = TemplateKey;
 
     fn keys(&self) -> Vec<TemplateKey> {
-        self.index.template_keys()
+        self.templates.keys()
     }
 
     async fn reconcile(&self, key: &TemplateKey) -> Result<(), BoxError> {
@@ -65,8 +67,9 @@ impl Controller for TemplateReconciler {
             return Ok(());
         }
         // The garbage collector deletes the binding of a template that is gone.
-        let Some(template) = self.index.template(key) else {
-            if let Some(binding) = self.index.read(|index| binding_key(index, key)) {
+        let Some(template) = self.templates.get(key) else {
+            let binding = binding_key(&self.index.lock(), key);
+            if let Some(binding) = binding {
                 self.committer.forget("binding", &binding);
             }
             self.events.settled(&key.reference());
@@ -84,13 +87,13 @@ impl Controller for TemplateReconciler {
                 .trouble(&key.reference(), reason, error.to_string());
             return Err(error.into());
         };
-        let policies = self.index.read(|index| index.policies_for(key));
+        let policies = self.index.lock().policies_for(key);
         let choice = choose(
             &subject.template,
             subject.claimed.as_ref(),
             policies.iter().map(Policy::candidate),
             self.preemption,
-            |namespace, name| self.index.read(|index| index.has_override(namespace, name)),
+            |namespace, name| self.index.lock().has_override(namespace, name),
         );
         if let Some(claim) = &subject.claimed {
             self.verify(claim, &choice).await?;
@@ -119,22 +122,22 @@ impl TemplateReconciler {
     /// Returns the version in which an object is a template: the first in which a policy selects it, or else that of its
     /// binding, unless that is to follow the first, or the first.
     fn version(&self, key: &TemplateKey) -> Option<GroupVersionKind> {
-        let versions = self.index.read(|index| index.versions(&key.kind));
+        let versions = self.index.lock().versions(&key.kind);
         if versions.len() < 2 {
             return versions.into_iter().next();
         }
         let keys = versions.iter();
         let mut keys = keys.map(|version| TemplateKey::new(version, &key.key));
-        let template = keys.find_map(|key| self.index.template(&key));
+        let template = keys.find_map(|key| self.templates.get(&key));
         let is_selected = |version: &&GroupVersionKind| {
             let key = TemplateKey::new(version, &key.key);
-            let policies = self.index.read(|index| index.policies_for(&key));
+            let policies = self.index.lock().policies_for(&key);
             let mut policies = policies.iter().map(Policy::candidate);
             let template = template.as_ref();
             template.is_some_and(|template| policies.any(|one| one.selects_in(version, template)))
         };
         let bound = || {
-            let binding = self.index.read(|index| index.binding_of(key))?;
+            let binding = self.index.lock().binding_of(key)?;
             if is_to_follow(&binding) {
                 return None;
             }
@@ -150,10 +153,10 @@ impl TemplateReconciler {
 
     /// Returns a template with what belongs to it, unless no name is left for its binding.
     fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
-        let (binding, binding_key) = self.index.read(|index| {
-            let binding = index.binding_of(key);
-            Some((binding, binding_key(index, key)?))
-        })?;
+        let (binding, binding_key) = {
+            let index = self.index.lock();
+            (index.binding_of(key), binding_key(&index, key)?)
+        };
         let stored = binding.as_ref().map(StoredBinding::metadata);
         Some(Subject {
             key: key.clone(),
@@ -169,7 +172,7 @@ impl TemplateReconciler {
     async fn verify(&self, claim: &Claim, choice: &Choice<'_>) -> Result<(), TemplateError> {
         let is_kept = matches!(choice, Choice::Policy(policy) if claim.is_of(policy));
         let key = claim.policy();
-        if is_kept || self.index.read(|index| index.policy(&key).is_some()) {
+        if is_kept || self.index.lock().policy(&key).is_some() {
             return Ok(());
         }
         let latest = latest::policy(&self.client, &key).await;
@@ -192,7 +195,7 @@ impl TemplateReconciler {
 
     /// Returns `true` if the policy of the claim would keep the template, unless another one takes it.
     fn is_held_by(&self, claim: &Claim, subject: &Subject) -> bool {
-        let holder = self.index.read(|index| index.policy(&claim.policy()));
+        let holder = self.index.lock().policy(&claim.policy());
         holder.is_some_and(|holder| {
             let selects = holder.selects(&subject.template);
             let holder = holder.candidate();
@@ -235,11 +238,11 @@ impl TemplateReconciler {
         policy: &Candidate<'_>,
     ) -> Result<bool, TemplateError> {
         let is_excluded = template::is_excluded(&subject.template, &self.skipped);
-        let refusal = self.index.interpreters.refusal(&subject.key.kind);
+        let refusal = self.templates.interpreters.refusal(&subject.key.kind);
         // An object may be leaving for long, and must not keep a policy that is being deleted, too.
         if is_excluded || refusal.is_some() || subject.template.is_deleting() {
             self.hold(subject, policy).await?;
-        } else if self.index.read(Index::is_interpretation_known) {
+        } else if self.index.lock().is_interpretation_known() {
             self.apply(subject, policy).await?;
         }
         let Some(reason) = refusal.filter(|_| !is_excluded) else {

@@ -5,7 +5,6 @@ mod components;
 mod customizations;
 mod dependencies;
 mod events;
-mod evictions;
 mod imports;
 mod lazy;
 mod naming;
@@ -273,23 +272,6 @@ async fn binding_follows_with_one_write() {
     assert_eq!(stage.events("Deployment").await, notes);
 }
 
-/// A pause reaches the binding and leaves it.
-#[tokio::test(start_paused = true)]
-async fn pause_reaches_binding() {
-    let stage = settled().await;
-    let policy = format!("{POLICY}/pp");
-    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
-    let wrote = stage.change("PATCH", &policy, &pause).await;
-    assert_eq!(wrote, [format!("PATCH {}", bound())]);
-    let suspension = stage.binding().await.spec.suspension.unwrap();
-    assert!(suspension.dispatching.suspends("m1"));
-    let resume = json!({ "spec": { "suspension": null } });
-    let wrote = stage.change("PATCH", &policy, &resume).await;
-    assert_eq!(wrote, [format!("PATCH {}", bound())]);
-    let suspension = stage.binding().await.spec.suspension.unwrap_or_default();
-    assert!(!suspension.dispatching.suspends("m1"));
-}
-
 /// A deleted policy lets its templates go and the binding stays.
 #[tokio::test(start_paused = true)]
 async fn deleted_policy_lets_go() {
@@ -450,50 +432,6 @@ async fn features_are_switched_off() {
     assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("better"));
 }
 
-/// A policy that selects no longer lets go and one that preempts takes.
-#[tokio::test(start_paused = true)]
-async fn preempting_policy_takes() {
-    let stage = settled().await;
-    let selector = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "other" }]);
-    let dropped = json!({ "spec": { "resourceSelectors": selector } });
-    stage
-        .change("PATCH", &format!("{POLICY}/pp"), &dropped)
-        .await;
-    assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), None);
-
-    let cluster_policy = |name: &str, spec: Value| {
-        let mut policy = policy(name, &spec);
-        policy["kind"] = json!("ClusterPropagationPolicy");
-        policy["metadata"] = json!({ "name": name });
-        policy
-    };
-    let low = cluster_policy("low", json!({}));
-    stage.change("POST", CLUSTER_POLICY, &low).await;
-    let object = stage.get(&web(DEPLOYMENT)).await;
-    let by = |object: &Value| object["metadata"]["annotations"][names::CLUSTER_POLICY_NAME].clone();
-    assert_eq!(by(&object), "low");
-    let high = cluster_policy("high", json!({ "priority": 1, "preemption": "Always" }));
-    stage.change("POST", CLUSTER_POLICY, &high).await;
-    assert_eq!(by(&stage.get(&web(DEPLOYMENT)).await), "high");
-    let own = policy("own", &json!({ "preemption": "Always" }));
-    stage.change("POST", POLICY, &own).await;
-    let events = stage.events("Deployment").await;
-    let preemptions = events
-        .iter()
-        .filter_map(|note| note.strip_prefix("PreemptPolicySucceed: "));
-    assert_eq!(
-        preemptions.collect::<Vec<_>>(),
-        [
-            "cluster policy(high) is preempted by policy(shop/own)",
-            "cluster policy(low) is preempted by cluster policy(high)",
-        ]
-    );
-    let (object, binding) = (stage.get(&web(DEPLOYMENT)).await, stage.get(&bound()).await);
-    for claimed in [&object, &binding] {
-        assert_eq!((claim_of(claimed), by(claimed)), (Some("own"), Value::Null));
-    }
-}
-
 /// A claim that a user wiped is restored.
 #[tokio::test(start_paused = true)]
 async fn wiped_claim_is_restored() {
@@ -631,18 +569,6 @@ async fn binding_has_templates_scope() {
             format!("PATCH {CLUSTER_BINDING}/shop.reader-clusterrole"),
         ]
     );
-}
-
-/// A namespace that is skipped has no templates.
-#[tokio::test(start_paused = true)]
-async fn skipped_namespace_has_none() {
-    let mut stage = Stage::new().await;
-    stage.send("POST", POLICY, &policy("pp", &json!({}))).await;
-    stage.send("POST", DEPLOYMENT, &deployment()).await;
-    stage
-        .start(&["--skipped-propagating-namespaces=sh.p"])
-        .await;
-    assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
 }
 
 /// A kind that is skipped has no templates.

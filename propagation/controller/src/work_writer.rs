@@ -8,16 +8,19 @@ use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::error::BoxError;
 use objects::Key;
 use objects::write::{Guard, ObjectRef, Write};
+use parking_lot::Mutex;
 use propagation_rules::works::WorkChange;
 use tokio::time::Instant;
 
-use crate::works::SharedWorks;
+use crate::index::{Index, Owner, Urgency};
+use crate::queues::Queues;
 
 /// Writes Works.
 #[derive(Clone)]
 pub(crate) struct WorkWriter {
     pub(crate) committer: Committer,
-    pub(crate) works: Arc<SharedWorks>,
+    pub(crate) index: Arc<Mutex<Index>>,
+    pub(crate) queues: Queues,
 }
 
 /// What has become of the write of a Work.
@@ -48,7 +51,7 @@ impl WorkWriter {
         let write = write.about(about);
         match self.committer.write(&write, None).await? {
             Outcome::Stored(stored) => {
-                self.works.written(&write, &stored);
+                self.written(&write, &stored);
                 Ok(WorkWrite::Written)
             }
             Outcome::Unchanged => Ok(WorkWrite::Written),
@@ -56,6 +59,20 @@ impl WorkWriter {
             Outcome::Exists(_) | Outcome::DryRun => Ok(WorkWrite::Unwritten),
             Outcome::Gone(error) => Err(error.into()),
             Outcome::Contended(until) => Ok(WorkWrite::Paused(until)),
+        }
+    }
+
+    /// Takes in what was written to a Work: whatever is decided on an older version could only conflict. Its owner has
+    /// decided it, and only another one that it had is woken before the watch shows it.
+    fn written(&self, write: &Write, stored: &ObjectRef) {
+        let mut index = self.index.lock();
+        let Some(change) = index.works.written(write, stored) else {
+            return;
+        };
+        if change.differs(|old, new| Owner::of(old) != Owner::of(new)) {
+            for owner in index.works.concerned(&change) {
+                self.queues.wake_owner(owner, Urgency::Now);
+            }
         }
     }
 

@@ -214,7 +214,7 @@ async fn fault_stays_with_its_member() {
     until(stage.works("bad"), "a", unreachable).await;
 }
 
-/// A Work is applied and reported, paused, resumed, and deleted with its object.
+/// A Work is applied and reported, paused, resumed, and deleted with its object, paused or not (Case P22).
 #[tokio::test]
 async fn work_lives_and_goes() {
     let member = member(|_| true).await;

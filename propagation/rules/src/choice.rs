@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The best policy has an unclaimed template.
+    /// Case P3: the best policy has an unclaimed template.
     #[test]
     fn best_policy_wins_unclaimed() {
         let by_label = json!({ "by": { "labelSelector": { "matchLabels": { "app": "web" } } } });

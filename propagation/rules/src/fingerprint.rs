@@ -170,7 +170,7 @@ mod tests {
         Fingerprint::of(&changed).is_edit_of(&Fingerprint::of(&template()), false)
     }
 
-    /// What users set is an edit and what control planes set is none.
+    /// Cases P47 and P48: what users and autoscalers set is an edit and what control planes set is none.
     #[test]
     fn only_users_fields_are_edits() {
         for (pointer, value) in [

@@ -23,7 +23,8 @@ pub use self::desired::revisions;
 use self::desired::{Order, desired, divided_completions};
 use self::facts::purged_clusters;
 pub use self::facts::{
-    WorkFacts, bound, id, is_delivered, is_outlived, kept_clusters, wanted_clusters, work_name,
+    WorkFacts, bound, id, is_delivered, is_outlived, keep_facts, kept_clusters, wanted_clusters,
+    work_name,
 };
 pub(super) use self::facts::{allocated_node_ports, cluster_of, other_owner};
 

@@ -10,11 +10,12 @@ use karmada_runtime::lease::Leadership;
 use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::write::{WriteMode, Writer};
-use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
+use kube::{Api, Client};
 use serde_json::{Value, from_value, json};
 use tower::ServiceExt;
+use traffic::ClusterKind;
 use traffic::remedy::MaxBlocked;
 
 use super::*;
@@ -58,7 +59,10 @@ fn started(client: &Client) -> (Watched, Reconciler) {
     let watched = Watched::new(MaxBlocked::Count(1), &expectations);
     let reconciler = Reconciler {
         index: Arc::clone(&watched.index),
-        clusters: Api::all(client.clone()),
+        clusters: Clusters {
+            kind: ClusterKind::Cluster,
+            client: client.clone(),
+        },
         surveying: tokio::sync::Mutex::default(),
         committer: Committer::new(
             client.clone(),

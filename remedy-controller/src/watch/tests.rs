@@ -9,6 +9,7 @@ use karmada_runtime::watch::Decoded;
 use kube::Resource;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, from_value, json};
+use traffic::ClusterKind;
 use traffic::remedy::MaxBlocked;
 
 use super::*;
@@ -24,7 +25,8 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(max_blocked: MaxBlocked, expectations: &Expectations) -> Self {
-        let index = Index::new(max_blocked, || Timestamp::UNIX_EPOCH, expectations);
+        let clock = || Timestamp::UNIX_EPOCH;
+        let index = Index::new(ClusterKind::Cluster, max_blocked, clock, expectations);
         let (index, queues) = (Arc::new(Mutex::new(index)), Queues::default());
         Self {
             clusters: clusters(&index, &queues),

@@ -7,7 +7,7 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::{
     core::v1::{Secret, Service},
     discovery::v1::EndpointSlice,
-    networking::v1::{Ingress, IngressClass},
+    networking::v1::Ingress,
 };
 use karmada_api::{
     Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
@@ -167,17 +167,6 @@ impl Fleet {
         Ok(())
     }
 
-    /// Creates an IngressClass in the Karmada API.
-    pub async fn create_class(&self, name: &str, controller: &str) -> Result<()> {
-        let classes: Api<IngressClass> = Api::all(self.karmada.client());
-        apply(
-            &classes,
-            name,
-            json!({ "spec": { "controller": controller } }),
-        )
-        .await
-    }
-
     /// Creates a Remedy.
     pub async fn create_remedy(&self, name: &str, spec: Value) -> Result<()> {
         let remedy = Remedy::new(name, serde_json::from_value(spec)?);
@@ -193,26 +182,6 @@ impl Fleet {
             .delete(name, &DeleteParams::default())
             .await?;
         Ok(())
-    }
-
-    /// Creates an Ingress in the gateway that is not ours.
-    pub async fn create_foreign_ingress(&self, name: &str) -> Result<Ingress> {
-        self.gateway.namespace(NAMESPACE).await?;
-        let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
-        let backend = json!({ "service": { "name": "other", "port": { "number": 80 } } });
-        apply(
-            &ingresses,
-            name,
-            json!({ "spec": { "defaultBackend": backend } }),
-        )
-        .await?;
-        self.gateway_ingress(name).await
-    }
-
-    /// Reads an Ingress of the gateway.
-    pub async fn gateway_ingress(&self, name: &str) -> Result<Ingress> {
-        let ingresses: Api<Ingress> = Api::namespaced(self.gateway.client(), NAMESPACE);
-        Ok(ingresses.get(name).await?)
     }
 
     /// Returns the names of all objects of our provider in the gateway's namespace.

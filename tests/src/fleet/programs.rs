@@ -17,7 +17,6 @@ use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
 use crate::{
     control_plane::ControlPlane,
     programs::{Binary, Running},
-    refusals::Refusals,
     relay::Relay,
 };
 
@@ -39,12 +38,6 @@ impl Fleet {
             .await
     }
 
-    /// Starts the remedy controller so that its requests pass a proxy that may refuse them.
-    pub async fn remedy_controller_behind(&self, proxy: &Refusals) -> Result<Running> {
-        let kubeconfig = flag("--kubeconfig", proxy.kubeconfig());
-        self.run(Binary::RemedyController, [kubeconfig]).await
-    }
-
     /// Starts the ingress controller with the `kubernetes` provider.
     pub async fn ingress_controller(&self) -> Result<Running> {
         self.ingress_controller_with(&[]).await
@@ -63,22 +56,6 @@ impl Fleet {
         let flags = flags.iter().map(OsString::from);
         self.run(Binary::IngressController, own.into_iter().chain(flags))
             .await
-    }
-
-    /// Starts the ingress controller with the `kubernetes` provider, so that its requests pass proxies before both APIs, which
-    /// may refuse them.
-    pub async fn ingress_controller_behind(
-        &self,
-        karmada: &Refusals,
-        gateway: &Refusals,
-    ) -> Result<Running> {
-        let flags = [
-            flag("--kubeconfig", karmada.kubeconfig()),
-            "--provider=kubernetes".into(),
-            flag("--gateway-kubeconfig", gateway.kubeconfig()),
-            flag("--gateway-ingress-class", GATEWAY_CLASS),
-        ];
-        self.run(Binary::IngressController, flags).await
     }
 
     /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`, and these flags.

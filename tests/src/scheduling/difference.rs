@@ -32,7 +32,7 @@ pub(super) enum What {
     Message,
 }
 
-/// The reason why ours decides otherwise on purpose. Each has a row in `docs/propagation.md`.
+/// The reason why ours decides otherwise on purpose. Each has a row in `docs/propagation-limits.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Reason {
     /// Nothing more comes to a cluster with a taint that the placement does not tolerate.
@@ -69,7 +69,7 @@ impl Reason {
         Self::SeveralFilters,
     ];
 
-    /// Returns what the row in `docs/propagation.md` begins with.
+    /// Returns what the row in `docs/propagation-limits.md` begins with.
     pub(super) fn row(self) -> &'static str {
         match self {
             Self::Closed => {

@@ -105,7 +105,7 @@ impl Table {
     pub fn check(&self) -> Result<()> {
         ensure!(
             self.unexplained.is_empty(),
-            "{} decisions differ without a row in docs/propagation.md:\n{}",
+            "{} decisions differ without a row in docs/propagation-limits.md:\n{}",
             self.unexplained.len(),
             self.unexplained.join("\n")
         );
@@ -128,7 +128,7 @@ impl Table {
         Ok(())
     }
 
-    /// Returns the rows of `docs/propagation.md` that the differences need.
+    /// Returns the rows of `docs/propagation-limits.md` that the differences need.
     pub fn rows(&self) -> impl Iterator<Item = &'static str> {
         let reasons = self.differences.keys().flat_map(|one| &one.reasons);
         reasons.map(|reason| reason.row())

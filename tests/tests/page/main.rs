@@ -240,6 +240,51 @@ mod in_chromium {
         });
     }
 
+    /// A drain takes the requests away, and its end brings them back.
+    #[test]
+    fn drain_moves_requests() {
+        on_the_page(test_name!(), async |tab| {
+            tab.until("it has requests", &requests("member1", "> 0"))
+                .await?;
+            tab.press("Cluster member1", "Drain member1", With::Mouse)
+                .await?;
+            tab.until("they go elsewhere", &requests("member1", "=== 0"))
+                .await?;
+            tab.press(
+                "Cluster member1",
+                "End the drain of member1",
+                With::Key("Enter"),
+            )
+            .await?;
+            tab.until("requests return", &requests("member1", "> 0"))
+                .await
+        });
+    }
+
+    /// A signal that is declared becomes a condition, which leaves with the declaration.
+    #[test]
+    #[ignore = "long"]
+    fn declared_signal_is_shown() {
+        on_the_page(test_name!(), async |tab| {
+            tab.press(
+                "Cluster member1",
+                "Declare a signal of member1",
+                With::Mouse,
+            )
+            .await?;
+            let condition = card_has("member1", "StoreServing");
+            tab.until("it is a condition", &condition).await?;
+            tab.press(
+                "Cluster member1",
+                "Withdraw the signal of member1",
+                With::Key("Enter"),
+            )
+            .await?;
+            let gone = format!("!({condition})");
+            tab.until("the condition is gone", &gone).await
+        });
+    }
+
     /// A version goes cluster by cluster before the reader's eyes.
     #[test]
     fn rollout_is_shown() {

@@ -248,12 +248,36 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
     ] {
         lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
     }
+    let parameters = PatchParams::default();
+    let remedies: Api<Remedy> = Api::all(karmada.client());
+    let expires = json!({ "remedy.karmada-rs.io/expires-at": "2026-11-20T18:00:00Z" });
+    let expires = Patch::Merge(json!({ "metadata": { "annotations": expires } }));
+    remedies.patch("dns", &parameters, &expires).await?;
+    let accepted = json!({ "type": "Accepted", "status": "True", "reason": "Accepted",
+        "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
+    let status = json!({ "activeClusters": 2, "conditions": [accepted] });
+    let status = Patch::Merge(json!({ "status": status }));
+    remedies.patch_status("dns", &parameters, &status).await?;
     let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
     assert_eq!(
         titles,
         ["Name", "Actions", "Active", "Accepted", "Expires", "Age"]
     );
-    assert_eq!(cells[1], r#"["TrafficControl"]"#);
+    assert_eq!(
+        cells[..5],
+        [
+            json!("dns"),
+            json!(r#"["TrafficControl"]"#),
+            json!(2),
+            json!("True"),
+            json!("2026-11-20T18:00:00Z")
+        ]
+    );
+    let ingresses: Api<MultiClusterIngress> = Api::namespaced(karmada.client(), "bench");
+    let blocked = Patch::Merge(json!({ "status": { "trafficBlockClusters": ["c00001"] } }));
+    ingresses
+        .patch_status("m00000", &parameters, &blocked)
+        .await?;
     let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
     let (titles, cells) = table(&karmada, path).await?;
     assert_eq!(
@@ -262,12 +286,7 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
     );
     assert_eq!(
         cells[1..5],
-        [
-            json!("fake"),
-            json!("h0.example.com"),
-            Value::Null,
-            json!("1.2.3.5")
-        ]
+        ["fake", "h0.example.com", r#"["c00001"]"#, "1.2.3.5"]
     );
     Ok(())
 }

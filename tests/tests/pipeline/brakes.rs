@@ -70,28 +70,6 @@ async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
     ingresses.stop().await
 }
 
-/// An ingress may fail closed by its annotation.
-async fn annotation_fails_closed(server: ApiKind) -> Result<()> {
-    let (fleet, _controllers) = fleet(server).await?;
-    annotate(&fleet, json!("closed")).await?;
-    let bad =
-        r#"InvalidAnnotation annotation networking.karmada-rs.io/when-all-blocked is "closed""#;
-    fleet.has_event("MultiClusterIngress", INGRESS, bad).await?;
-    for member in MEMBERS {
-        fleet.set_dns(member, "False").await?;
-    }
-    fleet.has_blocked(&MEMBERS).await?;
-    fleet.serves(&MEMBERS).await?;
-    annotate(&fleet, json!("fail-closed")).await?;
-    fleet.serves(&[]).await?;
-    let event = "AllClustersBlocked every cluster of Service web is blocked or has no ready endpoints, and none is readmitted";
-    fleet
-        .has_event("MultiClusterIngress", INGRESS, event)
-        .await?;
-    annotate(&fleet, Value::Null).await?;
-    fleet.serves(&MEMBERS).await
-}
-
 /// An ingress may fail open where the flag says fail closed.
 async fn annotation_fails_open(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -111,6 +89,5 @@ async fn annotation_fails_open(server: ApiKind) -> Result<()> {
 on_both!(
     long:
     last_clusters_are_readmitted,
-    annotation_fails_closed,
     annotation_fails_open,
 );

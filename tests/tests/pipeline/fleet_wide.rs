@@ -1,12 +1,10 @@
-//! What the remedy controller does for the fleet as a whole: who leads, how many clusters conditions may
-//! block, and reporters that have fallen silent.
+//! Reporters that have fallen silent, and speak again.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::coordination::v1::Lease;
 use karmada_api::{
-    TRAFFIC_CONTROL,
     condition::{DNS_READY, OWNED, REPORTER_LEASE, REPORTER_READY, REPORTER_SILENT_REASON},
     execution_namespace,
 };
@@ -17,15 +15,12 @@ use kube::{
 use pipeline_tests::{
     agents::{self, Agents, Others},
     control_plane::ApiKind,
-    fleet::{Fleet, Member, maintenance, on_dns},
+    fleet::{Fleet, Member},
     on_both,
     programs::Profile,
-    refusals::Refusals,
 };
 use serde_json::json;
 use tokio::time::sleep;
-
-const HOLDER: &str = "karmada_remedy_controller_lease_holder";
 
 /// Starts a fleet with these clusters, of which none has a verdict.
 async fn fleet(server: ApiKind, members: &[Member]) -> Result<Fleet> {
@@ -36,104 +31,7 @@ async fn fleet(server: ApiKind, members: &[Member]) -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// A leader that cannot read hands over to a replica that can.
-async fn blind_leader_hands_over(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server, &[Member(1)]).await?;
-    let proxy = Refusals::before(&fleet.karmada).await?;
-    let leader = fleet.remedy_controller_behind(&proxy).await?;
-    leader.until_metric(HOLDER, |held| held > 0.5).await?;
-    let other = fleet.remedy_controller().await?;
-
-    // Only the Remedies: the lease and the clusters stay within its reach.
-    proxy.refuse(Some("/remedies"));
-    leader.until_output("Watch failed").await?;
-    other.until_metric(HOLDER, |held| held > 0.5).await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-    let failing = "karmada_remedy_controller_failing_watches{watch=\"remedies\"}";
-    assert!(leader.metric(failing).await? > 0.5);
-
-    proxy.refuse(None);
-    leader.until_output("Can read again").await?;
-    other.stop().await?;
-    leader.until_metric(HOLDER, |held| held > 0.5).await?;
-    fleet.delete_remedy("maintenance").await?;
-    fleet.has_actions(Member(1), &[]).await?;
-    leader.stop().await
-}
-
-/// Conditions block no more clusters than the bound allows.
-async fn conditions_respect_the_bound(server: ApiKind) -> Result<()> {
-    let members = [1, 2, 3, 4].map(Member);
-    let fleet = fleet(server, &members).await?;
-    fleet.create_remedy("dns", on_dns()).await?;
-    let bounded = ["--max-blocked-clusters=50%"];
-    let controller = fleet.remedy_controller_with(&bounded).await?;
-    for member in [2, 4].map(Member) {
-        fleet.set_dns(member, "False").await?;
-        fleet.has_actions(member, &[TRAFFIC_CONTROL]).await?;
-    }
-    for member in [1, 3].map(Member) {
-        fleet.set_dns(member, "False").await?;
-        let kept = "--max-blocked-clusters=50% lets conditions block 2 of 4 clusters";
-        fleet.has_event("Cluster", &member.name(), kept).await?;
-    }
-    let over = "karmada_remedy_controller_clusters_over_bound";
-    assert!((controller.metric(over).await? - 2.0).abs() < 0.5);
-    assert_eq!(
-        controller
-            .output()?
-            .matches("Cluster kept unblocked")
-            .count(),
-        2
-    );
-
-    // A person's decision is neither bounded nor counted.
-    fleet
-        .create_remedy("maintenance", maintenance(Member(3)))
-        .await?;
-    fleet.has_actions(Member(3), &[TRAFFIC_CONTROL]).await?;
-
-    // A restart keeps whom it finds blocked, and the next by name takes a freed place.
-    controller.stop().await?;
-    let controller = fleet.remedy_controller_with(&bounded).await?;
-    controller.until_output("Cluster kept unblocked").await?;
-    fleet.has_actions(Member(2), &[TRAFFIC_CONTROL]).await?;
-    fleet.has_actions(Member(4), &[TRAFFIC_CONTROL]).await?;
-    fleet.has_actions(Member(1), &[]).await?;
-    fleet.set_dns(Member(2), "True").await?;
-    fleet.has_actions(Member(2), &[]).await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-    controller.stop().await
-}
-
 /// Writes a lease as an agent does that takes or renews it.
-async fn rival_is_named_and_outlasted(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server, &[Member(1)]).await?;
-    let controller = fleet.remedy_controller().await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    let rival = PatchParams {
-        field_manager: Some("karmada-controller-manager".to_owned()),
-        ..PatchParams::default()
-    };
-    let undo = Patch::Merge(json!({ "status": { "remedyActions": ["Other"] } }));
-    for _ in 0..3 {
-        fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-        let name = Member(1).name();
-        fleet.clusters().patch_status(&name, &rival, &undo).await?;
-    }
-    let named = "RemedyActionsContested karmada-controller-manager undoes every write";
-    fleet.has_event("Cluster", &Member(1).name(), named).await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-    fleet.delete_remedy("maintenance").await?;
-    fleet.has_actions(Member(1), &[]).await?;
-    controller.stop().await
-}
-
 async fn heartbeat(fleet: &Fleet, member: Member) -> Result<()> {
     let leases: Api<Lease> =
         Api::namespaced(fleet.karmada.client(), &execution_namespace(&member.name()));
@@ -226,37 +124,8 @@ async fn returning_reporter_speaks_again(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
-/// A changed kubeconfig is used without a restart.
-async fn changed_kubeconfig_needs_no_restart(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server, &[Member(1)]).await?;
-    let proxy = Refusals::before(&fleet.karmada).await?;
-    let controller = fleet.remedy_controller_behind(&proxy).await?;
-    controller.until_metric(HOLDER, |held| held > 0.5).await?;
-    // The proxy is the old server, and its end is that of the old credentials.
-    let account = "system:serviceaccount:karmada-system:remedy-controller";
-    let direct = fleet.karmada.kubeconfig_for(account, None)?;
-    std::fs::copy(direct, proxy.kubeconfig())?;
-    controller
-        .until_output("Read the changed kubeconfig")
-        .await?;
-    proxy.refuse(Some("/"));
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_actions(Member(1), &[TRAFFIC_CONTROL]).await?;
-    let ends = "karmada_remedy_controller_credentials_expiry_timestamp_seconds";
-    let ends = controller.metric(ends).await?;
-    // Only the real API asks for a certificate.
-    assert_eq!(ends > 1.8e9, server == ApiKind::Real, "{ends}");
-    controller.stop().await
-}
-
 on_both!(
     long:
-    blind_leader_hands_over,
-    conditions_respect_the_bound,
     silent_reporter_is_marked,
     returning_reporter_speaks_again,
-    changed_kubeconfig_needs_no_restart,
-    rival_is_named_and_outlasted,
 );

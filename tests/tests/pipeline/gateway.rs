@@ -1,19 +1,14 @@
-//! The gateway's trouble is not Karmada's, and a class or an export is not lost by accident.
+//! The gateway's trouble is not Karmada's.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use k8s_openapi::api::{
-    core::v1::{Secret, Service},
-    networking::v1::{Ingress, IngressClass},
-};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
+use k8s_openapi::api::{core::v1::Secret, networking::v1::Ingress};
+use karmada_api::{PropagationPolicy, ServiceExport};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    core::PartialObjectMeta,
 };
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
@@ -237,113 +232,6 @@ async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
     controller.stop().await
 }
 
-/// An ingress whose class vanishes stays served and blocked.
-async fn ingress_outlives_its_class(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let _remedies = fleet.remedy_controller().await?;
-    let controller = fleet.ingress_controller().await?;
-    fleet.serves(&MEMBERS).await?;
-    let classes: Api<IngressClass> = Api::all(fleet.karmada.client());
-    classes
-        .delete("karmada-rs", &DeleteParams::default())
-        .await?;
-    // A block shows that the change of the class has been decided on, too.
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.has_blocked(&[Member(1)]).await?;
-    fleet.serves(&[Member(2)]).await?;
-    fleet.gateway_ingress(INGRESS).await?;
-    controller.stop().await
-}
-
-/// A second default class takes no ingress down.
-async fn second_default_class_changes_nothing(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let _remedies = fleet.remedy_controller().await?;
-    let controller = fleet.ingress_controller().await?;
-    let classes: Api<IngressClass> = Api::all(fleet.karmada.client());
-    let default = Patch::Merge(json!({ "metadata": { "annotations": {
-        "ingressclass.kubernetes.io/is-default-class": "true",
-    } } }));
-    let parameters = PatchParams::default();
-    classes.patch("karmada-rs", &parameters, &default).await?;
-    fleet.create_ingress("by-default", "none").await?;
-    let without = Patch::Merge(json!({ "spec": { "ingressClassName": null } }));
-    let ingresses = fleet.ingresses();
-    ingresses.patch("by-default", &parameters, &without).await?;
-    let in_gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
-    until(&in_gateway, "by-default", "served", |found| found.is_some()).await?;
-
-    fleet.create_class("second", "example.com/other").await?;
-    classes.patch("second", &parameters, &default).await?;
-    // A block shows that the change of the classes has been decided on, too.
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    until(&ingresses, "by-default", "blocked", |ingress| {
-        let status = ingress.and_then(|ingress| ingress.status.as_ref());
-        status.is_some_and(|status| status.traffic_block_clusters.is_some())
-    })
-    .await?;
-    in_gateway.get("by-default").await?;
-    controller.stop().await
-}
-
-/// Backends are exported to the clusters of their binding.
-async fn backends_are_exported(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    fleet.karmada.install_crds(&[crds::exports()]).await?;
-    let controller = fleet.ingress_controller().await?;
-    let client = fleet.karmada.client();
-    let exports: Api<ServiceExport> = Api::namespaced(client.clone(), NAMESPACE);
-    let policies: Api<PropagationPolicy> = Api::namespaced(client.clone(), NAMESPACE);
-    let policy = format!("export-{SERVICE}");
-    let names = |policy: Option<&PropagationPolicy>| {
-        let placement = policy.and_then(|policy| policy.spec.placement.as_ref());
-        placement
-            .and_then(|placement| placement.pointer("/clusterAffinity/clusterNames"))
-            .cloned()
-    };
-    let both = Some(serde_json::json!(["member1", "member2"]));
-    until(&policies, &policy, "for both members", |policy| {
-        names(policy) == both
-    })
-    .await?;
-    // The policy comes first.
-    until(&exports, SERVICE, "exported", |export| export.is_some()).await?;
-    let export = exports.get(SERVICE).await?;
-    let service = Api::<Service>::namespaced(client, NAMESPACE)
-        .get(SERVICE)
-        .await?;
-    let owners = export.metadata.owner_references.unwrap_or_default();
-    assert_eq!(owners.len(), 1);
-    assert_eq!(Some(&owners[0].uid), service.metadata.uid.as_ref());
-
-    fleet.place(&[Member(1)]).await?;
-    let one = Some(serde_json::json!(["member1"]));
-    until(&policies, &policy, "for member1", |policy| {
-        names(policy) == one
-    })
-    .await?;
-
-    let theirs = json!({
-        "apiVersion": ServiceExport::API_VERSION, "kind": ServiceExport::KIND,
-        "metadata": { "name": "other" },
-    });
-    let theirs = exports
-        .create(&PostParams::default(), &serde_json::from_value(theirs)?)
-        .await?;
-    fleet
-        .ingresses()
-        .delete(INGRESS, &DeleteParams::default())
-        .await?;
-    until(&exports, SERVICE, "gone", |export| export.is_none()).await?;
-    until(&policies, &policy, "gone", |policy| policy.is_none()).await?;
-    assert_eq!(exports.get("other").await?, theirs);
-    controller.stop().await
-}
-
 /// A user who exports services alone finds no export of ours.
 async fn exports_are_optional(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -373,155 +261,13 @@ async fn exports_are_optional(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Annotations and missing endpoints are seen by the user.
-async fn missing_endpoints_are_reported(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
-    let annotated = json!({ "metadata": { "annotations": {
-        rewrite: "/$1",
-        "kubectl.kubernetes.io/last-applied-configuration": "{}",
-    } } });
-    let ingresses = fleet.ingresses();
-    let parameters = PatchParams::default();
-    ingresses
-        .patch(INGRESS, &parameters, &Patch::Merge(annotated))
-        .await?;
-    let controller = fleet.ingress_controller().await?;
-    fleet.serves(&MEMBERS).await?;
-    let gateway: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
-    let value = |ingress: Option<&Ingress>, key: &str| {
-        let annotations = ingress.and_then(|ingress| ingress.metadata.annotations.as_ref());
-        annotations.and_then(|annotations| annotations.get(key).cloned())
-    };
-    until(&gateway, INGRESS, "annotated", |ingress| {
-        value(ingress, rewrite).as_deref() == Some("/$1")
-    })
-    .await?;
-    let annotated = gateway.get(INGRESS).await?;
-    let kubectls = "kubectl.kubernetes.io/last-applied-configuration";
-    assert_eq!(value(Some(&annotated), kubectls), None);
-    let without = json!({ "metadata": { "annotations": { rewrite: null } } });
-    ingresses
-        .patch(INGRESS, &parameters, &Patch::Merge(without))
-        .await?;
-    until(&gateway, INGRESS, "plain", |ingress| {
-        value(ingress, rewrite).is_none()
-    })
-    .await?;
-
-    let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> =
-        Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    for member in MEMBERS {
-        let name = format!("imported-{}-{SERVICE}", member.name());
-        slices.delete(&name, &DeleteParams::default()).await?;
-    }
-    let event = "NoEndpoints Service web runs in member1, member2";
-    fleet
-        .has_event("MultiClusterIngress", INGRESS, event)
-        .await?;
-    controller.stop().await
-}
-
-/// The ingress as a later version of its API may have it, which this one cannot read: the controller that
-/// starts on it never could.
-async fn unreadable_ingress_stays_served(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let _remedies = fleet.remedy_controller().await?;
-    let controller = fleet.ingress_controller().await?;
-    fleet.serves(&MEMBERS).await?;
-    controller.stop().await?;
-    spoil(&fleet).await?;
-
-    let controller = fleet.ingress_controller().await?;
-    let unread = r#"karmada_ingress_controller_unread_objects{kind="MultiClusterIngress"}"#;
-    controller
-        .until_metric(unread, |unread| unread > 0.5)
-        .await?;
-    fleet
-        .create_remedy("maintenance", maintenance(Member(1)))
-        .await?;
-    fleet.serves(&[Member(2)]).await?;
-    fleet.gateway_ingress(INGRESS).await?;
-    controller.stop().await
-}
-
-/// Makes the ingress one of a later version of its API, which the controller cannot read.
-async fn spoil(fleet: &Fleet) -> Result<()> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(fleet.karmada.client());
-    let any = json!([{
-        "op": "replace",
-        "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
-        "value": { "x-kubernetes-preserve-unknown-fields": true },
-    }]);
-    let any = Patch::<()>::Json(serde_json::from_value(any)?);
-    let (name, parameters) = (
-        "multiclusteringresses.networking.karmada.io",
-        PatchParams::default(),
-    );
-    definitions.patch(name, &parameters, &any).await?;
-    let later = Patch::Merge(json!({ "spec": { "rules": 7 } }));
-    let ingresses: Api<PartialObjectMeta<MultiClusterIngress>> =
-        Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    // The API server takes a moment to serve the definition.
-    while ingresses.patch(INGRESS, &parameters, &later).await.is_err() {}
-    Ok(())
-}
-
-/// An ingress that becomes unreadable stays served until it is deleted.
-async fn later_unreadable_ingress_stays_served(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let controller = fleet.ingress_controller().await?;
-    fleet.serves(&MEMBERS).await?;
-    spoil(&fleet).await?;
-    let stale = r#"karmada_ingress_controller_stale_objects{kind="MultiClusterIngress"}"#;
-    controller.until_metric(stale, |stale| stale > 0.5).await?;
-    fleet.gateway_ingress(INGRESS).await?;
-    let ingresses: Api<PartialObjectMeta<MultiClusterIngress>> =
-        Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    ingresses.delete(INGRESS, &DeleteParams::default()).await?;
-    until(&ingresses, INGRESS, "let go", |found| found.is_none()).await?;
-    fleet.serves(&[]).await?;
-    controller.until_metric(stale, |stale| stale < 0.5).await?;
-    controller.stop().await
-}
-
-/// A policy of a user with the name of ours is seen on the ingress.
-async fn foreign_policy_is_reported(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    fleet.karmada.install_crds(&[crds::exports()]).await?;
-    let policies: Api<PropagationPolicy> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    let name = format!("export-{SERVICE}");
-    let theirs = json!({
-        "apiVersion": PropagationPolicy::API_VERSION, "kind": PropagationPolicy::KIND,
-        "metadata": { "name": name },
-        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "Secret" }], "placement": {} },
-    });
-    let theirs = policies
-        .create(&PostParams::default(), &serde_json::from_value(theirs)?)
-        .await?;
-    let controller = fleet.ingress_controller().await?;
-    let event = format!("ExportClash PropagationPolicy {NAMESPACE}/{name} exists");
-    fleet
-        .has_event("MultiClusterIngress", INGRESS, &event)
-        .await?;
-    assert_eq!(policies.get(&name).await?, theirs);
-    controller.stop().await
-}
-
 on_both!(
     long:
-    unreadable_ingress_stays_served,
-    later_unreadable_ingress_stays_served,
-    second_default_class_changes_nothing,
-    foreign_policy_is_reported,
     silent_gateway_delays_no_status,
     dead_gateway_delays_no_other,
     tls_secret_follows,
     load_balancers_are_served,
-    ingress_outlives_its_class,
-    backends_are_exported,
     exports_are_optional,
-    missing_endpoints_are_reported,
 );
 
 /// Admission on a real API only: the embedded one has none.

@@ -28,11 +28,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns the objects of all manifests in a folder.
 fn objects(folder: &Path) -> Vec<Value> {
-    let read = |path: PathBuf| -> Vec<Value> {
-        let text = fs::read_to_string(path).unwrap();
-        serde_saphyr::from_multiple(&text).unwrap()
-    };
-    files(folder).into_iter().flat_map(read).collect()
+    files(folder).iter().flat_map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap()
 }
 
 /// Returns the objects that a user installs at this place.
@@ -62,6 +63,7 @@ fn deleting_spares_karmada() {
         "admission",
         "placement/hub",
         "placement/member",
+        "placement/remedies",
         "pull",
         "monitoring",
         "renew",
@@ -104,6 +106,20 @@ fn placed() -> BTreeSet<PathBuf> {
     files
 }
 
+/// Returns the objects that `places.sh` has for the APIs.
+pub(crate) fn applied() -> Vec<Value> {
+    let paths = placed().into_iter();
+    paths
+        .flat_map(|path| {
+            if path.is_dir() {
+                objects(&path)
+            } else {
+                read(&path)
+            }
+        })
+        .collect()
+}
+
 /// What is applied at any place is taken away by `uninstall.sh`: no manifest of an account, a right or a program is unknown to it.
 #[test]
 fn uninstallation_knows_every_manifest() {
@@ -126,13 +142,9 @@ fn uninstallation_knows_every_manifest() {
     ] {
         for path in files(&manifests.join(place)) {
             // Parts of the agent that go with its namespace, and kinds, which stay.
-            let is_left = [
-                "member/dns-service",
-                "member/service-network",
-                "placement/crds",
-            ]
-            .iter()
-            .any(|folder| path.starts_with(manifests.join(folder)));
+            let is_left = ["member/service-network", "placement/crds"]
+                .iter()
+                .any(|folder| path.starts_with(manifests.join(folder)));
             assert!(is_left || placed.contains(&path), "{}", path.display());
             known += 1;
         }
@@ -164,6 +176,7 @@ fn page_lists_every_account() {
         ("propagation", "karmada-system"),
         ("placement/hub", ""),
         ("placement/member", ""),
+        ("placement/remedies", ""),
         ("pull", ""),
         ("renew", ""),
         ("practice", ""),
@@ -182,7 +195,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 20);
+    assert_eq!(listed, 21);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.

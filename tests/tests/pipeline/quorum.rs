@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use karmada_api::condition::{DNS_READY, REPORTER_READY};
-use kube::ResourceExt;
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::ApiKind,
@@ -57,62 +56,6 @@ async fn one_failing_node_is_named(server: ApiKind) -> Result<()> {
     has_condition(&fleet, DNS_READY, "False", "").await?;
     agents.dns_works_on([leader, broken, (leader + 2) % 5]);
     has_condition(&fleet, DNS_READY, "True", "").await?;
-    agents.stop_all().await
-}
-
-/// One silent node in five changes nothing, and three make the verdict stale.
-async fn silent_majority_makes_verdict_stale(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
-    let mut agents = Agents::start(&fleet, 5, Others::Named).await?;
-    let leader = agents.leader().await?;
-    let other = |number: u8| (leader + number) % 5;
-    agents.votes(leader, "healthy", 5).await?;
-    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
-
-    agents.kill(other(1)).await?;
-    agents.votes(leader, "silent", 1).await?;
-    agents.dns_works_on([]);
-    has_condition(&fleet, DNS_READY, "False", "4 of 5 nodes fail").await?;
-    agents.dns_works_on(0..5);
-    has_condition(&fleet, DNS_READY, "True", "").await?;
-
-    agents.kill(other(2)).await?;
-    agents.kill(other(3)).await?;
-    agents.votes(leader, "silent", 3).await?;
-    agents.dns_works_on([]);
-    agents.votes(leader, "unhealthy", 2).await?;
-    has_condition(&fleet, REPORTER_READY, "False", "2 of 5 nodes vote").await?;
-    has_condition(&fleet, DNS_READY, "True", "").await?;
-
-    // One comes back: three of five vote, and all of them fail.
-    agents.restart(other(1)).await?;
-    has_condition(&fleet, DNS_READY, "False", "3 of 5 nodes fail").await?;
-    has_condition(&fleet, REPORTER_READY, "True", "").await?;
-    agents.stop_all().await
-}
-
-/// A new leader's first seconds change nothing.
-async fn new_leader_changes_nothing(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
-    let mut agents = Agents::start(&fleet, 3, Others::Named).await?;
-    let mut leader = agents.leader().await?;
-    agents.votes(leader, "healthy", 3).await?;
-    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
-    agents.dns_works_on([]);
-    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
-    has_condition(&fleet, REPORTER_READY, "True", "enough nodes vote").await?;
-    let before = fleet.clusters().get(&MEMBER.name()).await?;
-
-    for _ in 0..2 {
-        let last = leader;
-        agents.stop(last).await?;
-        leader = agents.leader().await?;
-        agents.restart(last).await?;
-        // It has no vote yet: its first threshold has not passed.
-        agents.votes(leader, "silent", 0).await?;
-    }
-    let after = fleet.clusters().get(&MEMBER.name()).await?;
-    assert_eq!(after.resource_version(), before.resource_version());
     agents.stop_all().await
 }
 
@@ -252,8 +195,6 @@ async fn shared_names_all_vote(server: ApiKind) -> Result<()> {
 on_both!(
     long:
     one_failing_node_is_named,
-    silent_majority_makes_verdict_stale,
-    new_leader_changes_nothing,
     known_peers_outlive_the_api,
     foreign_agent_has_no_vote,
     isolated_leader_resigns,

@@ -3,11 +3,11 @@
 mod with_tools {
     use pipeline_tests::scheduling::compare;
 
-    const DOCUMENTED: &str = include_str!("../../../docs/propagation.md");
+    const DOCUMENTED: &str = include_str!("../../../docs/propagation-limits.md");
     /// Begins the list of what differs on purpose.
-    const SECTION: &str = "### Where the scheduler decides otherwise than Karmada's";
+    const SECTION: &str = "## Where the scheduler decides otherwise than Karmada's";
 
-    /// A thousand decisions, about placements, fleets and room of all kinds: ours are Karmada's, or `docs/propagation.md`
+    /// A thousand decisions, about placements, fleets and room of all kinds: ours are Karmada's, or `docs/propagation-limits.md`
     /// tells why not. More are drawn by `cargo xtask simulate scheduling`.
     #[test]
     #[ignore = "long"]

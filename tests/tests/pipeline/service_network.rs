@@ -11,7 +11,7 @@ use pipeline_tests::{
     agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
     control_plane::ApiKind,
     fleet::{Fleet, on_failure_of},
-    kube_proxy::{KubeProxy, Plane},
+    kube_proxy::KubeProxy,
     on_both,
     programs::Profile,
 };
@@ -28,12 +28,12 @@ struct Cluster {
 
 impl Cluster {
     /// Starts a healthy one.
-    async fn start(server: ApiKind, plane: Plane) -> Result<Self> {
+    async fn start(server: ApiKind) -> Result<Self> {
         Fleet::lay_network(&[])?;
         let fleet = Fleet::start(server, Profile::Debug).await?;
         fleet.join(MEMBER).await?;
         let endpoints = (0..NODES).map(agents::address).collect();
-        let proxy = KubeProxy::start(plane, NODES, endpoints)?;
+        let proxy = KubeProxy::start(NODES, endpoints)?;
         let flags = |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),
@@ -109,35 +109,13 @@ impl Cluster {
 
 /// The node is named; the condition changes only with a quorum.
 async fn broken_rules_follow_the_quorum(server: ApiKind) -> Result<()> {
-    let cluster = Cluster::start(server, Plane::available()).await?;
+    let cluster = Cluster::start(server).await?;
     cluster.breaks_and_mends().await
-}
-
-/// The same where `nft` is not installed.
-async fn relay_stands_for_rules(server: ApiKind) -> Result<()> {
-    let cluster = Cluster::start(server, Plane::Relay).await?;
-    cluster.breaks_and_mends().await
-}
-
-/// Each way to lose a connection has its class in the message.
-async fn message_has_the_class(server: ApiKind) -> Result<()> {
-    let mut cluster = Cluster::start(server, Plane::available()).await?;
-    cluster.proxy.set(0..NODES, Rule::Drop)?;
-    cluster
-        .has(SERVICE_NETWORK_READY, "False", "timeout from 10.96.0.20:")
-        .await?;
-    cluster.proxy.set(0..NODES, Rule::Forward)?;
-    cluster.has(SERVICE_NETWORK_READY, "True", "").await?;
-    cluster.proxy.set(0..NODES, Rule::Reset)?;
-    cluster
-        .has(SERVICE_NETWORK_READY, "False", "reset from 10.96.0.20:")
-        .await?;
-    cluster.agents.stop_all().await
 }
 
 /// What is dead of the two makes its own condition False, and a Remedy on either acts on that one alone.
 async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
-    let mut cluster = Cluster::start(server, Plane::available()).await?;
+    let mut cluster = Cluster::start(server).await?;
     let remedy = on_failure_of(SERVICE_NETWORK_READY);
     cluster
         .fleet
@@ -167,8 +145,6 @@ async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
 on_both!(
     long:
     broken_rules_follow_the_quorum,
-    relay_stands_for_rules,
-    message_has_the_class,
     each_condition_stands_alone,
 );
 

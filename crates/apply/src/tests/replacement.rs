@@ -534,7 +534,7 @@ async fn conflicts_are_read_again() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-    /// Case P74: any text arrives equal, in any field, whichever way it is written.
+    /// Cases P74 and F57: any text arrives equal, in any field, whichever way it is written.
     #[test]
     fn texts_arrive_equal(text in "(.|[ \u{7f}-\u{9f}\u{2028}\u{2029}\u{feff}\u{fffe}\u{ffff}]){0,12}") {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -7,12 +7,21 @@ use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use karmada_api::{PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
+use kube::Resource;
 use objects::Key;
-use serde_json::json;
+use objects::wanted::Wanted;
+use objects::write::{Action, Guard, ObjectRef, Write};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::class::ControllerName;
 use super::kubernetes::{MANAGED_BY_LABEL, limited, managed_by};
 use crate::cached::Cached;
+
+/// Exports, in the words of metrics.
+const EXPORT: &str = "service_export";
+/// Policies, in the words of metrics.
+const POLICY: &str = "propagation_policy";
 
 /// The need for the export of a Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,33 +52,10 @@ pub struct ExportFacts<'a> {
 /// The changes to the export of one Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExportChange {
-    /// Create this export, after the change of the policy.
-    pub create: Option<ServiceExport>,
-    /// Delete the export with this uid.
-    pub delete: Option<Option<String>>,
-    /// Change the policy.
-    pub policy: Option<PolicyChange>,
+    /// The writes, each after those before it.
+    pub writes: Vec<Write>,
     /// Set if the Service needs an export and another owner has made one.
     pub is_theirs: bool,
-}
-
-/// A change to the policy that propagates an export.
-#[derive(Clone, Debug, PartialEq)]
-pub enum PolicyChange {
-    /// Create it.
-    Create(Box<PropagationPolicy>),
-    /// Replace its selectors and clusters, provided that it still has this resource version.
-    Update {
-        /// The version.
-        version: Option<String>,
-        /// The selectors and the clusters.
-        spec: Box<PropagationSpec>,
-    },
-    /// Delete the one with this uid.
-    Delete {
-        /// The uid.
-        uid: Option<String>,
-    },
 }
 
 /// The factory of exports and their policies, which also recognizes them.
@@ -135,20 +121,24 @@ impl Exporter {
             self.wanted(service, facts)
         };
         let policy = policy_change(present(facts.policy), wanted.as_ref());
-        // Without a policy of ours, a wider one of a user would claim the export and keep it.
+        let is_deletion = |write: &Write| write.action == Action::Delete;
+        let (last, first): (Vec<_>, Vec<_>) = policy.into_iter().partition(is_deletion);
         let is_leaving =
             present(facts.policy).is_some_and(|p| p.metadata.deletion_timestamp.is_some());
-        let is_propagated = !is_leaving && !matches!(policy, Some(PolicyChange::Delete { .. }));
+        let creation = match (&wanted, existing) {
+            // A wider policy of a user claims an export that has none of ours yet, and keeps it.
+            (Some((export, _)), None) if !is_leaving && last.is_empty() => {
+                Some(creation(EXPORT, export))
+            }
+            _ => None,
+        };
+        let deletion = existing
+            .filter(|export| !theirs && !is_of(&export.metadata, wanted.as_ref()))
+            .filter(|export| export.metadata.deletion_timestamp.is_none())
+            .map(|export| deletion(EXPORT, export));
+        let writes = first.into_iter().chain(creation).chain(deletion);
         ExportChange {
-            create: match (&wanted, existing) {
-                (Some((export, _)), None) if is_propagated => Some(export.clone()),
-                _ => None,
-            },
-            delete: existing
-                .filter(|export| !theirs && !is_of(&export.metadata, wanted.as_ref()))
-                .filter(|export| export.metadata.deletion_timestamp.is_none())
-                .map(|export| export.metadata.uid.clone()),
-            policy,
+            writes: writes.chain(last).collect(),
             is_theirs: theirs && facts.need == Need::Needed,
         }
     }
@@ -229,9 +219,9 @@ fn is_of(existing: &ObjectMeta, wanted: Option<&(ServiceExport, PropagationPolic
 fn policy_change(
     existing: Option<&PropagationPolicy>,
     wanted: Option<&(ServiceExport, PropagationPolicy)>,
-) -> Option<PolicyChange> {
+) -> Option<Write> {
     let Some(existing) = existing else {
-        return wanted.map(|(_, policy)| PolicyChange::Create(Box::new(policy.clone())));
+        return wanted.map(|(_, policy)| creation(POLICY, policy));
     };
     let metadata = &existing.metadata;
     if metadata.deletion_timestamp.is_some() {
@@ -239,14 +229,26 @@ fn policy_change(
         return None;
     }
     if !is_of(metadata, wanted) {
-        let uid = metadata.uid.clone();
-        return Some(PolicyChange::Delete { uid });
+        return Some(deletion(POLICY, existing));
     }
     let (_, policy) = wanted?;
-    (!has_selection(&existing.spec, &policy.spec)).then(|| PolicyChange::Update {
-        version: metadata.resource_version.clone(),
-        spec: Box::new(policy.spec.clone()),
+    (!has_selection(&existing.spec, &policy.spec)).then(|| {
+        let body = json!({ "spec": policy.spec });
+        let write = Write::merge(POLICY, ObjectRef::of(existing, &()), body);
+        write.guarded(Guard::Version).owning("/spec")
     })
+}
+
+fn creation<K: Resource<DynamicType = ()> + Serialize>(target: &'static str, object: &K) -> Write {
+    let write = Write::create(target, object, &());
+    let wanted = Wanted::created(write.body().clone());
+    write.bringing(wanted)
+}
+
+/// Returns the deletion of an object, and not of another one of its name.
+fn deletion<K: Resource<DynamicType = ()>>(target: &'static str, object: &K) -> Write {
+    let write = Write::delete(target, ObjectRef::of(object, &())).guarded(Guard::Uid);
+    write.bringing(Wanted::created(Value::Null))
 }
 
 /// Returns `true` if a policy selects and places what `wanted` does. Karmada's webhook adds defaults to

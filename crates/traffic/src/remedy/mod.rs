@@ -6,6 +6,7 @@
 //! - `effect`: what does one Remedy require of one cluster, and because of which condition?
 //! - `bound`: may one more cluster be blocked? It decides across the fleet.
 //! - here, [`plan`]: the write of one cluster's actions, from all of these.
+//! - `member`: where are the actions of a `MemberCluster`?
 //! - `forecast`: where does the whole fleet go? `kubectl remedy plan` asks.
 //! - `reach`, `problem`, `status`: on which clusters does a Remedy act, what may be a mistake in it, and how
 //!   does its status say so?
@@ -16,6 +17,7 @@ mod decision;
 mod effect;
 mod expiries;
 mod forecast;
+mod member;
 mod mode;
 mod problem;
 mod reach;
@@ -37,6 +39,7 @@ pub use self::decision::{Cause, Decision, MetCondition, WhenError, is_met};
 pub use self::effect::{Effect, cause};
 pub use self::expiries::Expiries;
 pub use self::forecast::{Forecast, forecast};
+pub use self::member::{member_write, take_actions};
 pub use self::mode::{Expiry, Mode};
 pub use self::problem::{FleetLookup, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};
@@ -63,6 +66,15 @@ pub enum ActionChange {
         /// The action.
         action: String,
     },
+}
+
+impl ActionChange {
+    /// Returns the action.
+    pub fn action(&self) -> &str {
+        match self {
+            Self::Set { action, .. } | Self::Cleared { action } => action,
+        }
+    }
 }
 
 /// The actions that a remedy which only observes would require of a cluster.

@@ -12,10 +12,11 @@ use karmada_api::condition::{
     FALSE, GATEWAY_REPORTER_NAMESPACE, GATEWAY_REPORTER_READY, REPORTER_LEASE, REPORTER_READY,
     REPORTER_SILENT_REASON,
 };
-use karmada_api::{cluster_of_execution_namespace, execution_namespace};
 use objects::condition::{find, transition};
 use objects::lease::Renewal;
 use serde_json::{Value, json};
+
+use crate::ClusterKind;
 
 /// Whose agents elect a reporter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,19 +28,20 @@ pub enum ReporterOf {
 }
 
 impl ReporterOf {
-    /// Returns whose the lease in this namespace is.
-    pub fn of_namespace(namespace: &str) -> Option<Self> {
-        if namespace == GATEWAY_REPORTER_NAMESPACE {
+    /// Returns whose the lease in this namespace is, where clusters are of this `kind`. No gateway reports on the members of
+    /// a hub.
+    pub fn of_namespace(kind: ClusterKind, namespace: &str) -> Option<Self> {
+        if kind == ClusterKind::Cluster && namespace == GATEWAY_REPORTER_NAMESPACE {
             return Some(Self::Gateway);
         }
-        let member = cluster_of_execution_namespace(namespace)?;
-        Some(Self::Member(member.to_owned()))
+        let (of, member) = ClusterKind::of_namespace(namespace)?;
+        (of == kind).then(|| Self::Member(member.to_owned()))
     }
 
-    /// Returns the namespace of the lease.
-    pub fn namespace(&self) -> String {
+    /// Returns the namespace of the lease, where clusters are of this `kind`.
+    pub fn namespace(&self, kind: ClusterKind) -> String {
         match self {
-            Self::Member(member) => execution_namespace(member),
+            Self::Member(member) => kind.namespace(member),
             Self::Gateway => GATEWAY_REPORTER_NAMESPACE.to_owned(),
         }
     }
@@ -162,11 +164,12 @@ impl Heartbeat {
     }
 }
 
-/// Returns the condition that marks `reporter` as silent for longer than `patience`, or
+/// Returns the condition that marks `reporter`, whose lease is in `namespace`, as silent for longer than `patience`, or
 /// `None` if `conditions` of a cluster, raw as the server stores them, have it already. `time` becomes its transition
 /// time if its status changes.
 pub fn reporter_silent(
     reporter: &ReporterOf,
+    namespace: &str,
     conditions: &[Value],
     patience: Duration,
     time: Timestamp,
@@ -178,7 +181,6 @@ pub fn reporter_silent(
     }) {
         return None;
     }
-    let namespace = reporter.namespace();
     let seconds = patience.as_secs();
     Some(json!({
         "type": kind,
@@ -275,7 +277,9 @@ mod tests {
     fn silence_condition_is_written_once() {
         let time: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
         let patience = LEASE + GRACE;
-        let silent = |conditions: &[Value]| reporter_silent(&of("m1"), conditions, patience, time);
+        let silent = |conditions: &[Value]| {
+            reporter_silent(&of("m1"), "karmada-es-m1", conditions, patience, time)
+        };
         let other = json!({ "type": "Ready", "status": "True" });
         let made = silent(std::slice::from_ref(&other)).unwrap();
         assert_eq!(made["status"], FALSE);
@@ -287,22 +291,26 @@ mod tests {
         );
         assert_eq!(silent(&[other, made.clone()]), None);
         // The agents of a gateway have a lease and a condition of their own.
-        let gateway = reporter_silent(&ReporterOf::Gateway, &[made], patience, time).unwrap();
+        let gateway = ReporterOf::Gateway;
+        let gateway = reporter_silent(&gateway, "karmada-system", &[made], patience, time).unwrap();
         assert_eq!(gateway["type"], GATEWAY_REPORTER_READY);
-        let message = gateway["message"].as_str().unwrap();
-        assert!(message.starts_with("the lease karmada-system/cluster-health-agent has not"));
     }
 
     /// A lease is whose its namespace is.
     #[test]
     fn namespace_tells_whose_lease() {
-        for (namespace, expected) in [
-            ("karmada-es-m1", Some(of("m1"))),
-            ("karmada-system", Some(ReporterOf::Gateway)),
-            ("default", None),
+        use ClusterKind::{Cluster, MemberCluster};
+        for (kind, namespace, expected) in [
+            (Cluster, "karmada-es-m1", Some(of("m1"))),
+            (Cluster, "karmada-system", Some(ReporterOf::Gateway)),
+            (Cluster, "default", None),
+            (Cluster, "fleet-member-m1", None),
+            (MemberCluster, "fleet-member-m1", Some(of("m1"))),
+            (MemberCluster, "karmada-es-m1", None),
+            (MemberCluster, "karmada-system", None),
         ] {
-            assert_eq!(ReporterOf::of_namespace(namespace), expected);
-            let back = expected.map(|reporter| reporter.namespace());
+            assert_eq!(ReporterOf::of_namespace(kind, namespace), expected);
+            let back = expected.map(|reporter| reporter.namespace(kind));
             assert!(back.is_none_or(|back| back == namespace));
         }
     }
@@ -319,7 +327,7 @@ mod tests {
             let current = json!({ "type": REPORTER_READY, "status": status,
                 "reason": "Other", "lastTransitionTime": since });
             let time = Timestamp::UNIX_EPOCH;
-            let made = reporter_silent(&of("m1"), &[current], GRACE, time).unwrap();
+            let made = reporter_silent(&of("m1"), "n", &[current], GRACE, time).unwrap();
             assert_eq!(made["lastTransitionTime"] == before, kept, "{status}");
             assert!(made["lastTransitionTime"].is_string());
         }

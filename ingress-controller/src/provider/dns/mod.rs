@@ -1,6 +1,6 @@
 //! The provider `dns`: records in DNS, which ExternalDNS makes of DNSEndpoints in a cluster of its own or any other.
 //!
-//! Which objects there are is decided in `rules::ingress::dns`; they are kept as those of the provider `kubernetes` are. `answers`
+//! Which objects there are is decided in `traffic::ingress::dns`; they are kept as those of the provider `kubernetes` are. `answers`
 //! asks DNS whether they are followed.
 
 mod answers;
@@ -9,13 +9,12 @@ mod args;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use karmada_api::DnsEndpoint;
-use karmada_runtime::client::Addresses;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
@@ -34,10 +33,10 @@ use traffic::ingress::{ControllerName, Desired, Held};
 use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
 use super::balancer::{
-    Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, require_none,
+    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, require_none,
 };
 use super::gateway_cluster::error::{GatewayError, GatewayObstacle};
-use super::gateway_cluster::objects::{Outcome, WriteResult};
+use super::gateway_cluster::objects::{Outcome, WriteResult, committer};
 use super::gateway_cluster::{GatewayKind, GatewayObjects, Tally, answers as api_answers};
 use crate::reason::Reason;
 
@@ -54,8 +53,7 @@ pub(crate) struct Dns {
     /// The ingresses that another keeps from a host, by its object.
     waiting: Mutex<BTreeMap<Key, BTreeSet<Key>>>,
     answers: Answers,
-    /// Of the last write.
-    writer: OnceLock<Writer>,
+    writer: Writer,
 }
 
 impl GatewayKind for DnsEndpoint {
@@ -68,7 +66,7 @@ pub(super) async fn connect(
     args: &DnsArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
+) -> Result<Balancers, StartError> {
     let client = program.connect("dns", &args.source()?).await?;
     let unserved = program.registry.register(
         "unserved_dns_records",
@@ -76,25 +74,22 @@ pub(super) async fn connect(
         Gauge::default(),
     );
     let (publisher, addresses) = (args.publisher(controller), program.addresses.clone());
-    let provider = Dns::new(client, publisher, addresses, unserved);
-    Ok(NamedBalancer::only(provider))
+    Ok(Box::new(move |writer| {
+        let answers = Answers::new(addresses, publisher.ttl(), unserved);
+        NamedBalancer::only(Dns::new(client, writer, publisher, answers))
+    }))
 }
 
 impl Dns {
-    /// Creates the provider for the cluster of `client`. Hosts are looked up in `addresses`.
-    pub(crate) fn new(
-        client: Client,
-        publisher: Publisher,
-        addresses: Addresses,
-        unserved: Gauge,
-    ) -> Self {
+    /// Creates the provider for the cluster of `client`.
+    fn new(client: Client, writer: &Writer, publisher: Publisher, answers: Answers) -> Self {
         Self {
-            objects: GatewayObjects::new(client.clone()),
+            objects: GatewayObjects::new(client.clone(), committer(&client, writer)),
             waiting: Mutex::default(),
-            answers: Answers::new(addresses, publisher.ttl(), unserved),
+            answers,
             publisher,
             client,
-            writer: OnceLock::new(),
+            writer: writer.clone(),
         }
     }
 
@@ -136,10 +131,10 @@ impl Dns {
         self.answers.of(key, own)
     }
 
-    /// Looks up what is published, and returns the ingresses of hosts that resolve otherwise than before. Who leads no more does not
-    /// know what is published.
-    async fn look_up(&self) -> BTreeSet<Key> {
-        if self.writer.get().is_some_and(|writer| !writer.is_leading()) {
+    /// Looks up what is published, and returns the ingresses of hosts that resolve otherwise than before. Who does not lead by
+    /// `writer` does not know what is published.
+    async fn look_up(&self, writer: &Writer) -> BTreeSet<Key> {
+        if !writer.is_leading() {
             self.answers.clear();
         }
         self.answers.look_up().await
@@ -147,20 +142,16 @@ impl Dns {
 
     /// Performs the writes of `plan`, of which none depends on another: all of them are tried. What exists comes first, as a
     /// cluster may have to leave it.
-    async fn apply(
-        &self,
-        writer: &Writer,
-        plan: DnsPlan,
-    ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+    async fn apply(&self, plan: DnsPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let (updates, creations): (Vec<_>, Vec<_>) = plan
             .writes
             .into_iter()
             .partition(|write| matches!(write, Write::Update(_)));
         let deletions = stream::iter(plan.stale)
-            .map(|object| async move { self.objects.cut(writer, &object).await })
+            .map(|object| async move { self.objects.cut(&object).await })
             .buffer_unordered(CONCURRENCY);
         let kept = stream::iter(updates.into_iter().chain(creations))
-            .map(|write| async move { self.write(writer, &write).await })
+            .map(|write| async move { self.write(&write).await })
             .buffered(CONCURRENCY);
         let results: Vec<WriteResult> = deletions.chain(kept).collect().await;
         let mut tally = Tally::default();
@@ -168,9 +159,9 @@ impl Dns {
         tally.finish()
     }
 
-    async fn write(&self, writer: &Writer, write: &Write<DnsEndpoint>) -> WriteResult {
+    async fn write(&self, write: &Write<DnsEndpoint>) -> WriteResult {
         let managed_by = self.publisher.managed_by();
-        match self.objects.write(writer, managed_by, write).await? {
+        match self.objects.write(managed_by, write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
             Outcome::NoNamespace(key) => Ok(Some(GatewayObstacle::Rejected {
                 kind: DnsEndpoint::KIND,
@@ -220,13 +211,12 @@ impl LoadBalancer for Dns {
         program.run_until_stopped("dns_answers", async move {
             loop {
                 sleep(LOOK_UP_EVERY).await;
-                queue.add_all(self.look_up().await);
+                queue.add_all(self.look_up(&self.writer).await);
             }
         });
     }
 
-    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
-        self.writer.get_or_init(|| writer.clone());
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         let wanted = self.publisher.wanted(desired, &self.objects.of(key));
         let existing = self.objects.existing(key, &wanted.endpoints);
@@ -239,7 +229,7 @@ impl LoadBalancer for Dns {
         self.wait_for(key, others);
         let plan = DnsPlan::new(key, wanted, &existing).map_err(GatewayError::Edit)?;
         let mut problems = plan.problems.clone();
-        let met = self.apply(writer, plan).await?;
+        let met = self.apply(plan).await?;
         problems.extend(self.unserved(key, &own));
         let problems = problems.iter().map(|problem| obstacle(key, problem));
         Ok(Ensured {
@@ -250,12 +240,7 @@ impl LoadBalancer for Dns {
         })
     }
 
-    async fn delete(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        _: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         self.wait_for(key, BTreeSet::new());
         self.answers.of(key, &[]);
         let plan = DnsPlan {
@@ -263,13 +248,13 @@ impl LoadBalancer for Dns {
             ..DnsPlan::default()
         };
         // The finalizer must stay while a record is left that only this ingress leads to.
-        require_none(self.apply(writer, plan).await?)?;
+        require_none(self.apply(plan).await?)?;
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
-        require_none(self.apply(writer, plan).await?)
+        require_none(self.apply(plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {

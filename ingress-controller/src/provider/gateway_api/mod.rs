@@ -29,7 +29,9 @@ pub(crate) use self::args::GatewayApiArgs;
 use self::others::OtherRoutes;
 use self::parent::Parent;
 
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, label};
+use super::balancer::{
+    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, label,
+};
 use super::gateway_cluster::{
     GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
 };
@@ -51,17 +53,21 @@ pub(super) async fn connect(
     args: &GatewayApiArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
+) -> Result<Balancers, StartError> {
     let gateway = args.gateway()?;
-    let connected = clusters.connect("gateway-api", program).await?.into_iter();
-    let balancers = connected.map(|(name, client)| {
-        let factory = HttpRoutes::new(controller, gateway.clone());
-        let mut provider = GatewayApi::named(name, client, HttpRouting::new(factory));
-        provider.keeps_blocked = clusters.keep_blocked_endpoints();
-        let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-        NamedBalancer { name, balancer }
-    });
-    Ok(balancers.collect())
+    let connected = clusters.connect("gateway-api", program).await?;
+    let factory = HttpRoutes::new(controller, gateway);
+    let keeps_blocked = clusters.keep_blocked_endpoints();
+    Ok(Box::new(move |writer| {
+        let balancers = connected.into_iter().map(|(name, client)| {
+            let routing = HttpRouting::new(factory.clone());
+            let mut provider = GatewayApi::named(name, client, writer, routing);
+            provider.keeps_blocked = keeps_blocked;
+            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
+            NamedBalancer { name, balancer }
+        });
+        balancers.collect()
+    }))
 }
 
 impl GatewayKind for HttpRoute {
@@ -124,10 +130,10 @@ impl Routing for HttpRouting {
     ) -> (Objects<HttpRoute>, BTreeSet<Obstacle>) {
         let served = self.factory.objects(desired, |host| {
             let ours = routes.with_host(host);
-            let others = self.others.lock();
-            let theirs = others.with_host(host);
+            let theirs = self.others.lock().with_host(host);
             let ours = ours.iter().map(|route| &**route);
-            Claims::new(self.factory.gateway(), ours, theirs.map(|route| &**route))
+            let theirs = theirs.iter().map(|route| &**route);
+            Claims::new(self.factory.gateway(), ours, theirs)
         });
         let problems = served.problems.iter();
         let obstacles = problems.map(|problem| self.obstacle(problem)).collect();

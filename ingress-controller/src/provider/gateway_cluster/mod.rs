@@ -7,7 +7,6 @@
 
 mod args;
 pub(super) mod error;
-mod index;
 mod kind;
 pub(super) mod objects;
 #[cfg(test)]
@@ -17,20 +16,21 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ::objects::Key;
+use ::objects::write::Write;
 use async_trait::async_trait;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use karmada_runtime::commit::Committer;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::{WriteErrorKind, Writer};
-use kube::api::PostParams;
+use karmada_runtime::write::Writer;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use traffic::ingress::kubernetes::{
-    Existing, KubernetesPlan, ManagedBy, Objects, Write, blocked_slices, cutting, removal,
+    self, Existing, KubernetesPlan, ManagedBy, Objects, blocked_slices, cutting, removal,
     slice_origin,
 };
 use traffic::ingress::{Desired, Held};
@@ -40,7 +40,7 @@ pub(super) use self::kind::GatewayKind;
 pub(super) use self::objects::GatewayObjects;
 
 use self::error::{GatewayError, GatewayObstacle};
-use self::objects::{Outcome, WriteResult, failed};
+use self::objects::{Outcome, WriteResult, committer, failed};
 
 use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
 
@@ -77,7 +77,7 @@ pub struct GatewayCluster<R: Routing> {
     pub(super) slices: GatewayObjects<EndpointSlice>,
     pub(super) secrets: GatewayObjects<Secret>,
     pub(super) routes: GatewayObjects<R::Route>,
-    namespaces: Api<Namespace>,
+    committer: Committer,
     /// Set if Secrets are watched. Without, none is ever desired.
     pub(super) copies_secrets: bool,
     /// Set if the endpoints of blocked clusters stay, in slices of no Service.
@@ -86,20 +86,21 @@ pub struct GatewayCluster<R: Routing> {
 
 impl<R: Routing> GatewayCluster<R> {
     /// Creates the provider for the only gateway cluster, that of `client`.
-    pub fn new(client: Client, routing: R) -> Self {
-        Self::named("", client, routing)
+    pub fn new(client: Client, writer: &Writer, routing: R) -> Self {
+        Self::named("", client, writer, routing)
     }
 
     /// Creates the provider for the gateway cluster `name`.
-    pub(super) fn named(name: &'static str, client: Client, routing: R) -> Self {
+    pub(super) fn named(name: &'static str, client: Client, writer: &Writer, routing: R) -> Self {
+        let committer = committer(&client, writer);
         Self {
             name,
             routing,
-            services: GatewayObjects::new(client.clone()),
-            slices: GatewayObjects::new(client.clone()),
-            secrets: GatewayObjects::new(client.clone()),
-            routes: GatewayObjects::new(client.clone()),
-            namespaces: Api::all(client.clone()),
+            services: GatewayObjects::new(client.clone(), committer.clone()),
+            slices: GatewayObjects::new(client.clone(), committer.clone()),
+            secrets: GatewayObjects::new(client.clone(), committer.clone()),
+            routes: GatewayObjects::new(client.clone(), committer.clone()),
+            committer,
             copies_secrets: false,
             keeps_blocked: false,
             client,
@@ -110,42 +111,41 @@ impl<R: Routing> GatewayCluster<R> {
     /// others, except the removal of what serves the traffic until it succeeds.
     async fn apply(
         &self,
-        writer: &Writer,
         plan: KubernetesPlan<R::Route>,
     ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let mut tally = Tally::default();
         // All of them are tried, and none waits for another: each is traffic into a broken cluster.
         let deletions = plan.blocked_slices.iter();
-        let deletions = join_all(deletions.map(|slice| self.slices.cut(writer, slice))).await;
+        let deletions = join_all(deletions.map(|slice| self.slices.cut(slice))).await;
         tally.add_all(deletions)?;
         // Backends before the routes to them.
         for service in &plan.services {
-            tally.add(self.write(writer, &self.services, service).await)?;
+            tally.add(self.write(&self.services, service).await)?;
         }
         for slice in &plan.slices {
-            tally.add(self.write(writer, &self.slices, slice).await)?;
+            tally.add(self.write(&self.slices, slice).await)?;
         }
         for secret in &plan.secrets {
-            tally.add(self.write(writer, &self.secrets, secret).await)?;
+            tally.add(self.write(&self.secrets, secret).await)?;
         }
         for route in &plan.routes {
-            tally.add(self.write(writer, &self.routes, route).await)?;
+            tally.add(self.write(&self.routes, route).await)?;
         }
         // Routes before their backends, and both only once their successors are in place.
         if tally.in_place {
             for route in &plan.stale_routes {
-                tally.add(self.routes.delete(writer, route).await)?;
+                tally.add(self.routes.delete(route).await)?;
             }
         }
         if tally.in_place {
             for slice in &plan.stale_slices {
-                tally.add(self.slices.delete(writer, slice).await)?;
+                tally.add(self.slices.delete(slice).await)?;
             }
             for service in &plan.stale_services {
-                tally.add(self.services.delete(writer, service).await)?;
+                tally.add(self.services.delete(service).await)?;
             }
             for secret in &plan.stale_secrets {
-                tally.add(self.secrets.delete(writer, secret).await)?;
+                tally.add(self.secrets.delete(secret).await)?;
             }
         }
         let clashes = plan.clashes.into_iter().map(GatewayObstacle::Clash);
@@ -155,37 +155,36 @@ impl<R: Routing> GatewayCluster<R> {
 
     async fn write<K: GatewayKind>(
         &self,
-        writer: &Writer,
         objects: &GatewayObjects<K>,
-        write: &Write<K>,
+        write: &kubernetes::Write<K>,
     ) -> WriteResult {
         let managed_by = self.routing.managed_by();
-        let key = match objects.write(writer, managed_by, write).await? {
+        let key = match objects.write(managed_by, write).await? {
             Outcome::Done(obstacle) => return Ok(obstacle),
             Outcome::NoNamespace(key) => key,
         };
-        if let Some(obstacle) = self.create_namespace(writer, &key.namespace).await? {
+        if let Some(obstacle) = self.create_namespace(&key.namespace).await? {
             return Ok(Some(obstacle));
         }
-        match objects.write(writer, managed_by, write).await? {
+        match objects.write(managed_by, write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
             Outcome::NoNamespace(key) => Err(GatewayError::Stale { kind: K::KIND, key }),
         }
     }
 
-    async fn create_namespace(&self, writer: &Writer, name: &str) -> WriteResult {
+    async fn create_namespace(&self, name: &str) -> WriteResult {
         let mut namespace = Namespace::default();
         namespace.meta_mut().name = Some(name.to_owned());
-        let parameters = PostParams::default();
-        let call = self.namespaces.create(&parameters, &namespace);
-        match writer.write("gateway_namespace", call).await {
-            Ok(_) => {
-                tracing::info!(namespace = name, "Made a namespace in the gateway cluster");
+        let write = Write::create("gateway_namespace", &namespace, &());
+        match self.committer.write(&write, None).await {
+            Ok(outcome) => {
+                // Another reconcile may have created it meanwhile.
+                if outcome.is_stored() {
+                    tracing::info!(namespace = name, "Made a namespace in the gateway cluster");
+                }
                 Ok(None)
             }
-            // Another reconcile created it meanwhile.
-            Err(error) if error.kind() == WriteErrorKind::Conflict => Ok(None),
             Err(error) => failed("Namespace", Key::cluster_scoped(name), error),
         }
     }
@@ -223,7 +222,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         R::watch(&self, program, queue);
     }
 
-    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         let (mut wanted, left_out) = self.routing.objects(desired, &self.routes);
         if self.keeps_blocked {
@@ -237,7 +236,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
             routes: self.routes.existing(key, wanted.routes.iter().flatten()),
         };
         let plan = KubernetesPlan::new(desired, wanted, &existing).map_err(GatewayError::Edit)?;
-        let met = self.apply(writer, plan).await?;
+        let met = self.apply(plan).await?;
         let mut ensured = self.routing.report(desired, &self.routes.of(key));
         ensured.obstacles.extend(left_out);
         ensured
@@ -246,12 +245,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         Ok(ensured)
     }
 
-    async fn delete(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         let existing = Existing {
             services: self.services.of(key),
             slices: self.slices.of(key),
@@ -260,16 +254,16 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         };
         let plan = removal(existing, excluded);
         // The finalizer must stay while an object is left that only this ingress leads to.
-        require_none(self.apply(writer, plan).await?)?;
+        require_none(self.apply(plan).await?)?;
         Ok(Ensured {
             load_balancer: Some(IngressLoadBalancerStatus::default()),
             obstacles: BTreeSet::new(),
         })
     }
 
-    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let plan = cutting(self.slices.of(key), cut);
-        require_none(self.apply(writer, plan).await?)
+        require_none(self.apply(plan).await?)
     }
 
     fn keys(&self) -> Vec<Key> {

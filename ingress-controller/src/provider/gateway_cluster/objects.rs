@@ -1,30 +1,42 @@
-//! Our objects of one kind in the gateway cluster, and the writes to them.
+//! Our objects of one kind in the gateway cluster, and the writes to them. What is written is known from then on: two
+//! reconciles in quick succession would create and delete twice otherwise, and an ingress could be released with objects
+//! left behind.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use karmada_runtime::contention::{Attempt, Contention};
+use karmada_runtime::commit::{self, Committer};
+use karmada_runtime::expectations::Expectations;
+use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::{WriteError, WriteErrorKind, Writer};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode, Writer};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use objects::Key;
+use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
 use parking_lot::Mutex;
-use serde_json::Value;
-use tokio::time::Instant;
-use traffic::ingress::kubernetes::{Clash, Managed, ManagedBy, Update, Write, ingress_of};
+use serde_json::{Value, json};
+use traffic::ingress::kubernetes::{self, Clash, Managed, ManagedBy, Update, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
-use super::index::ObjectIndex;
 use super::kind::GatewayKind;
 use crate::identity::NAME;
 
 /// Our objects of one kind.
 pub struct GatewayObjects<K> {
-    index: Mutex<ObjectIndex<K>>,
+    store: Mutex<Store<K, Reference>>,
     client: Client,
-    /// The objects that others change or delete as often as we write them.
-    contention: Contention<Key>,
+    committer: Committer,
+}
+
+/// By which objects are looked up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Reference {
+    /// The ingress to which an object belongs.
+    Ingress(Key),
+    /// A host of a route.
+    Host(String),
 }
 
 /// The result of a write: stored, met an obstacle, or failed.
@@ -38,38 +50,64 @@ pub(in crate::provider) enum Outcome {
     NoNamespace(Key),
 }
 
+/// Returns the committer to a gateway cluster. Its obstacles are those of the ingresses.
+pub(in crate::provider) fn committer(client: &Client, writer: &Writer) -> Committer {
+    let mode = WriteMode::Perform(writer.clone());
+    Committer::new(client.clone(), NAME, mode, Expectations::default(), None)
+}
+
+fn references<K: GatewayKind>(object: &K) -> BTreeSet<Reference> {
+    let ingress = ingress_of(Managed::metadata(object)).map(Reference::Ingress);
+    let hosts = object.hosts().into_iter().map(Reference::Host);
+    ingress.into_iter().chain(hosts).collect()
+}
+
 impl<K: GatewayKind> GatewayObjects<K> {
-    pub(in crate::provider) fn new(client: Client) -> Self {
+    pub(in crate::provider) fn new(client: Client, committer: Committer) -> Self {
         Self {
-            index: Mutex::default(),
+            store: Mutex::new(Store::by(references)),
             client,
-            contention: Contention::default(),
+            committer,
         }
     }
 
     /// Applies an event of the watch and returns the ingresses it concerns.
     pub(in crate::provider) fn observe(&self, event: Event<Decoded<K>>) -> Vec<Key> {
-        self.index.lock().observe(event)
+        let mut store = self.store.lock();
+        let changes = store.observe(event).objects;
+        let concerned = changes.iter().flat_map(|change| store.concerned(change));
+        let ingresses = concerned.filter_map(|reference| match reference {
+            Reference::Ingress(key) => Some(key),
+            Reference::Host(_) => None,
+        });
+        ingresses.collect()
     }
 
     #[cfg(test)]
     pub(in crate::provider) fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.index.lock().get(key).cloned()
+        self.store.lock().get(key).cloned()
     }
 
     /// Returns the ingresses that have an object of this kind.
     pub(in crate::provider) fn ingresses(&self) -> Vec<Key> {
-        self.index.lock().ingresses().collect()
+        let store = self.store.lock();
+        let objects = store.iter();
+        let ingresses = objects.filter_map(|(_, object)| ingress_of(Managed::metadata(&**object)));
+        ingresses.collect()
     }
 
     /// Returns the objects of `ingress`.
     pub(in crate::provider) fn of(&self, ingress: &Key) -> Vec<Arc<K>> {
-        self.index.lock().of(ingress).cloned().collect()
+        self.with(&Reference::Ingress(ingress.clone()))
     }
 
     /// Returns the objects that route `host`, of every ingress.
     pub(in crate::provider) fn with_host(&self, host: &str) -> Vec<Arc<K>> {
-        self.index.lock().with_host(host).cloned().collect()
+        self.with(&Reference::Host(host.to_owned()))
+    }
+
+    fn with(&self, reference: &Reference) -> Vec<Arc<K>> {
+        self.store.lock().of(reference).cloned().collect()
     }
 
     /// Returns the objects of `ingress`, and those with the name of an object in `wanted`.
@@ -78,10 +116,10 @@ impl<K: GatewayKind> GatewayObjects<K> {
         ingress: &Key,
         wanted: impl IntoIterator<Item = &'a K>,
     ) -> Vec<Arc<K>> {
-        let index = self.index.lock();
-        let mut found: Vec<Arc<K>> = index.of(ingress).cloned().collect();
+        let mut found = self.of(ingress);
+        let store = self.store.lock();
         for object in wanted {
-            if let Some(named) = index.get(&Key::of(object))
+            if let Some(named) = store.get(&Key::of(object))
                 && ingress_of(Managed::metadata(&**named)).as_ref() != Some(ingress)
             {
                 found.push(Arc::clone(named));
@@ -90,133 +128,86 @@ impl<K: GatewayKind> GatewayObjects<K> {
         found
     }
 
-    /// Begins a write of `value`. A pause ends with a retry: this obstacle has a backoff like any other.
-    fn begin(
-        &self,
-        key: &Key,
-        value: &Value,
-        seen: Option<&str>,
-    ) -> Result<Attempt<Key>, GatewayObstacle> {
-        let begun = (self.contention).begin(key.clone(), value, seen, Instant::now());
-        begun.map_err(|_| GatewayObstacle::Contested {
-            kind: K::KIND,
-            key: key.clone(),
-        })
-    }
-
-    /// Takes in the response to a creation or an update.
-    fn stored(&self, attempt: Attempt<Key>, stored: K) {
-        let version = stored.meta().resource_version.clone();
-        self.contention.stored(attempt, version, Instant::now());
-        self.index.lock().stored(stored);
-    }
-
     /// Creates an object, or sets the fields of it that we own.
     pub(in crate::provider) async fn write(
         &self,
-        writer: &Writer,
         managed_by: &ManagedBy,
-        write: &Write<K>,
+        write: &kubernetes::Write<K>,
     ) -> Result<Outcome, GatewayError> {
         match write {
-            Write::Create(object) => self.create(writer, managed_by, object).await,
-            Write::Update(update) => self.update(writer, update).await.map(Outcome::Done),
+            kubernetes::Write::Create(object) => self.create(managed_by, object).await,
+            kubernetes::Write::Update(update) => self.update(update).await.map(Outcome::Done),
         }
     }
 
-    async fn create(
-        &self,
-        writer: &Writer,
-        managed_by: &ManagedBy,
-        object: &K,
-    ) -> Result<Outcome, GatewayError> {
+    async fn create(&self, managed_by: &ManagedBy, object: &K) -> Result<Outcome, GatewayError> {
         let key = Key::of(object);
-        let value = serde_json::to_value(object)?;
-        let attempt = match self.begin(&key, &value, None) {
-            Ok(attempt) => attempt,
-            Err(contested) => return Ok(Outcome::Done(Some(contested))),
-        };
-        let api = self.api(&key);
-        let parameters = PostParams::default();
-        let call = api.create(&parameters, object);
-        match writer.write(K::TARGET, call).await {
-            Ok(stored) => {
-                self.stored(attempt, stored);
-                Ok(Outcome::Done(None))
+        let write = Write::create(K::TARGET, object, &());
+        let wanted = Wanted::created(write.body().clone());
+        let obstacle = match self.committer.write(&write.bringing(wanted), None).await {
+            Ok(commit::Outcome::Stored(stored)) => {
+                self.store.lock().created(object.clone(), &stored);
+                None
             }
-            Err(error) => match error.kind() {
-                WriteErrorKind::Missing => Ok(Outcome::NoNamespace(key)),
-                WriteErrorKind::Conflict => {
-                    let obstacle = self.examine_conflict(managed_by, object).await?;
-                    Ok(Outcome::Done(Some(obstacle)))
-                }
-                WriteErrorKind::Invalid | WriteErrorKind::Transient => {
-                    failed(K::KIND, key, error).map(Outcome::Done)
-                }
-            },
-        }
+            Ok(commit::Outcome::Exists(_)) => {
+                Some(self.examine_conflict(managed_by, object).await?)
+            }
+            Ok(commit::Outcome::Contended(_)) => Some(contested::<K>(key)),
+            Ok(_) => None,
+            Err(error) if error.kind() == WriteErrorKind::Missing => {
+                return Ok(Outcome::NoNamespace(key));
+            }
+            Err(error) => failed(K::KIND, key, error)?,
+        };
+        Ok(Outcome::Done(obstacle))
     }
 
     /// Sets the fields we own, provided that the object is still the version that was seen.
-    async fn update(&self, writer: &Writer, update: &Update<K>) -> WriteResult {
-        let key = Key::of(&*update.existing);
-        let value = serde_json::to_value(&update.edits)?;
-        let seen = update.existing.meta().resource_version.as_deref();
-        let attempt = match self.begin(&key, &value, seen) {
-            Ok(attempt) => attempt,
-            Err(contested) => return Ok(Some(contested)),
-        };
-        let patch: Patch<()> = update.edits.clone().guarded(seen).into();
-        let api = self.api(&key);
-        let parameters = PatchParams::apply(NAME);
-        let call = api.patch(&key.name, &parameters, &patch);
-        match writer.write(K::TARGET, call).await {
-            Ok(stored) => {
-                self.stored(attempt, stored);
+    async fn update(&self, update: &Update<K>) -> WriteResult {
+        let (existing, edits) = (&*update.existing, &update.edits);
+        let (key, object) = (Key::of(existing), ObjectRef::of(existing, &()));
+        let wanted = Wanted::created(json!(edits));
+        let write = Write::json(K::TARGET, object, edits.clone());
+        let write = write.guarded(Guard::Version).bringing(wanted);
+        match self.committer.write(&write, None).await {
+            Ok(commit::Outcome::Stored(stored)) => {
+                self.store.lock().written(&write, &stored);
                 Ok(None)
             }
-            Err(error) => {
-                if error.kind() == WriteErrorKind::Missing {
-                    self.index.lock().deleted(&update.existing);
-                }
+            Ok(commit::Outcome::Gone(error)) => {
+                self.store.lock().deleted(existing);
                 failed(K::KIND, key, error)
             }
+            Ok(commit::Outcome::Contended(_)) => Ok(Some(contested::<K>(key))),
+            Ok(_) => Ok(None),
+            Err(error) => failed(K::KIND, key, error),
         }
     }
 
     /// Deletes `object`, provided that it is still the version that was seen.
-    pub(in crate::provider) async fn delete(&self, writer: &Writer, object: &K) -> WriteResult {
-        match self.begin(&Key::of(object), &Value::Null, None) {
-            Ok(attempt) => self.remove(writer, object, attempt).await,
-            Err(contested) => Ok(Some(contested)),
-        }
+    pub(in crate::provider) async fn delete(&self, object: &K) -> WriteResult {
+        let write = deletion(object).bringing(Wanted::created(Value::Null));
+        self.remove(object, &write).await
     }
 
     /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
-    pub(in crate::provider) async fn cut(&self, writer: &Writer, object: &K) -> WriteResult {
-        let attempt = Attempt::at_once(Key::of(object), &Value::Null);
-        self.remove(writer, object, attempt).await
+    pub(in crate::provider) async fn cut(&self, object: &K) -> WriteResult {
+        self.remove(object, &deletion(object)).await
     }
 
-    async fn remove(&self, writer: &Writer, object: &K, attempt: Attempt<Key>) -> WriteResult {
+    async fn remove(&self, object: &K, write: &Write) -> WriteResult {
         let key = Key::of(object);
-        let parameters = DeleteParams::default().preconditions(Preconditions {
-            resource_version: object.meta().resource_version.clone(),
-            uid: object.meta().uid.clone(),
-        });
-        let api = self.api(&key);
-        let call = api.delete(&key.name, &parameters);
-        match writer.write(K::TARGET, call).await {
-            Ok(_) => {}
-            Err(error) if error.kind() == WriteErrorKind::Missing => {}
-            Err(error) => return failed(K::KIND, key, error),
+        match self.committer.write(write, None).await {
+            Ok(commit::Outcome::Contended(_)) => Ok(Some(contested::<K>(key))),
+            Ok(_) => {
+                self.store.lock().deleted(object);
+                Ok(None)
+            }
+            Err(error) => failed(K::KIND, key, error),
         }
-        self.contention.stored(attempt, None, Instant::now());
-        self.index.lock().deleted(object);
-        Ok(None)
     }
 
-    /// Finds out why the object `wanted`, which the index does not show, exists already: another owner
+    /// Finds out why the object `wanted`, which is not known, exists already: another owner
     /// made it, or we did and the watch lags behind.
     async fn examine_conflict(
         &self,
@@ -225,7 +216,8 @@ impl<K: GatewayKind> GatewayObjects<K> {
     ) -> Result<GatewayObstacle, GatewayError> {
         let key = Key::of(wanted);
         let kind = K::KIND;
-        let found = match self.api(&key).get_opt(&key.name).await {
+        let api: Api<K> = Api::namespaced(self.client.clone(), &key.namespace);
+        let found = match api.get_opt(&key.name).await {
             Ok(found) => found,
             Err(error) => {
                 let source = Box::new(error);
@@ -240,13 +232,20 @@ impl<K: GatewayKind> GatewayObjects<K> {
         if theirs || !managed_by.owns(Managed::metadata(&found)) {
             return Ok(GatewayObstacle::Clash(Clash { kind, key }));
         }
-        self.index.lock().stored(found);
+        self.store.lock().add_ahead(found);
         Err(GatewayError::Stale { kind, key })
     }
+}
 
-    fn api(&self, key: &Key) -> Api<K> {
-        Api::namespaced(self.client.clone(), &key.namespace)
-    }
+fn deletion<K: GatewayKind>(object: &K) -> Write {
+    Write::delete(K::TARGET, ObjectRef::of(object, &())).guarded(Guard::Version)
+}
+
+/// Returns the obstacle that it is if another client undoes every write. The pause ends with a retry: this obstacle has a
+/// backoff like any other.
+fn contested<K: GatewayKind>(key: Key) -> GatewayObstacle {
+    let kind = K::KIND;
+    GatewayObstacle::Contested { kind, key }
 }
 
 /// Separates rejected writes, which a user must resolve, from those to retry. A webhook that must answer and does not rejects, too.

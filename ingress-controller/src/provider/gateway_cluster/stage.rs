@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use traffic::ingress::kubernetes::slice_origin;
 
 use super::{GatewayCluster, GatewayKind, GatewayObjects, Routing};
+use crate::fixtures::writer;
 use crate::provider::contract;
 
 /// Routes on which the contract is tested.
@@ -97,7 +98,7 @@ impl<R: TestRouting> contract::Stage for GatewayStage<R> {
     }
 
     async fn provider(&self) -> GatewayCluster<R> {
-        let provider = GatewayCluster::new(self.api.client(), R::routing());
+        let provider = GatewayCluster::new(self.api.client(), &writer(), R::routing());
         self.catch_up(&provider).await;
         provider
     }

@@ -32,7 +32,9 @@ use self::repairs::Repairs;
 use self::runtime_api::Socket;
 use self::servers::{Reached, Servers};
 
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none};
+use super::balancer::{
+    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none,
+};
 
 /// The pause between two looks at the process. A restart lost all servers.
 const PROCESS_PAUSE: Duration = Duration::from_millis(100);
@@ -54,7 +56,7 @@ pub(super) fn connect(
     args: &HaproxyArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
+) -> Result<Balancers, StartError> {
     let repairs = repairs::histogram();
     let repairs = program.registry.register_with_unit(
         "haproxy_repair_duration",
@@ -66,30 +68,33 @@ pub(super) fn connect(
     if parameters.cut_requests() {
         tracing::warn!(%parameters, "Servers that fail a check cut the requests they have, because of on-marked-down");
     }
-    let balancers = args.sockets()?.iter().map(|named| {
-        let name: &'static str = named.name.clone().leak();
-        let settings = ServerSettings::new(
-            controller,
-            parameters.clone(),
-            args.drain_grace(),
-            args.end_connections(),
-        );
-        let provider = Haproxy {
-            name,
-            repairs: Repairs::new(repairs.clone()),
-            ..Haproxy::new(named.value.clone(), settings)
-        };
-        let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-        NamedBalancer { name, balancer }
-    });
-    Ok(balancers.collect())
+    let sockets = args.sockets()?.to_vec();
+    let settings = ServerSettings::new(
+        controller,
+        parameters.clone(),
+        args.drain_grace(),
+        args.end_connections(),
+    );
+    Ok(Box::new(move |writer| {
+        let balancers = sockets.into_iter().map(|named| {
+            let name: &'static str = named.name.leak();
+            let provider = Haproxy {
+                name,
+                repairs: Repairs::new(repairs.clone()),
+                ..Haproxy::new(named.value, writer, settings.clone())
+            };
+            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
+            NamedBalancer { name, balancer }
+        });
+        balancers.collect()
+    }))
 }
 
 impl Haproxy {
-    fn new(socket: Socket, settings: ServerSettings) -> Self {
+    fn new(socket: Socket, writer: &Writer, settings: ServerSettings) -> Self {
         Self {
             name: "",
-            servers: Servers::new(socket, settings),
+            servers: Servers::new(socket, writer.clone(), settings),
             repairs: Repairs::new(repairs::histogram()),
             queue: OnceLock::new(),
         }
@@ -219,13 +224,13 @@ impl LoadBalancer for Haproxy {
         });
     }
 
-    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         let wanted = Wanted::new(desired);
         let mut backends: BTreeSet<String> = wanted.names().collect();
         self.servers.desire(&desired.key);
         backends.extend(self.servers.backends(&desired.key));
         let plan = |state: &State| self.servers.settings().plan(desired, &wanted, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
+        let reached = self.servers.reach(&backends, plan).await?;
         let mut obstacles = self.obstacles(&desired.key, &reached)?;
         self.served(&desired.key);
         for (service, addresses) in &wanted.unusable {
@@ -241,17 +246,12 @@ impl LoadBalancer for Haproxy {
         })
     }
 
-    async fn delete(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         // Nothing may be left that only this ingress leads to, also where nobody has looked yet.
         self.wake(self.look().await?);
         let backends = self.servers.backends(key);
         let plan = |state: &State| self.servers.settings().removal(key, excluded, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
+        let reached = self.servers.reach(&backends, plan).await?;
         require_none(self.obstacles(key, &reached)?)?;
         if !self.servers.backends(key).is_empty() {
             return Err(HaproxyError::Left { key: key.clone() }.into());
@@ -261,10 +261,10 @@ impl LoadBalancer for Haproxy {
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let backends = cut.keys().cloned().collect();
         let plan = |state: &State| self.servers.settings().cutting(key, cut, state);
-        let reached = self.servers.reach(writer, &backends, plan).await?;
+        let reached = self.servers.reach(&backends, plan).await?;
         require_none(self.obstacles(key, &reached)?)
     }
 

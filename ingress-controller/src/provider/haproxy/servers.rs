@@ -17,6 +17,7 @@ const STEPS: usize = 5;
 /// The servers of an HAProxy.
 pub(super) struct Servers {
     socket: Socket,
+    writer: Writer,
     settings: ServerSettings,
     known: Mutex<Known>,
 }
@@ -65,9 +66,10 @@ pub(super) struct Reached {
 }
 
 impl Servers {
-    pub(super) fn new(socket: Socket, settings: ServerSettings) -> Self {
+    pub(super) fn new(socket: Socket, writer: Writer, settings: ServerSettings) -> Self {
         Self {
             socket,
+            writer,
             settings,
             known: Mutex::default(),
         }
@@ -176,7 +178,6 @@ impl Servers {
     /// Sends the lines of a plan to the process that it was made for. Returns what HAProxy says against them, by backend.
     async fn write(
         &self,
-        writer: &Writer,
         plan: &[Line],
         pid: u32,
     ) -> Result<BTreeMap<String, String>, HaproxyError> {
@@ -187,7 +188,7 @@ impl Servers {
                     let answer = self.socket.send(&line).await;
                     answer.map_err(|error| kube::Error::Service(error.into()))
                 };
-                let answer = writer.write("haproxy_servers", call).await;
+                let answer = self.writer.write("haproxy_servers", call).await;
                 let answer = answer.map_err(|source| HaproxyError::Write {
                     backend: backend.clone(),
                     source: Box::new(source),
@@ -208,7 +209,6 @@ impl Servers {
     /// step changes nothing.
     pub(super) async fn reach(
         &self,
-        writer: &Writer,
         backends: &BTreeSet<String>,
         plan: impl Fn(&State) -> HaproxyPlan,
     ) -> Result<Reached, HaproxyError> {
@@ -221,7 +221,7 @@ impl Servers {
             if plan.lines.is_empty() || plan.lines == before || steps == STEPS {
                 return Ok(Reached { plan, refusals });
             }
-            refusals = self.write(writer, &plan.lines, state.pid).await?;
+            refusals = self.write(&plan.lines, state.pid).await?;
             before = plan.lines;
             steps += 1;
         }

@@ -14,7 +14,7 @@ use traffic::ingress::{ControllerName, Desired};
 
 pub(crate) use self::args::KubernetesArgs;
 
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer, Obstacle};
+use super::balancer::{Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle};
 use super::gateway_cluster::{
     GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
 };
@@ -28,17 +28,22 @@ pub(super) async fn connect(
     args: &KubernetesArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
-    let connected = clusters.connect("kubernetes", program).await?.into_iter();
-    let balancers = connected.map(|(name, client)| {
-        let class = args.ingress_class().map(ToOwned::to_owned);
-        let mut provider = Kubernetes::named(name, client, Ingresses::new(controller, class));
-        provider.copies_secrets = args.copy_tls_secrets();
-        provider.keeps_blocked = clusters.keep_blocked_endpoints();
-        let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-        NamedBalancer { name, balancer }
-    });
-    Ok(balancers.collect())
+) -> Result<Balancers, StartError> {
+    let connected = clusters.connect("kubernetes", program).await?;
+    let class = args.ingress_class().map(ToOwned::to_owned);
+    let routing = Ingresses::new(controller, class);
+    let copies_secrets = args.copy_tls_secrets();
+    let keeps_blocked = clusters.keep_blocked_endpoints();
+    Ok(Box::new(move |writer| {
+        let balancers = connected.into_iter().map(|(name, client)| {
+            let mut provider = Kubernetes::named(name, client, writer, routing.clone());
+            provider.copies_secrets = copies_secrets;
+            provider.keeps_blocked = keeps_blocked;
+            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
+            NamedBalancer { name, balancer }
+        });
+        balancers.collect()
+    }))
 }
 
 impl GatewayKind for Ingress {

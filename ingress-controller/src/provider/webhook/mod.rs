@@ -1,7 +1,7 @@
 //! The provider `webhook`: a load balancer that its own program configures, as that of a vendor. The program gets each ingress
 //! whole, as JSON over HTTP, and needs no change here ([`karmada_api::provider`] is the protocol).
 //!
-//! - What is sent? `rules::ingress::webhook`.
+//! - What is sent? `traffic::ingress::webhook`.
 //! - How is the program asked, and how much may it answer? `endpoint`.
 //! - What does it hold? `holdings`, which a list at the start and each minute corrects.
 
@@ -38,7 +38,7 @@ pub(crate) use self::args::WebhookArgs;
 use self::endpoint::Endpoint;
 use self::error::{ProviderError, reported};
 use self::holdings::Holdings;
-use super::balancer::{Ensured, LoadBalancer, NamedBalancer};
+use super::balancer::{Balancers, Ensured, LoadBalancer, NamedBalancer};
 
 /// The name of the program's API in metrics and logs.
 const NAME: &str = "provider";
@@ -57,6 +57,7 @@ const CONCURRENCY: usize = 8;
 pub(crate) struct Webhook {
     controller: ControllerName,
     endpoint: Endpoint,
+    writer: Writer,
     holdings: Mutex<Holdings>,
     /// Notified when the program is to be listed before its time.
     outdated: Notify,
@@ -67,17 +68,21 @@ pub(super) async fn connect(
     args: &WebhookArgs,
     controller: &ControllerName,
     program: &mut Program,
-) -> Result<Vec<NamedBalancer>, StartError> {
+) -> Result<Balancers, StartError> {
     let client = program.connect(NAME, &args.source()?).await?;
-    Ok(NamedBalancer::only(Webhook::new(client, controller)))
+    let controller = controller.clone();
+    Ok(Box::new(move |writer| {
+        NamedBalancer::only(Webhook::new(client, writer, &controller))
+    }))
 }
 
 impl Webhook {
     /// Creates the provider for the program at the server of `client`.
-    pub(crate) fn new(client: Client, controller: &ControllerName) -> Self {
+    pub(crate) fn new(client: Client, writer: &Writer, controller: &ControllerName) -> Self {
         Self {
             controller: controller.clone(),
             endpoint: Endpoint::new(client),
+            writer: writer.clone(),
             holdings: Mutex::default(),
             outdated: Notify::new(),
         }
@@ -186,13 +191,12 @@ impl Webhook {
         }
     }
 
-    async fn put(
-        &self,
-        writer: &Writer,
-        document: ProviderIngress,
-    ) -> Result<IngressReport, ProviderError> {
+    async fn put(&self, document: ProviderIngress) -> Result<IngressReport, ProviderError> {
         let key = document.key();
-        let written = writer.write(TARGET, self.endpoint.put(&document)).await;
+        let written = self
+            .writer
+            .write(TARGET, self.endpoint.put(&document))
+            .await;
         let report = self.settled("PUT", &key, written)?;
         let mut holdings = self.holdings.lock();
         holdings.stored(Arc::new(document), report.clone());
@@ -217,18 +221,13 @@ impl Webhook {
     }
 
     /// Has the clusters that must get no request leave what is held, whatever the program has against the rest.
-    async fn refused(
-        &self,
-        writer: &Writer,
-        desired: &Desired,
-        error: ProviderError,
-    ) -> Result<Ensured, BoxError> {
+    async fn refused(&self, desired: &Desired, error: ProviderError) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         if !matches!(error, ProviderError::Refused { .. }) {
             return Err(error.into());
         }
         let is_cut = |service: &str, cluster: &str| is_excluded(desired, service, cluster);
-        let cut = self.cut_document(writer, key, is_cut).await;
+        let cut = self.cut_document(key, is_cut).await;
         let obstacle = error.obstacle(key).ok_or(error)?;
         let mut ensured = Ensured {
             load_balancer: None,
@@ -245,7 +244,6 @@ impl Webhook {
     /// ingress, and returns what is reported of that.
     async fn cut_document(
         &self,
-        writer: &Writer,
         key: &Key,
         is_cut: impl Fn(&str, &str) -> bool,
     ) -> Result<Option<IngressReport>, ProviderError> {
@@ -253,7 +251,7 @@ impl Webhook {
             return Ok(None);
         };
         if let Some(rest) = without(&held, is_cut)? {
-            self.put(writer, rest).await.map(Some)
+            self.put(rest).await.map(Some)
         } else {
             let holdings = self.holdings.lock();
             Ok(holdings.get(key).map(|holding| holding.report.clone()))
@@ -284,7 +282,7 @@ impl LoadBalancer for Webhook {
         program.run_until_stopped(NAME, async move { self.keep_listed(gate, queue).await });
     }
 
-    async fn ensure(&self, writer: &Writer, desired: &Desired) -> Result<Ensured, BoxError> {
+    async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         let held = self.held(key).await?;
         let wanted = document(&self.controller, desired, held.as_deref())
@@ -294,9 +292,9 @@ impl LoadBalancer for Webhook {
             let holdings = self.holdings.lock();
             holdings.get(key).map(|holding| holding.report.clone())
         } else {
-            match self.put(writer, wanted).await {
+            match self.put(wanted).await {
                 Ok(report) => Some(report),
-                Err(error) => return self.refused(writer, desired, error).await,
+                Err(error) => return self.refused(desired, error).await,
             }
         };
         let report = report.unwrap_or_default();
@@ -310,12 +308,7 @@ impl LoadBalancer for Webhook {
         })
     }
 
-    async fn delete(
-        &self,
-        writer: &Writer,
-        key: &Key,
-        excluded: &BTreeSet<String>,
-    ) -> Result<Ensured, BoxError> {
+    async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         let report = {
             let holdings = self.holdings.lock();
             if !holdings.is_listed {
@@ -326,13 +319,13 @@ impl LoadBalancer for Webhook {
         let Some(report) = report else {
             return Ok(Ensured::default());
         };
-        let deleted = writer.write(TARGET, self.endpoint.delete(key)).await;
+        let deleted = self.writer.write(TARGET, self.endpoint.delete(key)).await;
         match self.settled("DELETE", key, deleted) {
             Err(error) if !error.is_missing() => {
                 let Some(obstacle) = error.obstacle(key) else {
                     return Err(error.into());
                 };
-                self.cut_document(writer, key, |_, cluster| excluded.contains(cluster))
+                self.cut_document(key, |_, cluster| excluded.contains(cluster))
                     .await?;
                 return Err(obstacle.into());
             }
@@ -345,12 +338,12 @@ impl LoadBalancer for Webhook {
         })
     }
 
-    async fn cut(&self, writer: &Writer, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
         let is_cut = |service: &str, cluster: &str| {
             let clusters = cut.get(service);
             clusters.is_some_and(|clusters| clusters.contains(cluster))
         };
-        match self.cut_document(writer, key, is_cut).await {
+        match self.cut_document(key, is_cut).await {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.obstacle(key) {
                 Some(obstacle) => obstacle.into(),

@@ -1,7 +1,6 @@
 //! The writes to an `HTTPRoute` that is read as an ingress.
 
 use karmada_api::gateway_api::{GatewayClass, HttpRoute};
-use karmada_runtime::contention::Contention;
 use traffic::ingress::http_route::served_key;
 
 use super::*;
@@ -21,7 +20,7 @@ impl Stage {
         stage.observe(|index| {
             let [controller, finalizer] =
                 [GATEWAY_CONTROLLER, CONTROLLER].map(|name| name.parse().unwrap());
-            index.routes = Some(Routes::new(controller, finalizer));
+            index.lock().routes = Routes::new(controller, finalizer);
             observe_routes(index, vec![stored])
         });
         stage
@@ -224,9 +223,7 @@ async fn own_class_is_accepted() {
         .await;
     let classes = GatewayClasses {
         index: Arc::clone(&stage.reconciler.index),
-        client: stage.api.client(),
-        writer: Writer::new(Leadership::always(), WriteMetrics::default()),
-        contention: Contention::default(),
+        committer: stage.reconciler.ingresses.committer.clone(),
         queue: Queue::default(),
     };
     let show = |class: GatewayClass| {

@@ -10,20 +10,20 @@ use crate::fixtures::{
 };
 use crate::routes::Routes;
 
-fn index() -> Index {
-    let mut index = Index::new(Some(Backends::default().with_exports()));
+fn index() -> SharedIndex {
+    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
     let [controller, finalizer] =
         [GATEWAY_CONTROLLER, CONTROLLER].map(|name| name.parse().unwrap());
-    index.routes = Some(Routes::new(controller, finalizer));
+    let index = index.reading(Routes::new(controller, finalizer));
     index.observe_cluster(applied(cluster("m1", &[])));
     index.observe_binding(applied(binding("s", &["m1"])));
     index
 }
 
 /// Returns the index with the route `r` to Service `s`.
-fn with_route() -> Index {
-    let mut index = index();
-    observe_routes(&mut index, vec![http_route("r", "s")]);
+fn with_route() -> SharedIndex {
+    let index = index();
+    observe_routes(&index, vec![http_route("r", "s")]);
     index
 }
 
@@ -37,8 +37,10 @@ fn version(version: &str, mut route: HttpRoute) -> HttpRoute {
 }
 
 /// Returns the Services to which the route `r` leads, and what is decided on it.
-fn found(index: &Index) -> (Vec<String>, &'static str) {
-    let (ingress, decision) = index.decide(&route_key("r"), &CONTROLLER.parse().unwrap());
+fn found(index: &SharedIndex) -> (Vec<String>, &'static str) {
+    let (ingress, decision) = index
+        .lock()
+        .decide(&route_key("r"), &CONTROLLER.parse().unwrap());
     let named = ingress.map(|ingress| {
         let named = services(&ingress.spec.ingress).into_iter();
         named.map(ToOwned::to_owned).collect()
@@ -59,10 +61,10 @@ fn services_of(names: &[&str]) -> Vec<String> {
 /// is gone.
 #[test]
 fn unlisted_route_is_left() {
-    let mut index = index();
-    index.set_left(&route_key("gone"), true);
+    let index = index();
+    index.lock().set_left(&route_key("gone"), true);
     assert_eq!(found(&index), (vec![], "leave"));
-    index.observe_kinds(true);
+    index.set_served(true);
     for event in listed(vec![http_route("r", "s")]) {
         index.observe_route(event);
     }
@@ -78,7 +80,9 @@ fn unlisted_route_is_left() {
     assert_eq!(found(&index), (services_of(&["s"]), "serve"));
     let woken: BTreeSet<Key> = woken.into_iter().collect();
     assert_eq!(woken, [route_key("r"), route_key("gone")].into());
-    let gone = index.decide(&route_key("gone"), &CONTROLLER.parse().unwrap());
+    let gone = index
+        .lock()
+        .decide(&route_key("gone"), &CONTROLLER.parse().unwrap());
     assert!(matches!(gone, (None, Decision::Release(_))));
 }
 
@@ -86,27 +90,27 @@ fn unlisted_route_is_left() {
 /// another route of that name.
 #[test]
 fn refused_edit_keeps_last_version() {
-    let mut index = with_route();
+    let index = with_route();
     let refused = filtered(http_route("r", "t"));
     let woken = index.observe_route(applied(version("2", refused.clone())));
     assert_eq!(woken, [route_key("r")]);
     assert_eq!(found(&index), (services_of(&["s"]), "serve"));
-    assert_eq!(index.naming(&key("s")), [route_key("r")]);
+    assert_eq!(index.lock().naming(&key("s")), [route_key("r")]);
     index.observe_route(applied(version("3", http_route("r", "t"))));
     assert_eq!(found(&index), (services_of(&["t"]), "serve"));
-    assert_eq!(index.naming(&key("s")), []);
+    assert_eq!(index.lock().naming(&key("s")), []);
 
     let mut other = version("4", refused);
     other.metadata.uid = Some("another".to_owned());
     index.observe_route(applied(other));
     assert_eq!(found(&index), (vec![], "leave"));
-    assert_eq!(index.naming(&key("t")), []);
+    assert_eq!(index.lock().naming(&key("t")), []);
 }
 
 /// A Gateway that loses its listener takes nothing away either, and a refused route that is deleted is released.
 #[test]
 fn lost_listener_keeps_last_version() {
-    let mut index = with_route();
+    let index = with_route();
     let emptied = gateway("web", &[]);
     assert_eq!(
         index.observe_gateway(applied(emptied.clone())),
@@ -126,23 +130,23 @@ fn lost_listener_keeps_last_version() {
 /// A route of another class wakes nobody and is not known, and one that is moved away is released once.
 #[test]
 fn foreign_route_is_unknown() {
-    let mut index = with_route();
+    let index = with_route();
     let mut other = http_route("other", "s");
     other.spec.parent_refs[0].name = "theirs".to_owned();
     assert_eq!(index.observe_route(applied(other)), []);
-    assert_eq!(index.keys().collect::<Vec<_>>(), [&route_key("r")]);
+    assert_eq!(index.keys(), [route_key("r")]);
 
     let mut moved = version("2", http_route("r", "s"));
     moved.spec.parent_refs[0].name = "theirs".to_owned();
     assert_eq!(index.observe_route(applied(moved)), [route_key("r")]);
     assert_eq!(found(&index), (vec![], "release"));
-    assert_eq!(index.keys().count(), 0);
+    assert_eq!(index.keys(), []);
 }
 
 /// A route is woken as an ingress is, and a class of ingresses does not concern it.
 #[test]
 fn facts_wake_route() {
-    let mut index = with_route();
+    let index = with_route();
     let woken = [route_key("r")];
     let blocked = applied(cluster("m1", &["TrafficControl"]));
     assert_eq!(index.observe_cluster(blocked), woken);
@@ -157,16 +161,16 @@ fn facts_wake_route() {
 /// While routes may name a Service, its export is not taken back.
 #[test]
 fn unknown_routes_keep_exports() {
-    let mut index = index();
-    let unclear = |index: &Index| index.routes.as_ref().unwrap().may_name_services("ns");
+    let index = index();
+    let unclear = |index: &SharedIndex| index.lock().routes.may_name_services("ns");
     assert!(unclear(&index), "whether there are any is not known");
-    index.observe_kinds(false);
+    index.set_served(false);
     assert!(!unclear(&index));
-    index.observe_kinds(true);
+    index.set_served(true);
     assert!(unclear(&index), "not listed");
-    observe_routes(&mut index, vec![filtered(http_route("r", "s"))]);
+    observe_routes(&index, vec![filtered(http_route("r", "s"))]);
     assert!(unclear(&index), "refused");
     index.observe_route(applied(version("2", http_route("r", "s"))));
     assert!(!unclear(&index));
-    assert!(index.exportable().contains(&key("s")));
+    assert!(index.lock().exportable().contains(&key("s")));
 }

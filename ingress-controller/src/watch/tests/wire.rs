@@ -1,6 +1,8 @@
 //! Objects as a real Karmada serves them, with any one value changed.
 
+use kube::Resource;
 use lab_parts::mutations::mutations;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use traffic::ingress::{FieldPlan, Serve, StatusPatch};
 
@@ -54,24 +56,26 @@ fn arrive<K: Resource + DeserializeOwned>(object: &Value) -> Event<Decoded<K>> {
     Event::Apply(serde_json::from_str(&object.to_string()).unwrap())
 }
 
-fn index_with_class() -> Index {
-    let mut index = Index::new(None);
+fn index_with_class() -> SharedIndex {
+    let index = SharedIndex::of_backends(None);
     index.observe_class(applied(class("fake", CONTROLLER)));
     index
 }
 
-fn decision(index: &Index) -> Decision {
+fn decision(index: &SharedIndex) -> Decision {
     let key = Key::new("bench", "m00000");
+    let index = index.lock();
     index.decide(&key, &CONTROLLER.parse().unwrap()).1
 }
 
 /// Returns the locations of Service `s0` and the blocked clusters as they should be, or `None` if the
 /// ingress is not served.
-fn served(index: &Index) -> Option<(Vec<String>, Vec<String>)> {
+fn served(index: &SharedIndex) -> Option<(Vec<String>, Vec<String>)> {
     let Decision::Serve(serve) = decision(index) else {
         return None;
     };
     let Serve { status, .. } = *serve;
+    let index = index.lock();
     let seen = index.ingress(&Key::new("bench", "m00000"));
     let status: StatusPatch = match status {
         FieldPlan::Write(status) => status,
@@ -102,7 +106,7 @@ fn any_ingress_value_is_served() {
         if IDENTITY.contains(&path) || decisive.contains(&path) {
             continue;
         }
-        let mut index = index_with_class();
+        let index = index_with_class();
         index.observe_binding(arrive(&parse(BINDING)));
         index.observe_cluster(arrive(&cluster_fixture("c00000")));
         index.observe_ingress(arrive(&mutation.object));
@@ -126,7 +130,7 @@ fn unreadable_values_remove_nothing() {
         if mutation.path == "/spec/ingressClassName" {
             continue;
         }
-        let mut index = index_with_class();
+        let index = index_with_class();
         index.observe_binding(arrive(&binding_fixture()));
         index.observe_ingress(arrive(&ingress_fixture()));
         index.observe_ingress(arrive(&mutation.object));
@@ -134,7 +138,7 @@ fn unreadable_values_remove_nothing() {
         assert_eq!(located, all, "{}", mutation.path);
     }
     for mutation in mutations(&binding_fixture()).iter().filter(|m| m.mistyped) {
-        let mut index = index_with_class();
+        let index = index_with_class();
         index.observe_binding(arrive(&binding_fixture()));
         index.observe_ingress(arrive(&ingress_fixture()));
         index.observe_binding(arrive(&mutation.object));
@@ -170,7 +174,7 @@ fn any_binding_value_locates() {
         if decisive && path != "/spec/resource/namespace" {
             continue;
         }
-        let mut index = index_with_class();
+        let index = index_with_class();
         index.observe_ingress(arrive(&parse(INGRESS)));
         index.observe_binding(arrive(&mutation.object));
         let (located, _) = served(&index).unwrap();
@@ -193,7 +197,7 @@ fn any_cluster_value_blocks() {
         if decides && !mutation.mistyped {
             continue;
         }
-        let mut index = index_with_class();
+        let index = index_with_class();
         index.observe_binding(arrive(&parse(BINDING)));
         index.observe_ingress(arrive(&ingress_fixture()));
         if decides {
@@ -208,7 +212,7 @@ fn any_cluster_value_blocks() {
 /// Actions that cannot be read keep the last ones and are counted.
 #[test]
 fn unclear_actions_keep_last() {
-    let mut index = index_with_class();
+    let index = index_with_class();
     index.observe_binding(arrive(&parse(BINDING)));
     index.observe_ingress(arrive(&ingress_fixture()));
     let with = |actions: Value| {
@@ -216,15 +220,7 @@ fn unclear_actions_keep_last() {
         cluster["status"]["remedyActions"] = actions;
         arrive::<Cluster>(&cluster)
     };
-    let stale = |index: &Index| {
-        let counts = index.undecoded();
-        counts
-            .into_iter()
-            .find(|(kind, _)| *kind == "Cluster")
-            .unwrap()
-            .1
-            .stale
-    };
+    let stale = |index: &SharedIndex| index.lock().clusters.undecoded().stale;
     index.observe_cluster(with(json!(["TrafficControl"])));
     for odd in [json!(7), json!([7]), json!(["Cordon", 7])] {
         index.observe_cluster(with(odd));
@@ -250,7 +246,7 @@ fn deleting_unreadable_is_let_go() {
     deleting["metadata"]["resourceVersion"] = json!("99999");
     deleting["spec"] = json!(7);
     for read_once in [true, false] {
-        let mut index = index_with_class();
+        let index = index_with_class();
         if read_once {
             index.observe_ingress(arrive(&ingress));
         }

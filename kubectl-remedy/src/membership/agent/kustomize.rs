@@ -144,7 +144,8 @@ fn kustomization(components: &[String]) -> Value {
 fn kubectl_kustomize(folder: &Path) -> io::Result<String> {
     let mut command = Command::new("kubectl");
     command.arg("kustomize").arg(folder).stdin(Stdio::null());
-    // What is fetched would not be what is kept, and an annotation must not have this machine fetch anything.
+    // What is fetched would not be what is kept, and an annotation must not have this machine fetch anything. Go asks loopback
+    // addresses without a proxy all the same: docs/security.md says so.
     command.env("GIT_ALLOW_PROTOCOL", "none");
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
         command.env(proxy, "http://127.0.0.1:9");

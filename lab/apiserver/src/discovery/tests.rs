@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{aggregated, core_versions, group, groups, priority, resources};
+use super::{core_versions, group, groups, priority};
 use crate::{kinds::Kind, schema::Schema};
 
 /// Returns a kind in version `v1` of a group, without namespace, status, columns and other names.
@@ -30,17 +30,8 @@ fn kinds() -> Vec<Kind> {
         version: "v1beta1".to_owned(),
         ..kind("example.com", "Remedy", "remedies")
     };
-    let stable = Kind {
-        has_status: true,
-        short_names: vec!["rem".to_owned()],
-        categories: vec!["all-of-ours".to_owned()],
-        ..kind("example.com", "Remedy", "remedies")
-    };
-    let core = Kind {
-        namespaced: true,
-        ..kind("", "ConfigMap", "configmaps")
-    };
-    vec![beta, stable, core]
+    let stable = kind("example.com", "Remedy", "remedies");
+    vec![beta, stable, kind("", "ConfigMap", "configmaps")]
 }
 
 /// The core group is apart from those with names.
@@ -59,44 +50,6 @@ fn core_group_is_apart() {
     assert_eq!(group(&kinds, "example.com").unwrap()["kind"], "APIGroup");
     assert_eq!(group(&kinds, "other.com"), None);
     assert_eq!(group(&kinds, ""), None);
-}
-
-/// A version names its resources and their status.
-#[test]
-fn version_lists_resources_and_status() {
-    let kinds = kinds();
-    let kinds: Vec<_> = kinds.iter().collect();
-    let found = resources(&kinds, "example.com", "v1").unwrap();
-    assert_eq!(found["groupVersion"], "example.com/v1");
-    assert_eq!(found["resources"][0]["shortNames"], json!(["rem"]));
-    assert_eq!(found["resources"][0]["categories"], json!(["all-of-ours"]));
-    assert_eq!(found["resources"][1]["name"], "remedies/status");
-    let core = resources(&kinds, "", "v1").unwrap();
-    assert_eq!(core["groupVersion"], "v1");
-    assert_eq!(core["resources"][0]["namespaced"], true);
-    assert_eq!(core["resources"][0].get("shortNames"), None);
-    assert_eq!(resources(&kinds, "example.com", "v2"), None);
-}
-
-#[test]
-fn one_document_lists_everything() {
-    let kinds = kinds();
-    let kinds: Vec<_> = kinds.iter().collect();
-    let named = aggregated(&kinds, false);
-    assert_eq!(named["items"][0]["metadata"]["name"], "example.com");
-    let stable = &named["items"][0]["versions"][0];
-    assert_eq!(stable["version"], "v1");
-    assert_eq!(
-        stable["resources"][0]["subresources"][0]["subresource"],
-        "status"
-    );
-    assert_eq!(stable["resources"][0]["scope"], "Cluster");
-    let core = aggregated(&kinds, true);
-    assert_eq!(
-        core["items"][0]["versions"][0]["resources"][0]["resource"],
-        "configmaps"
-    );
-    assert_eq!(core["items"].as_array().unwrap().len(), 1);
 }
 
 #[test]

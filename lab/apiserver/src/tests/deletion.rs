@@ -1,9 +1,8 @@
-//! Deletion and garbage collection.
+//! Garbage collection, which the server does by itself.
 
-use http::Method;
 use serde_json::{Value, json};
 
-use super::{CONFIG_MAPS, REMEDIES, TASKS, config_map, remedy, server, task};
+use super::{CONFIG_MAPS, TASKS, config_map, server, task};
 use crate::ApiServer;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -27,62 +26,6 @@ async fn release(server: &ApiServer, path: &str) {
         .merge(path, &json!({"metadata": {"finalizers": null}}))
         .await
         .ok();
-}
-
-/// An object without finalizers is gone at once.
-#[tokio::test]
-async fn unfinalized_object_goes_at_once() {
-    let server = server();
-    server.post(REMEDIES, &remedy("a")).await.ok();
-    let response = server.delete(&format!("{REMEDIES}/a")).await.ok();
-    assert_eq!(
-        (&response["kind"], &response["status"]),
-        (&json!("Status"), &json!("Success"))
-    );
-    assert_eq!(response["details"]["group"], "remedy.example.com");
-    server
-        .delete(&format!("{REMEDIES}/a"))
-        .await
-        .fails(404, "NotFound");
-}
-
-/// A finalizer holds an object until it is removed.
-#[tokio::test]
-async fn finalizer_holds_object() {
-    let server = server();
-    let path = format!("{REMEDIES}/a");
-    server.post(REMEDIES, &held(remedy("a"))).await.ok();
-    let waiting = server.delete(&path).await.ok();
-    assert_eq!(
-        waiting["metadata"]["deletionTimestamp"],
-        "2026-01-01T00:00:00Z"
-    );
-    assert_eq!(waiting["metadata"]["deletionGracePeriodSeconds"], 0);
-    assert_eq!(waiting["metadata"]["generation"], 2);
-    assert_eq!(server.delete(&path).await.ok(), waiting);
-    let more = json!({"metadata": {"finalizers": ["example.com/hold", "example.com/more"]}});
-    server.merge(&path, &more).await.fails(422, "Invalid");
-    release(&server, &path).await;
-    server.get(&path).await.fails(404, "NotFound");
-}
-
-#[tokio::test]
-async fn preconditions_guard_a_deletion() {
-    let server = server();
-    let path = format!("{REMEDIES}/a");
-    let made = server.post(REMEDIES, &remedy("a")).await.ok();
-    let delete = async |preconditions: Value| {
-        let options = json!({"kind": "DeleteOptions", "preconditions": preconditions});
-        let type_ = "application/json";
-        server
-            .request(Method::DELETE, &path, type_, options.to_string())
-            .await
-    };
-    delete(json!({"uid": "other"})).await.fails(409, "Conflict");
-    delete(json!({"resourceVersion": "1"}))
-        .await
-        .fails(409, "Conflict");
-    delete(json!({"uid": made["metadata"]["uid"]})).await.ok();
 }
 
 #[tokio::test]
@@ -121,25 +64,6 @@ async fn namespace_takes_its_contents() {
         .delete(&format!("{NAMESPACES}/default"))
         .await
         .fails(403, "Forbidden");
-}
-
-#[tokio::test]
-async fn definition_takes_its_objects() {
-    let server = server();
-    server.post(REMEDIES, &held(remedy("a"))).await.ok();
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let path = format!("{definitions}/remedies.remedy.example.com");
-    server.delete(&path).await.ok();
-    let going = server.get(&path).await.ok();
-    assert!(!going["metadata"]["deletionTimestamp"].is_null());
-    release(&server, &format!("{REMEDIES}/a")).await;
-    server.get(&path).await.fails(404, "NotFound");
-    let gone = server.get(REMEDIES).await;
-    assert_eq!(
-        (gone.code.as_u16(), &gone.body[..]),
-        (404, &b"404 page not found\n"[..])
-    );
-    server.get(TASKS).await.ok();
 }
 
 /// What nobody owns any more goes.
@@ -201,22 +125,4 @@ async fn foreground_owner_waits_for_dependents() {
     );
     release(&server, &format!("{CONFIG_MAPS}/child")).await;
     server.get(&path).await.fails(404, "NotFound");
-}
-
-/// A collection is deleted as far as it is selected.
-#[tokio::test]
-async fn collection_deletes_selection() {
-    let server = server();
-    for name in ["a", "b"] {
-        let mut object = config_map(name);
-        object["metadata"]["labels"] = json!({"name": name});
-        server.post(CONFIG_MAPS, &object).await.ok();
-    }
-    server
-        .delete(&format!("{CONFIG_MAPS}?labelSelector=name%3Da"))
-        .await
-        .ok();
-    let left = server.get(CONFIG_MAPS).await.ok();
-    assert_eq!(left["items"].as_array().unwrap().len(), 1);
-    assert_eq!(left["items"][0]["metadata"]["name"], "b");
 }

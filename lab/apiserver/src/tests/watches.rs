@@ -1,90 +1,11 @@
-//! Contents and timing of watches.
+//! Scope, order and timing of watches; `api_conformance` has the rest.
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::{CONFIG_MAPS, TASKS, config_map, server, task};
-
-fn labelled(name: &str, value: &str) -> Value {
-    let mut object = config_map(name);
-    object["metadata"]["labels"] = json!({"v": value});
-    object
-}
-
-/// A watch without a version begins with what there is.
-#[tokio::test(start_paused = true)]
-async fn unversioned_watch_begins_with_all() {
-    let server = server();
-    server.post(CONFIG_MAPS, &config_map("a")).await.ok();
-    let mut watch = server.watch(CONFIG_MAPS).await;
-    assert_eq!(watch.seen().await, "ADDED a");
-    server.post(CONFIG_MAPS, &config_map("b")).await.ok();
-    server
-        .merge(&format!("{CONFIG_MAPS}/a"), &json!({"data": {"k": "v"}}))
-        .await
-        .ok();
-    server.delete(&format!("{CONFIG_MAPS}/b")).await.ok();
-    for expected in ["ADDED b", "MODIFIED a", "DELETED b"] {
-        assert_eq!(watch.seen().await, expected);
-    }
-    assert!(watch.is_quiet().await);
-}
-
-/// A watch goes on where a list ended.
-#[tokio::test(start_paused = true)]
-async fn watch_resumes_after_list() {
-    let server = server();
-    let made = server.post(CONFIG_MAPS, &config_map("a")).await.ok();
-    let list = server.get(CONFIG_MAPS).await.ok();
-    let version = list["metadata"]["resourceVersion"].as_str().unwrap();
-    let mut watch = server
-        .watch(&format!("{CONFIG_MAPS}?resourceVersion={version}"))
-        .await;
-    let deleted = server.delete(&format!("{CONFIG_MAPS}/a")).await;
-    deleted.ok();
-    let (type_, object) = watch.next().await.unwrap().unwrap();
-    assert_eq!(type_, "DELETED");
-    // A deletion has a version of its own, from which a watch can continue.
-    let number = |object: &Value| -> u64 {
-        object["metadata"]["resourceVersion"]
-            .as_str()
-            .unwrap()
-            .parse()
-            .unwrap()
-    };
-    assert!(number(&object) > number(&made));
-    assert!(watch.is_quiet().await);
-}
-
-/// What is selected no more is deleted for a watch.
-#[tokio::test(start_paused = true)]
-async fn deselected_object_is_deleted() {
-    let server = server();
-    let mut watch = server
-        .watch(&format!("{CONFIG_MAPS}?labelSelector=v%3D1"))
-        .await;
-    server.post(CONFIG_MAPS, &labelled("a", "1")).await.ok();
-    server.post(CONFIG_MAPS, &labelled("b", "2")).await.ok();
-    let changed = server
-        .put(&format!("{CONFIG_MAPS}/a"), &labelled("a", "2"))
-        .await
-        .ok();
-    server
-        .put(&format!("{CONFIG_MAPS}/b"), &labelled("b", "1"))
-        .await
-        .ok();
-    assert_eq!(watch.seen().await, "ADDED a");
-    let (type_, object) = watch.next().await.unwrap().unwrap();
-    assert_eq!(type_, "DELETED");
-    assert_eq!(object["metadata"]["labels"]["v"], "1");
-    assert_eq!(
-        object["metadata"]["resourceVersion"],
-        changed["metadata"]["resourceVersion"]
-    );
-    assert_eq!(watch.seen().await, "ADDED b");
-}
 
 /// A watch of one namespace or object sees no other.
 #[tokio::test(start_paused = true)]
@@ -149,17 +70,6 @@ async fn quiet_watch_gets_bookmarks() {
         bookmark["metadata"]["resourceVersion"],
         made["metadata"]["resourceVersion"]
     );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_watch_ends_in_time() {
-    let server = server();
-    let mut watch = server
-        .watch(&format!("{CONFIG_MAPS}?timeoutSeconds=7"))
-        .await;
-    let begin = Instant::now();
-    assert_eq!(watch.next().await.unwrap(), None);
-    assert_eq!(begin.elapsed(), Duration::from_secs(7));
 }
 
 #[tokio::test(start_paused = true)]

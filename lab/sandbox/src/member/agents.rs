@@ -1,9 +1,11 @@
 //! The agents of a member: the real program, once for each node, in this process.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
@@ -34,6 +36,13 @@ pub(super) struct Setting {
     pub(super) nameserver: SocketAddr,
     pub(super) thresholds: ProbeTiming,
     pub(super) updates: UpdateSender,
+}
+
+impl Setting {
+    /// Returns the path of the file in which signals are declared.
+    fn signals(&self) -> PathBuf {
+        self.kubeconfig.with_extension("signals.yaml")
+    }
 }
 
 /// The agents of one member. Dropping them ends them.
@@ -111,15 +120,39 @@ impl Agents {
         self.service_network.inject(fault);
     }
 
+    /// Declares the signals of a file with this text.
+    pub(super) fn declare(&self, signals: &str) -> io::Result<()> {
+        let file = self.setting.signals();
+        // The agents must not read a part of it.
+        let whole = file.with_extension("new");
+        fs::write(&whole, signals)?;
+        fs::rename(whole, file)
+    }
+
+    /// Declares no signal any more.
+    pub(super) fn withdraw(&self) -> io::Result<()> {
+        let removed = fs::remove_file(self.setting.signals());
+        removed.or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        })
+    }
+
     /// Starts the agent of a node whose agent was killed.
     pub(super) fn revive(&self, node: &str) -> Result<()> {
-        self.run(self.node(node)?, Duration::ZERO)
+        let node = self.node(node)?;
+        if !self.run(node, Duration::ZERO)? {
+            bail!("the agent of {} is running already", node.name);
+        }
+        Ok(())
     }
 
     /// Starts every agent that is not running.
     pub(super) fn revive_all(&self) -> Result<()> {
-        let mut gone = self.nodes.iter().filter(|node| !node.is_alive());
-        gone.try_for_each(|node| self.run(node, Duration::ZERO))
+        for node in &self.nodes {
+            self.run(node, Duration::ZERO)?;
+        }
+        Ok(())
     }
 
     /// Kills the agent of a node, which cannot even release its lease.
@@ -150,10 +183,12 @@ impl Agents {
         u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
-    /// Runs the agent of a node after a delay.
-    fn run(&self, node: &Node, delay: Duration) -> Result<()> {
-        if node.is_alive() {
-            bail!("the agent of {} is running already", node.name);
+    /// Runs the agent of a node after a delay. Returns `false` if it is running already.
+    fn run(&self, node: &Node, delay: Duration) -> Result<bool> {
+        // Until it is stored: whoever asks meanwhile finds it running.
+        let mut running = node.running.lock();
+        if running.as_ref().is_some_and(Running::is_alive) {
+            return Ok(false);
         }
         let args = Args::try_parse_from(self.flags(node))?;
         let alive = Alive::new(&self.setting, &node.name);
@@ -195,17 +230,20 @@ impl Agents {
                 drop((runtime, alive));
                 drop::<oneshot::Sender<()>>(ending);
             })?;
-        *node.running.lock() = Some(Running { kill, ended });
-        Ok(())
+        *running = Some(Running { kill, ended });
+        Ok(true)
     }
 
     fn flags(&self, node: &Node) -> Vec<OsString> {
         let setting = &self.setting;
         let mut kubeconfig = OsString::from("--karmada-kubeconfig=");
         kubeconfig.push(&setting.kubeconfig);
+        let mut signals = OsString::from("--signals-file=");
+        signals.push(setting.signals());
         let mut flags = vec![
             NAME.into(),
             kubeconfig,
+            signals,
             format!("--cluster-name={}", setting.cluster).into(),
             format!("--host-name={}", node.name).into(),
             format!("--listen-address={}", node.port.address()).into(),
@@ -222,18 +260,17 @@ impl Agents {
     }
 }
 
-impl Node {
+impl Running {
     fn is_alive(&self) -> bool {
-        let running = self.running.lock();
-        running
-            .as_ref()
-            .is_some_and(|running| !running.kill.is_closed())
+        !self.kill.is_closed()
     }
+}
 
+impl Node {
     /// Kills its agent. Returns `false` if there is none.
     async fn kill(&self) -> bool {
         let running = self.running.lock().take();
-        let Some(running) = running.filter(|running| !running.kill.is_closed()) else {
+        let Some(running) = running.filter(Running::is_alive) else {
             return false;
         };
         drop(running.kill);
@@ -296,6 +333,10 @@ async fn poll(cluster: String, node: String, address: SocketAddr, updates: Updat
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Barrier;
+    use std::thread;
+
     use lab_parts::kubeconfig::{self, Access};
     use lab_parts::port::CLOSED;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -316,21 +357,43 @@ mod tests {
         }
     }
 
-    /// A killed agent ends every connection and frees its port for the next.
-    #[tokio::test]
-    async fn killed_agent_frees_its_port() {
-        let folder = tempfile::tempdir().unwrap();
-        let kubeconfig = folder.path().join("kubeconfig");
+    fn setting(folder: &Path, updates: UpdateSender) -> Setting {
+        let kubeconfig = folder.join("kubeconfig");
         kubeconfig::write(&kubeconfig, &[&Access::open("karmada", CLOSED)]).unwrap();
-        let (updates, mut received) = update::channel();
-        let setting = Setting {
+        Setting {
             cluster: "member1".to_owned(),
             kubeconfig,
             nameserver: CLOSED,
             thresholds: ProbeTiming::SHORT,
             updates,
+        }
+    }
+
+    /// Two who click at the same time start one agent.
+    #[tokio::test]
+    async fn revived_twice_runs_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let (updates, _received) = update::channel();
+        let agents = Agents::start(1, setting(folder.path(), updates)).unwrap();
+        agents.kill(NODE).await.unwrap();
+        let clicked = Barrier::new(2);
+        let click = || {
+            clicked.wait();
+            agents.revive(NODE).is_ok()
         };
-        let agents = Agents::start(1, setting).unwrap();
+        let started = thread::scope(|scope| {
+            let clicks = [scope.spawn(click), scope.spawn(click)];
+            clicks.map(|click| click.join().unwrap())
+        });
+        assert_ne!(started[0], started[1]);
+    }
+
+    /// A killed agent ends every connection and frees its port for the next.
+    #[tokio::test]
+    async fn killed_agent_frees_its_port() {
+        let folder = tempfile::tempdir().unwrap();
+        let (updates, mut received) = update::channel();
+        let agents = Agents::start(1, setting(folder.path(), updates)).unwrap();
         let address = agents.node(NODE).unwrap().port.address();
         for _ in 0..2 {
             responds(&mut received).await;

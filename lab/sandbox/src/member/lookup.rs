@@ -16,7 +16,7 @@ use tokio::time::{interval, timeout};
 use crate::update::{Update, UpdateSender};
 
 /// The longest that a pod waits for a response before it sends the query again, or gives up.
-const PATIENCE: Duration = Duration::from_millis(250);
+const RESPONSE_TIMEOUT: Duration = Duration::from_millis(250);
 const ATTEMPTS: usize = 2;
 /// The time between two lookups of a cluster's other pods.
 const REPEAT: Duration = Duration::from_millis(250);
@@ -69,7 +69,7 @@ impl Lookup {
         for _ in 0..ATTEMPTS {
             socket.send(&bytes).await.map_err(unreachable)?;
             let mut buffer = [0; LONGEST];
-            if let Ok(received) = timeout(PATIENCE, socket.recv(&mut buffer)).await {
+            if let Ok(received) = timeout(RESPONSE_TIMEOUT, socket.recv(&mut buffer)).await {
                 let length = received.map_err(unreachable)?;
                 return outcome(&request, &buffer[..length]);
             }

@@ -14,6 +14,7 @@ use anyhow::{Context, Result, bail};
 use lab_parts::dns::DnsServer;
 use lab_parts::thresholds::ProbeTiming;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::sync::watch;
 
 use self::agents::{Agents, Setting};
@@ -126,6 +127,22 @@ impl Member {
             cluster: self.name.clone(),
             fault,
         });
+    }
+
+    /// Declares a signal: whether its instance of the store responds.
+    pub(crate) fn declare(&self) -> Result<()> {
+        let url = format!("http://{}/", self.store.relay.address());
+        let signal = json!({ "name": "store", "condition": "StoreServing", "period": "1s",
+            "probe": { "http": { "url": url } } });
+        let signals = json!({ "signals": [signal] }).to_string();
+        let declared = self.agents.declare(&signals);
+        declared.with_context(|| format!("cannot declare a signal of {}", self.name))
+    }
+
+    /// Takes the declaration back.
+    pub(crate) fn withdraw(&self) -> Result<()> {
+        let withdrawn = self.agents.withdraw();
+        withdrawn.with_context(|| format!("cannot withdraw the signal of {}", self.name))
     }
 
     /// Takes its power, or gives it back. Its link is not here.

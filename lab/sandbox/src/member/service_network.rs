@@ -14,7 +14,7 @@ use crate::fault::ServiceNetworkFault;
 use crate::update::{Update, UpdateSender};
 
 /// The longest that a pod waits for a response.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time between two requests of each node's pods.
 const REPEAT: Duration = Duration::from_millis(500);
 
@@ -65,6 +65,6 @@ async fn request(address: SocketAddr) -> io::Result<()> {
         connection.write_all(b"GET /livez HTTP/1.0\r\n\r\n").await?;
         connection.read_u8().await
     };
-    timeout(PATIENCE, exchange).await??;
+    timeout(RESPONSE_TIMEOUT, exchange).await??;
     Ok(())
 }

@@ -39,7 +39,7 @@ async fn taken_port_is_named() {
 }
 
 /// Actions, each of which the one before allows.
-const ACTIONS: [&str; 28] = [
+const ACTIONS: [&str; 32] = [
     r#"{"do":"dns","cluster":"member2","fault":"lose"}"#,
     r#"{"do":"dns","cluster":"member2","fault":"none"}"#,
     r#"{"do":"service-network","cluster":"member2","fault":"one-node"}"#,
@@ -54,6 +54,10 @@ const ACTIONS: [&str; 28] = [
     r#"{"do":"delete-remedy","remedy":"maintenance-member1"}"#,
     r#"{"do":"create-remedy","name":"trial","acts":"while-dns-fails","observe_only":true}"#,
     r#"{"do":"delete-remedy","remedy":"trial"}"#,
+    r#"{"do":"declare","cluster":"member2"}"#,
+    r#"{"do":"withdraw","cluster":"member2"}"#,
+    r#"{"do":"drain","cluster":"member2"}"#,
+    r#"{"do":"end-drain","cluster":"member2"}"#,
     r#"{"do":"pause","cluster":"member2"}"#,
     r#"{"do":"new-version"}"#,
     r#"{"do":"pause"}"#,
@@ -71,7 +75,7 @@ const ACTIONS: [&str; 28] = [
 ];
 
 /// Actions that are refused, each with words of the reason.
-const REFUSED: [(&str, &str); 19] = [
+const REFUSED: [(&str, &str); 20] = [
     ("no json", "not an action"),
     (r#"{"do":"dance"}"#, "dance"),
     (
@@ -118,6 +122,10 @@ const REFUSED: [(&str, &str); 19] = [
         "unknown field `cluster`",
     ),
     (r#"{"do":"delete-remedy","remedy":"tea"}"#, "not found"),
+    (
+        r#"{"do":"drain","cluster":"member9"}"#,
+        "the clusters are member1, member2, member3",
+    ),
     (
         r#"{"do":"join","cluster":"member9"}"#,
         "the clusters are member1, member2, member3",

@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::addresses::{address, name};
 use super::apis::Apis;
 use super::nodes;
-use super::options::{Options, PATIENCE, POLL};
+use super::options::{Options, POLL, TIMEOUT};
 
 const PREFIX: &str = "karmada_cluster_health_agent_";
 /// The kernel's `USER_HZ`: ticks per second of the times in `/proc/PID/stat`.
@@ -131,7 +131,7 @@ impl Leader {
             .id()
             .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         kill_process(id.context("the leader has ended")?, Signal::TERM)?;
-        let status = timeout(PATIENCE, self.child.wait()).await??;
+        let status = timeout(TIMEOUT, self.child.wait()).await??;
         ensure!(status.success(), "the leader ended with {status}");
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Metric<'_> {
                 sleep(POLL).await;
             }
         };
-        timeout(PATIENCE, looking)
+        timeout(TIMEOUT, looking)
             .await
             .with_context(|| format!("{} of the leader does not reach {value}", self.name))
     }

@@ -24,7 +24,7 @@ use self::figures::{Figures, millis, seconds};
 use self::leader::Leader;
 use self::nodes::Nodes;
 pub use self::options::Options;
-use self::options::{PATIENCE, POLL};
+use self::options::{POLL, TIMEOUT};
 
 /// The response of the cluster's DNS server while it works.
 pub const WORKING_DNS: Response = Response::Ipv4(KUBERNETES_IP);
@@ -64,7 +64,7 @@ async fn start_at_once(
     let begun = Instant::now();
     let nodes = Nodes::start(options, &apis, dns.address(), port, 0..options.nodes)?;
     let started = begun.elapsed();
-    apis.verdict(true, PATIENCE).await?;
+    apis.verdict(true, TIMEOUT).await?;
     let verdict = begun.elapsed();
     sleep(options.rest).await;
     let karmada = apis.karmada.figures();
@@ -97,7 +97,7 @@ async fn lead(
         .metric("nodes{answer=\"healthy\"}")
         .reaches(all)
         .await?;
-    apis.verdict(true, PATIENCE + options.threshold).await?;
+    apis.verdict(true, TIMEOUT + options.threshold).await?;
     // Votes are final one threshold after the agents' first responses.
     sleep(options.threshold + options.period).await;
 
@@ -107,7 +107,7 @@ async fn lead(
         let before = (leader.usage().await?, apis.karmada.figures());
         let turned = Instant::now();
         dns.set(if works { WORKING_DNS } else { Response::Drop });
-        apis.verdict(works, PATIENCE + options.threshold).await?;
+        apis.verdict(works, TIMEOUT + options.threshold).await?;
         let took = turned.elapsed();
         let after = (leader.usage().await?, apis.karmada.figures());
         let used = after.0 - before.0;
@@ -147,7 +147,7 @@ async fn hand_over(apis: &Apis, leader: Leader, print: &mut impl FnMut(&str)) ->
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, handed)
+    timeout(TIMEOUT, handed)
         .await
         .context("no agent took over the lease")??;
     print(&format!(

@@ -10,7 +10,7 @@ use lab_parts::thresholds::ProbeTiming;
 use super::apis::CLUSTER;
 
 /// The timeout of every wait, without thresholds.
-pub(super) const PATIENCE: Duration = Duration::from_mins(2);
+pub(super) const TIMEOUT: Duration = Duration::from_mins(2);
 /// The interval at which something that cannot be watched is polled.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 

@@ -130,7 +130,7 @@ impl Drop for Exchange {
 impl Recorded {
     /// Returns `true` if a late write must not be stored: one of the status of an ingress without our
     /// finalizer. No controller reconciles such an ingress again, so nothing would undo the write;
-    /// docs/operate.md names this exception.
+    /// docs/failures.md names this exception.
     async fn is_released(&mut self, path: &str) -> io::Result<bool> {
         let ingress = path.strip_suffix("/status");
         let Some(ingress) = ingress.filter(|path| path.contains("/multiclusteringresses/")) else {

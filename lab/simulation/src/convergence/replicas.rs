@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Parser;
 use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use karmada_runtime::program::Program;
+use karmada_runtime::write::Writer;
 use traffic::ingress::kubernetes::Ingresses;
 
 use super::apis::Apis;
@@ -151,8 +152,9 @@ async fn assemble(apis: &Apis, record: &Record, identity: Process) -> Result<Pro
             let args = ingress_controller::Args::try_parse_from([name])?;
             let routing = Ingresses::new(&CONTROLLER.parse().map_err(anyhow::Error::msg)?, None);
             let client = apis.client(Side::Gateway, identity, record).await?;
-            let balancer = NamedBalancer::only(Kubernetes::new(client, routing));
-            ingress_controller::assemble(args, karmada, balancer, &mut program);
+            let balancers =
+                |writer: &Writer| NamedBalancer::only(Kubernetes::new(client, writer, routing));
+            ingress_controller::assemble(args, karmada, balancers, &mut program);
         }
     }
     Ok(program)

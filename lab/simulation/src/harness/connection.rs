@@ -103,7 +103,11 @@ impl Connection {
         }
         self.traffic
             .note(&format!("{line} {}", String::from_utf8_lossy(&body)));
-        let is_write = parts.method != Method::GET;
+        let is_dry = parts
+            .uri
+            .query()
+            .is_some_and(|query| query.contains("dryRun=All"));
+        let is_write = parts.method != Method::GET && !is_dry;
         let _pending = is_write.then(|| Pending::begin(&self.traffic, &line));
         let request = Request::from_parts(parts, Full::new(body));
         let last = if is_write {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::history::History;
 use super::model;
 use super::objects::{OF_NAMESPACE, app};
-use super::settled::{told, wanted};
+use super::settled::{status_differences, wanted};
 use super::snapshot::Snapshot;
 use crate::harness::value::{is_deleting, name};
 
@@ -21,7 +21,7 @@ pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
     let mut found = Vec::new();
     if let Some(placement) = staying {
         found.extend(picked(snapshot, &placement["spec"]["policy"], &bound));
-        found.extend(told(placement, &bound));
+        found.extend(status_differences(placement, &bound));
     } else {
         let left = placement.into_iter().chain(&namespaced.bindings);
         let left = left.chain(&namespaced.snapshots);

@@ -89,7 +89,7 @@ impl Check<'_> {
         if let Ok(selected) = model::selected(snapshot, placement, self.app) {
             found.extend(self.picked(placement, &bound));
             found.extend(self.copies(&bound, selected.as_ref()));
-            found.extend(told(placement, &bound));
+            found.extend(status_differences(placement, &bound));
         } else {
             let scheduled = scheduled(placement);
             if scheduled != ("False", "InvalidResourceSelectors") {
@@ -206,7 +206,7 @@ impl Check<'_> {
 }
 
 /// Compares what the placement says with what there is.
-pub(super) fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
+pub(super) fn status_differences(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let policy = &placement["spec"]["policy"];
     let wanted = match model::number(policy) {
@@ -251,7 +251,7 @@ pub(super) fn told(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
             found.push(format!("says {condition} at generation {generation}"));
         }
     }
-    found.extend(told_of_clusters(placement, bound));
+    found.extend(cluster_differences(placement, bound));
     found
 }
 
@@ -262,12 +262,12 @@ fn scheduled(placement: &Value) -> (&str, &str) {
 }
 
 /// Compares the clusters in the status of a placement with those to which it is bound.
-fn told_of_clusters(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
+fn cluster_differences(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
-    let told = items(placement, "/status/placementStatuses");
-    let told = told.filter(|one| !text(*one, "/clusterName").is_empty());
-    let told: Vec<_> = told.collect();
-    for one in &told {
+    let named = items(placement, "/status/placementStatuses");
+    let named = named.filter(|one| !text(*one, "/clusterName").is_empty());
+    let named: Vec<_> = named.collect();
+    for one in &named {
         for condition in items(one, "/conditions") {
             if condition["status"] != "True" {
                 let cluster = text(*one, "/clusterName");
@@ -275,10 +275,12 @@ fn told_of_clusters(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> 
             }
         }
     }
-    let told = told.iter().map(|one| text(*one, "/clusterName").to_owned());
-    let told: BTreeSet<_> = told.collect();
-    if told != *bound {
-        found.push(format!("tells of {told:?}, and is bound to {bound:?}"));
+    let named = named
+        .iter()
+        .map(|one| text(*one, "/clusterName").to_owned());
+    let named: BTreeSet<_> = named.collect();
+    if named != *bound {
+        found.push(format!("tells of {named:?}, and is bound to {bound:?}"));
     }
     found
 }

@@ -71,25 +71,6 @@ async fn recorded_status_is_reached() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
-/// Case F29: a change goes out wave by wave, each once the one before is available.
-#[tokio::test(start_paused = true)]
-async fn change_goes_in_waves() {
-    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
-    place(&stage, &json!({ "placementType": "PickAll" })).await;
-    stage.agents().await;
-    let edit = json!({ "data": { "key": "new" } });
-    stage.change("PATCH", MAP, &edit).await;
-    let mut first = values(&stage).await;
-    first.sort();
-    assert_eq!(first, ["new", "value", "value"]);
-    let held = conditions(&status(&stage).await);
-    assert_eq!(held[1], "RolloutStarted False RolloutNotStartedYet");
-    stage.agents().await;
-    assert_eq!(values(&stage).await, ["new"; 3]);
-    let last = conditions(&status(&stage).await).pop();
-    assert_eq!(last.as_deref(), Some("Available True ResourceAvailable"));
-}
-
 /// Case F19: a cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_is_given_too() {
@@ -109,48 +90,6 @@ async fn joining_cluster_is_given_too() {
     stage.settle().await;
     stage.agents().await;
     assert_eq!(values(&stage).await, ["new", "new"]);
-}
-
-/// Case F21: N clusters are picked with their reasons; fewer are given up again, and none of the others moves.
-#[tokio::test(start_paused = true)]
-async fn number_shrinks() {
-    let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
-    let policy = json!({ "placementType": "PickN", "numberOfClusters": 2 });
-    place(&stage, &policy).await;
-    stage.agents().await;
-    assert_eq!(bindings(&stage).await, ["m2 Bound", "m3 Bound"]);
-    let path = format!("{PLACEMENTS}/crp-all");
-    let fewer = json!({ "spec": { "policy": { "numberOfClusters": 1 } } });
-    stage.change("PATCH", &path, &fewer).await;
-    stage.agents().await;
-    assert_eq!(bindings(&stage).await, ["m3 Bound"]);
-    let snapshot = stage.get(&format!("{POLICIES}/crp-all-0")).await;
-    let decisions = snapshot["status"]["targetClusters"].as_array().unwrap();
-    assert_eq!(decisions[0]["clusterName"], "m3");
-    let none = json!({ "spec": { "policy": { "numberOfClusters": 0 } } });
-    stage.change("PATCH", &path, &none).await;
-    stage.agents().await;
-    assert_eq!(bindings(&stage).await, [""; 0]);
-    assert_eq!(values(&stage).await, [""; 0]);
-}
-
-/// Case F20: a cluster that is named and does not exist is told, and gets its part once it does.
-#[tokio::test(start_paused = true)]
-async fn missing_cluster_is_named() {
-    let stage = Stage::with_clusters(&["m1"]).await;
-    let policy = json!({ "placementType": "PickFixed", "clusterNames": ["m1", "m2"] });
-    place(&stage, &policy).await;
-    stage.agents().await;
-    let told = status(&stage).await;
-    assert_eq!(
-        conditions(&told)[0],
-        "Scheduled False SchedulingPolicyUnfulfilled"
-    );
-    let reason = &told["placementStatuses"][1]["conditions"][0]["message"];
-    assert_eq!(*reason, "Specified cluster \"m2\" is not found");
-    stage.join("m2", &json!({})).await;
-    stage.agents().await;
-    assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
 }
 
 /// Case F25: a tainted cluster is left out, and what it has already stays there.

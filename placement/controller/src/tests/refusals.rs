@@ -26,24 +26,6 @@ async fn told(stage: &Stage, name: &str) -> (String, String) {
     (first, message.unwrap().to_owned())
 }
 
-/// Case F9: a selector that selects twice is refused in the words of a running KubeFleet, and is no longer once it is
-/// mended.
-#[tokio::test(start_paused = true)]
-async fn contradiction_is_told() {
-    let stage = hub().await;
-    let mut twice = placement("crp-twice", "shop", &json!(null));
-    let selector = twice["spec"]["resourceSelectors"][0].clone();
-    twice["spec"]["resourceSelectors"] = json!([selector, selector]);
-    stage.change("POST", PLACEMENTS, &twice).await;
-    let recorded = conditions(&recorded!("crp-twice-invalid")["status"]);
-    assert_eq!([told(&stage, "crp-twice").await.0], recorded[..]);
-    assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
-    let mended = json!({ "spec": { "resourceSelectors": [selector] } });
-    let path = format!("{PLACEMENTS}/crp-twice");
-    stage.change("PATCH", &path, &mended).await;
-    assert_eq!(names(&stage, SNAPSHOTS).await, ["crp-twice-0-snapshot"]);
-}
-
 /// Case F98: an edit of the policy and a wrong selector in one: no cluster loses anything before the selector is mended.
 #[tokio::test(start_paused = true)]
 async fn wrong_selector_moves_nobody() {
@@ -206,19 +188,6 @@ fn puppets() -> Value {
                 "schema": { "openAPIV3Schema": { "type": "object" } } }],
         },
     })
-}
-
-/// What is not served is refused by name.
-#[tokio::test(start_paused = true)]
-async fn unserved_strategy_is_refused() {
-    let stage = hub().await;
-    let mut staged = placement("crp", "shop", &json!(null));
-    staged["spec"]["strategy"]["deleteStrategy"] = json!({ "propagationPolicy": "Abandon" });
-    stage.change("POST", PLACEMENTS, &staged).await;
-    let (first, message) = told(&stage, "crp").await;
-    assert_eq!(first, "Scheduled False PlacementRefused");
-    assert!(message.contains("strategy.deleteStrategy"), "{message}");
-    assert_eq!(names(&stage, SNAPSHOTS).await, [""; 0]);
 }
 
 /// Case F25: without admission, a toleration can be taken away: nothing is done about that, and it is told.

@@ -141,23 +141,3 @@ async fn namespace_is_followed() {
     let maps = "/api/v1/namespaces/default/configmaps";
     assert_eq!(stage.change("POST", maps, &elsewhere).await, [""; 0]);
 }
-
-/// Case F16: a number of clusters is an annotation of the latest policy; another policy is another snapshot.
-#[tokio::test(start_paused = true)]
-async fn number_is_an_annotation() {
-    let stage = hub().await;
-    let policy = json!({ "placementType": "PickN", "numberOfClusters": 1 });
-    let new = placement("crp", "application-1", &policy);
-    stage.change("POST", PLACEMENTS, &new).await;
-    let path = format!("{PLACEMENTS}/crp");
-    let more = json!({ "spec": { "policy": { "numberOfClusters": 2 } } });
-    stage.change("PATCH", &path, &more).await;
-    assert_eq!(names(&stage, POLICIES).await, ["crp-0"]);
-    let snapshot = stage.get(&format!("{POLICIES}/crp-0")).await;
-    let number = snapshot.annotation("kubernetes-fleet.io/number-of-clusters");
-    assert_eq!(number, Some("2"));
-    let taint = json!({ "key": "k", "operator": "Exists" });
-    let other = json!({ "spec": { "policy": { "tolerations": [taint] } } });
-    stage.change("PATCH", &path, &other).await;
-    assert_eq!(names(&stage, POLICIES).await, ["crp-0", "crp-1"]);
-}

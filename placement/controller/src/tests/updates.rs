@@ -309,21 +309,6 @@ async fn earlier_snapshot_comes_back() {
     assert_eq!(told["selectedResources"].as_array().unwrap().len(), 2);
 }
 
-/// Case F81: a version that does not become available holds its stage; after five minutes the run names cluster and object.
-#[tokio::test(start_paused = true)]
-async fn broken_version_holds_its_stage() {
-    let stage = external().await;
-    stage.change("POST", RUNS, &run("go", "", "Run")).await;
-    for work in stage.list(ALL_WORKS).await {
-        stage.report_unavailable(&work).await;
-    }
-    minutes(&stage, 3).await;
-    assert_eq!(said(&stage, "go").await, "UpdateRunProgressing");
-    minutes(&stage, 3).await;
-    assert_eq!(said(&stage, "go").await, "UpdateRunStuck");
-    assert_eq!(given(&stage).await, ["c 0-snapshot", "p1 ", "p2 "]);
-}
-
 /// Case F81: a run that can never begin says so for good, and what it lacks.
 #[tokio::test(start_paused = true)]
 async fn bad_run_is_over() {
@@ -364,28 +349,6 @@ async fn run_may_come_first() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     place_external(&stage).await;
     assert_eq!(given(&stage).await, ["c 0-snapshot", "p1 ", "p2 "]);
-}
-
-/// Case F82: a run that is stopped gives nothing more, and goes on once it may.
-#[tokio::test(start_paused = true)]
-async fn stopped_run_gives_nothing() {
-    let stage = external().await;
-    stage.change("POST", RUNS, &run("go", "", "Run")).await;
-    let path = format!("{RUNS}/go");
-    stage
-        .change("PATCH", &path, &json!({ "spec": { "state": "Stop" } }))
-        .await;
-    assert_eq!(said(&stage, "go").await, "UpdateRunStopping");
-    stage.agents().await;
-    assert_eq!(said(&stage, "go").await, "UpdateRunStopped");
-    minutes(&stage, 2).await;
-    assert_eq!(given(&stage).await, ["c 0-snapshot", "p1 ", "p2 "]);
-    assert!(stage.list(APPROVALS).await.is_empty());
-    stage
-        .change("PATCH", &path, &json!({ "spec": { "state": "Run" } }))
-        .await;
-    finish(&stage, "go").await;
-    assert_eq!(said(&stage, "go").await, "UpdateRunSucceeded");
 }
 
 /// Case F83: a run that is deleted leaves the clusters as they are, and takes its requests with it.

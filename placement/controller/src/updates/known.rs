@@ -28,7 +28,7 @@ use crate::index::{StoredSnapshot, group};
 use crate::overrides::{OfPlacement, Snapshot};
 use crate::requests::HubApi;
 use crate::rollout::waits;
-use crate::watch::SharedIndex;
+use crate::shared::SharedIndex;
 
 /// A run, and what decides about it.
 pub(super) struct Known {
@@ -60,7 +60,7 @@ impl Known {
             }
             let snapshots = index.snapshots.of(&of);
             let metadata: Vec<_> = snapshots.iter().map(|one| one.meta().clone()).collect();
-            let bindings = index.bindings.of(&of);
+            let bindings = index.bindings_of(&of);
             let mut overrides = index.overrides.of_placement(&of, &bindings);
             let status = run.status.as_ref();
             let listed = status.into_iter().flat_map(listed);

@@ -30,15 +30,15 @@ pub fn brought_by(namespace: &impl Metadata) -> String {
 
 /// Returns `true` if the hub was told of other namespaces.
 pub(super) fn are_news(known: Option<&Namespaces>, before: &InternalMemberClusterStatus) -> bool {
-    let told = before.namespaces.as_ref().map(BTreeMap::keys);
-    match (known, told) {
-        (Some(known), Some(told)) => !known.keys().take(MOST).eq(told),
-        (known, told) => known.is_some() != told.is_some(),
+    let written = before.namespaces.as_ref().map(BTreeMap::keys);
+    match (known, written) {
+        (Some(known), Some(written)) => !known.keys().take(MOST).eq(written),
+        (known, written) => known.is_some() != written.is_some(),
     }
 }
 
 /// Tells of the namespaces, or no longer where they are not known.
-pub(super) fn tell(
+pub(super) fn write(
     known: Option<&Namespaces>,
     status: &mut InternalMemberClusterStatus,
     dated: (Option<i64>, Timestamp),
@@ -78,10 +78,10 @@ mod tests {
         names.collect()
     }
 
-    fn told(known: Option<&Namespaces>) -> InternalMemberClusterStatus {
+    fn written(known: Option<&Namespaces>) -> InternalMemberClusterStatus {
         let mut status = InternalMemberClusterStatus::default();
         let now = "2026-11-25T16:44:09Z".parse().unwrap();
-        tell(known, &mut status, (Some(1), now));
+        write(known, &mut status, (Some(1), now));
         status
     }
 
@@ -89,12 +89,12 @@ mod tests {
     #[test]
     fn changes_are_news() {
         let (few, more) = (namespaces(2), namespaces(3));
-        let status = told(Some(&few));
+        let status = written(Some(&few));
         assert!(!are_news(Some(&few), &status));
         assert!(are_news(Some(&more), &status));
         assert!(are_news(None, &status));
         let mut status = status;
-        tell(
+        write(
             None,
             &mut status,
             (Some(1), "2026-11-25T16:44:09Z".parse().unwrap()),
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn too_many_are_cut() {
         let many = namespaces(MOST + 1);
-        let status = told(Some(&many));
+        let status = written(Some(&many));
         assert_eq!(status.namespaces.as_ref().unwrap().len(), MOST);
         assert_eq!(status.conditions[0].reason, "Degraded");
         assert!(!are_news(Some(&many), &status));

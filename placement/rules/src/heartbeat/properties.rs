@@ -199,7 +199,7 @@ fn named(types: &[&str]) -> String {
 }
 
 /// Tells what was collected, and takes back what was before.
-pub(super) fn tell(
+pub(super) fn write(
     collected: &Collected,
     status: &mut InternalMemberClusterStatus,
     (generation, now): (Option<i64>, Timestamp),
@@ -243,11 +243,11 @@ mod tests {
         ClusterUsage::of(&nodes, [])
     }
 
-    fn told(types: &[&str], prices: &str) -> InternalMemberClusterStatus {
+    fn written(types: &[&str], prices: &str) -> InternalMemberClusterStatus {
         let mut collected = Collected::default();
         collected.add_costs(&usage(types), &read_prices(prices));
         let mut status = InternalMemberClusterStatus::default();
-        tell(&collected, &mut status, (Some(1), Timestamp::UNIX_EPOCH));
+        write(&collected, &mut status, (Some(1), Timestamp::UNIX_EPOCH));
         status
     }
 
@@ -286,12 +286,12 @@ mod tests {
             ),
             (&["small"], "small", None, None, "CostsCalculationFailed"),
         ] {
-            let status = told(types, prices);
+            let status = written(types, prices);
             assert_eq!(value(&status, CORE_COST_PROPERTY), core, "{types:?}");
             assert_eq!(value(&status, MEMORY_COST_PROPERTY), memory, "{types:?}");
             assert_eq!(status.conditions[0].reason, reason, "{types:?}");
         }
-        let status = told(&["small", "small", "large"], prices);
+        let status = written(&["small", "small", "large"], prices);
         let small = value(&status, "kubernetes.azure.com/vm-sizes/small/count");
         assert_eq!(small, Some("2"));
     }
@@ -315,7 +315,7 @@ mod tests {
     /// What is no longer asked for is taken back; what others tell stays.
     #[test]
     fn former_properties_go() {
-        let mut status = told(&["small"], "small: 1");
+        let mut status = written(&["small"], "small: 1");
         let other = PropertyValue::default();
         status
             .properties
@@ -325,7 +325,7 @@ mod tests {
             url: "https://m1.example.com".to_owned(),
             ..Entrypoint::default()
         });
-        tell(&collected, &mut status, (Some(1), Timestamp::UNIX_EPOCH));
+        write(&collected, &mut status, (Some(1), Timestamp::UNIX_EPOCH));
         let names: Vec<_> = status.properties.keys().collect();
         assert_eq!(names, ["example.com/rack", "k8s.io/cluster-entrypoint"]);
         assert!(status.conditions.is_empty());

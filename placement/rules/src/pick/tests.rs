@@ -206,7 +206,7 @@ fn every_cluster_that_fits_joins() {
     assert_eq!(world.schedule(), ["b", "c"]);
 }
 
-/// Case F20.
+/// Cases F4 and F20.
 #[test]
 fn named_clusters_are_found_or_named() {
     let policy = json!({ "placementType": "PickFixed", "clusterNames": ["c", "x", "b", "b"] });

@@ -107,7 +107,7 @@ pub(super) fn started(binding: &Binding, standing: Standing, now: Timestamp) -> 
     if standing.is_first && !standing.is_held && been.is_none() {
         conditions.push(been_available(FALSE));
     }
-    told(binding, conditions, now)
+    write_conditions(binding, conditions, now)
 }
 
 /// Where a binding stands in a rollout.
@@ -131,7 +131,11 @@ fn been_available(status: &str) -> Condition {
 }
 
 /// Returns the write of these conditions, unless the binding has them.
-pub(crate) fn told(binding: &Binding, new: Vec<Condition>, now: Timestamp) -> Option<Write> {
+pub(crate) fn write_conditions(
+    binding: &Binding,
+    new: Vec<Condition>,
+    now: Timestamp,
+) -> Option<Write> {
     let status = binding.status.as_ref();
     let before = status.map_or(&[][..], |status| &status.conditions);
     let mut conditions = before.to_vec();

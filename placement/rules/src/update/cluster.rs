@@ -15,11 +15,11 @@ use super::step::Step;
 use super::words;
 use crate::condition::{condition, put};
 use crate::overrides::Applicable;
-use crate::rollout::{Latest, give, is_rendered, told};
+use crate::rollout::{Latest, give, is_rendered, write_conditions};
 use crate::select::show;
 
 /// The time after which a cluster that does not become ready holds up its run.
-const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
+const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
 /// Whether a step may change what a cluster gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Step<'_, '_> {
         );
         let mut started = condition((ROLLOUT_STARTED, TRUE), "RolloutStarted", &message);
         started.observed_generation = binding.metadata.generation;
-        let write = told(binding, vec![started], self.facts.now);
+        let write = write_conditions(binding, vec![started], self.facts.now);
         self.bindings.extend(write);
     }
 
@@ -154,7 +154,7 @@ impl Step<'_, '_> {
             let started = find(&cluster.conditions, STARTED);
             let since = started.and_then(|one| one.last_transition_time.as_ref());
             let since = since.map_or(self.facts.now, |time| time.0);
-            let at = since.saturating_add(PATIENCE).unwrap_or(Timestamp::MAX);
+            let at = since.saturating_add(STUCK_AFTER).unwrap_or(Timestamp::MAX);
             if at > self.facts.now {
                 self.look_at(at);
                 continue;

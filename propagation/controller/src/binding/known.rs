@@ -18,7 +18,6 @@ use serde_json::Value;
 
 use crate::index::{Index, Policy, policy_key};
 use crate::latest::SharedReads;
-use crate::works::SharedWorks;
 
 /// A snapshot of the objects to which the facts about a binding's Works refer.
 pub(super) struct Known {
@@ -56,12 +55,7 @@ struct Referrer {
 
 impl Known {
     /// Reads what is known now.
-    pub(super) fn read(
-        index: &Index,
-        works: &SharedWorks,
-        binding: BindingRef<'_>,
-        template: &Value,
-    ) -> Self {
+    pub(super) fn read(index: &Index, binding: BindingRef<'_>, template: &Value) -> Self {
         let (cluster_overrides, overrides) = index.overrides_for(template.namespace());
         // A policy that drops the template leaves its Works as they are: of a pause that began in the same
         // edit, nothing would tell once the claim is gone.
@@ -82,7 +76,7 @@ impl Known {
             .filter(|(key, _)| !index.is_stale(key))
             .collect();
         Self {
-            clusters: works.clusters(),
+            clusters: index.clusters(),
             cluster_overrides,
             overrides,
             policy,

@@ -15,7 +15,8 @@ impl BindingReconciler {
     /// Returns `true` if the namespace of a binding is known to be going.
     pub(super) fn is_leaving(&self, binding: BindingRef<'_>) -> bool {
         let namespace = binding.metadata.namespace.as_deref().unwrap_or_default();
-        let namespace = self.works.namespace(&Key::cluster_scoped(namespace));
+        let index = self.index.lock();
+        let namespace = index.namespaces.get(&Key::cluster_scoped(namespace));
         namespace.is_some_and(|namespace| namespace.metadata.is_deleting())
     }
 
@@ -24,8 +25,8 @@ impl BindingReconciler {
     pub(super) async fn is_outlived(&self, binding: BindingRef<'_>) -> Result<bool, kube::Error> {
         let template = template_of(binding.spec);
         // What is listed meanwhile wakes it.
-        let is_listed = self.index.is_listed(&template.kind);
-        let may_stay = match self.index.template(&template) {
+        let is_listed = self.templates.is_listed(&template.kind);
+        let may_stay = match self.templates.get(&template) {
             Some(template) => works::is_outlived(binding, &template),
             None => !is_listed,
         };

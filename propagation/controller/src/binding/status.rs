@@ -61,7 +61,7 @@ impl BindingReconciler {
     /// Returns the message of a binding that does not follow its Lazy policy yet.
     fn waiting(&self, binding: BindingRef<'_>) -> Option<String> {
         let claim = Claim::of(binding.metadata)?;
-        let policy = self.index.read(|index| index.policy(&claim.policy()))?;
+        let policy = self.index.lock().policy(&claim.policy())?;
         activation::waiting(binding.metadata, &policy.candidate())
     }
 
@@ -75,7 +75,7 @@ impl BindingReconciler {
             .status
             .and_then(|status| status.aggregated_status.as_ref());
         let items = items.into_iter().flatten().map(|item| json!(item));
-        let interpreters = &self.index.interpreters;
+        let interpreters = &self.templates.interpreters;
         let answer = interpreters.aggregate(template, items.collect()).await?;
         let reference = template_reference(template);
         Some(match answer {
@@ -114,7 +114,7 @@ impl BindingReconciler {
             patch
         };
         let key = template_of(binding.spec);
-        let object = self.index.object(&key, template);
+        let object = self.templates.object(&key, template);
         let (Some(body), Some(object)) = (patch, object) else {
             return Ok(());
         };
@@ -128,7 +128,7 @@ impl BindingReconciler {
             Outcome::Unchanged => &write.object,
             _ => return Ok(()),
         };
-        self.index.template_written(&key.kind, &write, stored);
+        self.templates.written(&key.kind, &write, stored);
         Ok(())
     }
 }

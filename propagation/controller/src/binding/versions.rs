@@ -21,7 +21,7 @@ impl BindingReconciler {
         self.queue
             .add_at(binding.key(), Instant::now() + ASKED_AGAIN);
         if let Some(preferred) = self.preferred.of(&kind).await {
-            self.index.watch_preferred(preferred);
+            self.templates.watch_preferred(preferred);
         }
     }
 }

@@ -8,6 +8,7 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding,
     ResourceBindingSpec, Suspension,
 };
+use karmada_runtime::cache::Transition;
 use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
 use propagation_rules::binding_ref::BindingRef;
@@ -99,13 +100,7 @@ impl Policy {
 
     /// Returns the suspension that the policy asks for, unless the policy is not applied.
     pub(crate) fn suspension(&self) -> Option<&Suspension> {
-        let spec = match self {
-            Self::Namespaced(policy) => &policy.spec,
-            Self::Cluster(policy) => &policy.spec,
-        };
-        // That of a policy which is being deleted counts as long as its claim stands.
-        let suspension = spec.suspension.as_ref()?;
-        problems(&self.candidate()).is_empty().then_some(suspension)
+        suspension(&self.candidate())
     }
 
     /// Returns the reference by which Events name the policy.
@@ -141,6 +136,22 @@ impl StoredBinding {
     pub(crate) fn metadata(&self) -> &ObjectMeta {
         self.view().metadata
     }
+}
+
+/// Returns the versions of an object before and after a change, as rules see them.
+pub(crate) fn views<'a, K, V>(change: &'a Transition<K>) -> [Option<V>; 2]
+where
+    &'a K: Into<V>,
+{
+    let versions = [&change.old, &change.new];
+    versions.map(|version| version.as_deref().map(Into::into))
+}
+
+/// Returns the suspension that a policy asks for, unless the policy is not applied.
+pub(crate) fn suspension<'a>(policy: &Candidate<'a>) -> Option<&'a Suspension> {
+    // That of a policy which is being deleted counts as long as its claim stands.
+    let suspension = policy.spec.suspension.as_ref()?;
+    problems(policy).is_empty().then_some(suspension)
 }
 
 /// Returns the key of a policy.

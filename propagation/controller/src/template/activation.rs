@@ -83,7 +83,8 @@ impl TemplateReconciler {
         let is_shown = own.is_some_and(|own| shows_wait(own.view()));
         // A write of the binding wakes it, too, once it is in the cache.
         if own.is_some() && !written.binding && (waits || is_shown) {
-            self.index.wake_binding(subject.binding_key.clone());
+            let bindings = &self.templates.queues.bindings;
+            bindings.add(subject.binding_key.clone());
         }
         let began = match own {
             Some(_) => !is_shown,
@@ -94,7 +95,7 @@ impl TemplateReconciler {
             let note = format!(
                 "Templates follow generation {generation} of this policy when they are edited next"
             );
-            let policy = self.index.read(|index| index.policy(&policy_key(policy)));
+            let policy = self.index.lock().policy(&policy_key(policy));
             if let Some(policy) = policy {
                 let reference = policy.reference();
                 self.events

@@ -58,7 +58,8 @@ impl TemplateReconciler {
         if !self.features.components {
             return Ok(None);
         }
-        match self.index.interpreters.components(&subject.template).await {
+        let interpreters = &self.templates.interpreters;
+        match interpreters.components(&subject.template).await {
             None => Ok(interpret::components(&subject.template)),
             Some(Ok(components)) => Ok(Some(components.unwrap_or_default())),
             Some(Err(failure)) => Err(self.unread(subject, Reason::GetComponentsFailed, failure)),
@@ -67,7 +68,8 @@ impl TemplateReconciler {
 
     /// Returns the replicas of a template. Whoever users have named has the last word about them.
     async fn replicas(&self, subject: &Subject) -> Result<Replicas, TemplateError> {
-        match self.index.interpreters.replicas(&subject.template).await {
+        let interpreters = &self.templates.interpreters;
+        match interpreters.replicas(&subject.template).await {
             None => Ok(interpret::replicas(&subject.template)),
             Some(Ok(replicas)) => Ok(replicas),
             Some(Err(failure)) => Err(self.unread(subject, Reason::GetReplicasFailed, failure)),
@@ -97,12 +99,12 @@ impl TemplateReconciler {
             return Ok(None);
         };
         let class = class.priority_class_name.as_str();
-        let error = if self.index.knows_priorities() {
+        let error = if self.templates.knows_priorities() {
             TemplateError::NoPriorityClass
         } else {
             TemplateError::UnseenPriorityClass
         };
-        let priority = self.index.priority(class);
+        let priority = self.templates.priority(class);
         priority.map(Some).ok_or_else(|| error(class.to_owned()))
     }
 }

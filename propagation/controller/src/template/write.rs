@@ -26,7 +26,7 @@ impl TemplateReconciler {
         held: Option<&str>,
     ) -> Result<bool, TemplateError> {
         let body = claim::patch_template(&subject.template, claim, held);
-        let object = self.index.object(&subject.key, &subject.template);
+        let object = self.templates.object(&subject.key, &subject.template);
         let (Some(body), Some(object)) = (body, object) else {
             return Ok(false);
         };
@@ -36,7 +36,7 @@ impl TemplateReconciler {
         // The echo of the binding may come before that of the template.
         if let Outcome::Stored(stored) = &outcome {
             let kind = &subject.key.kind;
-            self.index.template_written(kind, &write, stored);
+            self.templates.written(kind, &write, stored);
         }
         Ok(outcome.is_stored())
     }
@@ -97,7 +97,7 @@ impl TemplateReconciler {
         let outcome = outcome.map_err(|error| subject.failed(error))?;
         // A claim that the watch of bindings still shows is no claim on the template.
         if let Outcome::Stored(stored) = &outcome {
-            self.index.binding_written(&write, stored);
+            self.templates.binding_written(&write, stored);
         }
         Ok(outcome.is_stored())
     }

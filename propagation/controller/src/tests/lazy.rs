@@ -145,16 +145,6 @@ async fn earlier_template_awaits_edit() {
     }
 }
 
-/// Case P32: a change to an immediate policy.
-#[tokio::test(start_paused = true)]
-async fn immediate_policy_acts_at_once() {
-    let stage = Stage::running().await;
-    stage.apply(&lazily("pp", "m1")).await;
-    stage.deploy().await;
-    stage.apply(&placing("pp", "m2", &json!({}))).await;
-    stage.expect(Some("m2"), Some("pp")).await;
-}
-
 /// Case P43: Karmada leaves such a template alone for ever (W4).
 #[tokio::test(start_paused = true)]
 async fn unbound_template_follows_immediate_policy() {
@@ -250,30 +240,6 @@ async fn handed_over_template_waits() {
     }
 }
 
-/// Cases P36 and P37.
-#[tokio::test(start_paused = true)]
-async fn preempted_template_waits() {
-    let preempts = json!({ "priority": 2, "preemption": "Always" });
-    for is_lazy in [true, false] {
-        let stage = Stage::running().await;
-        stage.apply(&lazily("pp1", "m1")).await;
-        stage.deploy().await;
-        let mut second = placing("pp2", "m2", &preempts);
-        if is_lazy {
-            second["spec"]["activationPreference"] = json!("Lazy");
-        }
-        stage.apply(&second).await;
-        if is_lazy {
-            stage.expect(Some("m1"), Some("pp2")).await;
-            // The predecessor has no say any more (W3).
-            stage.apply(&placing("pp1", "m3", &json!({}))).await;
-            stage.expect(Some("m1"), Some("pp2")).await;
-            stage.edit().await;
-        }
-        stage.expect(Some("m2"), Some("pp2")).await;
-    }
-}
-
 /// Case P45: a selector that drops a template while it waits (W5).
 #[tokio::test(start_paused = true)]
 async fn dropped_template_is_let_go() {
@@ -290,24 +256,6 @@ async fn dropped_template_is_let_go() {
         assert_eq!(annotations.get(names::CLAIMED_FINGERPRINT), None);
         stage.edit().await;
         stage.expect(None, None).await;
-    }
-}
-
-/// Case P46: one file with both, in either order.
-#[tokio::test(start_paused = true)]
-async fn same_second_propagates() {
-    for policy_first in [true, false] {
-        let mut stage = Stage::new().await;
-        let policy = lazily("pp", "m1");
-        let mut objects = [(POLICY, &policy), (DEPLOYMENT, &deployment())];
-        if !policy_first {
-            objects.reverse();
-        }
-        for (path, object) in objects {
-            stage.send("POST", path, object).await;
-        }
-        stage.start(&[]).await;
-        stage.expect(Some("m1"), Some("pp")).await;
     }
 }
 

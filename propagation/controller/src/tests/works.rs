@@ -425,57 +425,6 @@ async fn empty_workload_is_observed() {
     );
 }
 
-/// A pause reaches works and no copy goes before its replacement is there.
-#[tokio::test(start_paused = true)]
-async fn pause_holds_unreplaced_copy() {
-    let stage = dispatched().await;
-    stage.join("m3").await;
-    for cluster in ["m1", "m2"] {
-        stage.applied(cluster).await;
-    }
-    let pause = |clusters: &[&str]| {
-        let clusters = json!({ "clusterNames": clusters });
-        json!({ "spec": { "suspension": { "dispatchingOnClusters": clusters } } })
-    };
-    let of_policy = format!("{POLICY}/pp");
-    stage
-        .change("PATCH", &of_policy, &pause(&["m2", "m3"]))
-        .await;
-    assert!(!stage.work("m1").await.is_suspended());
-    assert!(stage.work("m2").await.is_suspended());
-    let dispatching = stage.condition("Dispatching").await;
-    assert_eq!(
-        dispatching.message,
-        "Dispatching is suspended on m2 (up to date)."
-    );
-
-    // An edit is in the Works and not in the suspended member.
-    let label = json!({ "metadata": { "labels": { "tier": "front" } } });
-    stage.change("PATCH", &web(DEPLOYMENT), &label).await;
-    assert_eq!(
-        stage.condition("FullyApplied").await.reason,
-        "DispatchSuspended"
-    );
-
-    // Moved from m1 to m3, where nothing arrives: m1 keeps its copy.
-    stage.schedule(&["m2", "m3"]).await;
-    assert!(stage.work("m3").await.is_suspended());
-    assert_eq!(stage.work("m1").await.metadata.deletion_timestamp, None);
-    let wrote = stage
-        .change(
-            "PATCH",
-            &of_policy,
-            &json!({ "spec": { "suspension": null } }),
-        )
-        .await;
-    assert!(
-        wrote.contains(&format!("DELETE {}", work("m1"))),
-        "{wrote:?}"
-    );
-    assert!(!stage.work("m3").await.is_suspended());
-    assert_eq!(stage.condition("Dispatching").await.status, "True");
-}
-
 /// A deleted binding takes its works along without waiting for members.
 #[tokio::test(start_paused = true)]
 async fn deleted_binding_deletes_works() {
@@ -777,23 +726,6 @@ async fn required_binding_has_works() {
         stage.get(&required).await["spec"]["suspendDispatching"],
         true
     );
-}
-
-/// A binding whose labels were replaced gets its id again and keeps its works.
-#[tokio::test(start_paused = true)]
-async fn replaced_labels_keep_works() {
-    let stage = dispatched().await;
-    stage.applied("m1").await;
-    let id = stage.binding().await.metadata.labels.unwrap()[names::BINDING_ID].clone();
-    let works = [stage.work("m1").await, stage.work("m2").await];
-    let status = stage.binding().await.status;
-    let labels = json!({ "metadata": { "labels": { names::BINDING_ID: null } } });
-    let wrote = stage.change("PATCH", &bound(), &labels).await;
-    assert_eq!(wrote, [format!("PATCH {}", bound())]);
-    let binding = stage.binding().await;
-    assert_eq!(binding.metadata.labels.unwrap()[names::BINDING_ID], id);
-    assert_eq!(binding.status, status);
-    assert_eq!([stage.work("m1").await, stage.work("m2").await], works);
 }
 
 /// A binding that is deleted without its id takes its works along.

@@ -57,7 +57,7 @@ fn record_of(policy: &PropagationPolicy, template: &Value) -> Record {
     Record::new(&Candidate::from(policy), template)
 }
 
-/// An immediate policy is followed whatever is recorded.
+/// An immediate policy is followed whatever is recorded. Cases P32 and P36.
 #[test]
 fn immediate_policy_is_followed() {
     let now = record_of(&policy("a", &json!({})), &template(1));
@@ -187,7 +187,7 @@ fn edit_counts_after_hand_over() {
     }
 }
 
-/// A claim that changes hands activates nothing even with an edit.
+/// A claim that changes hands activates nothing even with an edit. Case P37.
 #[test]
 fn hand_over_activates_nothing() {
     let record = record_of(&lazy("a"), &template(1));
@@ -249,7 +249,7 @@ fn unbound(template: &Value, claimed: Option<&str>, seen: Option<Seen>, changed:
     }
 }
 
-/// A template that is younger than its Lazy policy is propagated at once.
+/// A template that is younger than its Lazy policy is propagated at once. Case P46.
 #[test]
 fn younger_template_is_propagated() {
     let (before, same, after) = (

@@ -206,7 +206,7 @@ fn template_version_writes_nothing() {
     assert_eq!(now["spec"].get("replicas"), None);
 }
 
-/// A policy that is not followed moves claim and pause only.
+/// Case P28: a policy that is not followed moves claim and pause only.
 #[test]
 fn unfollowed_policy_moves_claim() {
     let mut policy = web_policy();

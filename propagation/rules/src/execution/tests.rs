@@ -149,7 +149,7 @@ fn only_own_object_is_removed() {
     assert_eq!(kept["spec"], object["spec"]);
 }
 
-/// A suspended Work keeps what its status says of the application, and reports its object further on.
+/// Case P24: a suspended Work keeps what its status says of the application, and reports its object further on.
 #[test]
 fn suspension_keeps_applied() {
     let Recorded {

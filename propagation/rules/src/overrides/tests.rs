@@ -1,6 +1,7 @@
 use serde_json::from_value;
 
 use super::*;
+use crate::works::keep_facts;
 
 fn deployment() -> Value {
     json!({
@@ -341,6 +342,27 @@ fn failing_plaintext_is_error() {
     }
 }
 
+/// Case P12: each kind of overrider changes what those before it have made.
+#[test]
+fn kinds_act_in_order() {
+    let image = "/spec/template/spec/containers/0/image";
+    let mut overriders = image_override("Tag", "add", "-image");
+    let added = |value: &str| json!([{ "operator": "add", "value": { "added": value } }]);
+    overriders["labelsOverrider"] = added("1");
+    overriders["annotationsOverrider"] = added("{\"a\":1}");
+    let in_text = json!({ "subPath": "/a", "operator": "replace", "value": 2 });
+    overriders["fieldOverrider"] =
+        json!([{ "fieldPath": "/metadata/annotations/added", "json": [in_text] }]);
+    overriders["plaintext"] = json!([
+        { "path": "/metadata/labels/added", "operator": "replace", "value": "plain" },
+        { "path": image, "operator": "replace", "value": "plain" },
+    ]);
+    let changed = overridden(&overriders).unwrap();
+    assert_eq!(changed["metadata"]["labels"]["added"], "plain");
+    assert_eq!(changed["metadata"]["annotations"]["added"], "{\"a\":2}");
+    assert_eq!(changed.pointer(image).unwrap(), "plain");
+}
+
 /// An operator or part of a later version is an error.
 #[test]
 fn unknown_operator_is_error() {
@@ -373,7 +395,7 @@ fn applied_to(
     (manifest["metadata"]["annotations"]["a"].clone(), applied)
 }
 
-/// The most specific policy has the last word and namespaced ones follow those of clusters.
+/// Case P12: the most specific policy has the last word and namespaced ones follow those of clusters.
 #[test]
 fn most_specific_policy_is_last() {
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment" });
@@ -414,6 +436,54 @@ fn most_specific_policy_is_last() {
     assert_eq!(last, "ns");
     let item = json!([{ "policyName": "c", "overriders": annotate("cluster") }]);
     assert_eq!(applied.cluster_policies, Some(item));
+}
+
+/// Case P12: policies of one rank act by their names.
+#[test]
+fn equal_policies_act_by_name() {
+    let policies = ["-2", "-1"].map(|mark| {
+        let overriders = image_override("Tag", "add", mark);
+        let rules = json!([{ "overriders": overriders }]);
+        policy(
+            "shop",
+            &format!("p{mark}"),
+            json!({ "overrideRules": rules }),
+        )
+    });
+    let overrides = Overrides {
+        policies: policies.iter().collect(),
+        ..Overrides::default()
+    };
+    let mut manifest = deployment();
+    overrides.apply(&mut manifest, &cluster("m1")).unwrap();
+    let image = &manifest["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, "r.example.com:5000/shop/web:1.4-1-2");
+}
+
+/// What is kept of a cluster is all by which a rule may select it.
+#[test]
+fn kept_facts_select_alike() {
+    let mut kept: ClusterView = from_value(json!({
+        "metadata": { "name": "m1", "labels": { "env": "prod" } },
+        "spec": { "provider": "p", "region": "r", "zones": ["z"], "apiEndpoint": "https://m1" },
+    }))
+    .unwrap();
+    keep_facts(&mut kept);
+    assert_eq!(kept.spec.api_endpoint, "");
+    let field = |key: &str, value: &str| {
+        let requirement = json!({ "key": key, "operator": "In", "values": [value] });
+        json!({ "fieldSelector": { "matchExpressions": [requirement] } })
+    };
+    for target in [
+        json!({ "clusterNames": ["m1"] }),
+        json!({ "labelSelector": { "matchLabels": { "env": "prod" } } }),
+        field("provider", "p"),
+        field("region", "r"),
+        field("zone", "z"),
+    ] {
+        let selector: ClusterSelector = from_value(target.clone()).unwrap();
+        assert!(selects(&selector, &kept), "{target}");
+    }
 }
 
 /// A rule counts only for its clusters and the older form only without rules.

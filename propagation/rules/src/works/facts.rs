@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use karmada_api::cluster_view::ClusterViewSpec;
 use karmada_api::work::APPLIED;
 use karmada_api::{
     ClusterView, GracefulEvictionTask, Suspension, TargetCluster, Work,
@@ -133,6 +134,30 @@ pub fn id<'a>(binding: BindingRef<'a>, works: &'a [Work]) -> Option<&'a str> {
 pub(crate) fn other_owner(work: &Work, binding: BindingRef<'_>) -> Option<Key> {
     let owner = bound(&work.metadata)?;
     (owner != binding.key()).then_some(owner)
+}
+
+/// Keeps of a cluster what decides about the Works in it: whether it is there, and what override policies select by. The rest
+/// is gone before a rule could read it, and wakes nobody when it changes.
+pub fn keep_facts(cluster: &mut ClusterView) {
+    let metadata = std::mem::take(&mut cluster.metadata);
+    let spec = std::mem::take(&mut cluster.spec);
+    *cluster = ClusterView {
+        metadata: ObjectMeta {
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            labels: metadata.labels,
+            deletion_timestamp: metadata.deletion_timestamp,
+            ..ObjectMeta::default()
+        },
+        spec: ClusterViewSpec {
+            provider: spec.provider,
+            region: spec.region,
+            zones: spec.zones,
+            ..ClusterViewSpec::default()
+        },
+        ..ClusterView::default()
+    };
 }
 
 /// Returns the key of the binding that the metadata of a Work name; one without a namespace is a `ClusterResourceBinding`.

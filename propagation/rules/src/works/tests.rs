@@ -322,7 +322,7 @@ fn state_moves_with_workload() {
     assert_eq!(world.step("member1"), unchanged());
 }
 
-/// A suspension is written without a change of the manifest and records its generation.
+/// Case P20: a suspension is written without a change of the manifest and records its generation; it ends in three ways.
 #[test]
 fn suspension_records_manifest_generation() {
     let mut world = World::recorded();
@@ -380,7 +380,7 @@ fn namespace_is_given_back() {
     assert_eq!(work.metadata.owner_references.unwrap()[0].kind, "Namespace");
 }
 
-/// A cluster that is not needed loses its work unless it leaves with grace.
+/// Case P8: a cluster that is not needed loses its work unless it leaves with grace.
 #[test]
 fn unneeded_work_is_deleted() {
     let mut world = World::recorded();
@@ -474,7 +474,7 @@ fn policys_suspension_holds_edits() {
     assert_eq!(world.step("member2"), WorkStep::HoldWhilePaused);
 }
 
-/// While dispatching is suspended no copy goes before its replacement is there.
+/// Case P27: while dispatching is suspended no copy goes before its replacement is there.
 #[test]
 fn pause_holds_unreplaced_copy() {
     let mut world = World::recorded();
@@ -514,7 +514,7 @@ fn pause_holds_unreplaced_copy() {
     assert!(matches!(world.step("member2"), WorkStep::Delete { .. }));
 }
 
-/// What other bindings require is suspended where all of them are.
+/// Case P29: what other bindings require is suspended where all of them are.
 #[test]
 fn suspended_where_all_referrers_are() {
     let mut world = World::recorded();

@@ -226,7 +226,7 @@ async fn two_writes_schedule_binding() {
     }
 }
 
-/// A scheduler that died between its two writes completes them at the next start.
+/// Case P61: a scheduler that died between its two writes completes them at the next start.
 #[tokio::test]
 async fn crash_between_writes() {
     let groups = json!({ "clusterAffinities": [

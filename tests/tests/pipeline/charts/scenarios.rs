@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 27] = [
+pub(super) const ALL: [Scenario; 28] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -139,6 +139,15 @@ pub(super) const ALL: [Scenario; 27] = [
             r#"renew={"enabled":true}"#,
         ],
         &["placement/hub/host", "renew/programs"],
+    ),
+    scenario(
+        HOST,
+        "fleet-system",
+        &[
+            NO_INGRESSES,
+            r#"remedyController={"flags":["--cluster-kind=MemberCluster","--leader-elect-resource-namespace=fleet-system"]}"#,
+        ],
+        &["placement/remedies/host"],
     ),
     scenario(
         HOST,
@@ -298,11 +307,14 @@ pub(super) const ALL: [Scenario; 27] = [
             r#"place="hub""#,
             r#"agents=["member1"]"#,
             r#"placement=["member1"]"#,
+            "remedies=true",
             "renew=true",
         ],
         &[
             "placement/crds",
+            "fleet/remedy.karmada.io_remedies.yaml",
             "placement/hub",
+            "placement/remedies/rights.yaml",
             "placement/hub/cluster-health-agent.yaml",
             "renew/hub.yaml",
             "renew/placement-member.yaml",

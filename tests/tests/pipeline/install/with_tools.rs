@@ -1,4 +1,7 @@
 mod charts;
+mod egress;
+mod list;
+mod release;
 mod rotation;
 
 use std::{
@@ -133,7 +136,7 @@ kubectl --context host apply -k manifests/renew/host
 kubectl --context gateway apply -k manifests/admission/gateway
 kubectl --context gateway apply -k manifests/gateway/reachability
 kubectl --context gateway apply -f manifests/renew/gateway.yaml
-kubectl --context member1 apply -f manifests/member/node-condition/rights.yaml
+kubectl --context member1 apply -f manifests/member/node-condition/rights.yaml -f manifests/member/dns-service/rights.yaml
 ";
 
 const INSTALL: [&str; 5] = ["2. ", "3. ", "4. ", "5. ", "6. "];

@@ -1,6 +1,8 @@
 //! Placements that contradict themselves, or ask for what is not served, are refused when they are written. On the real API
 //! only: the embedded one evaluates no admission policies.
 
+mod overrides;
+
 mod real {
     use std::collections::BTreeSet;
 

@@ -33,7 +33,7 @@ pub(super) async fn set_image(deployments: &Api<Deployment>, image: &str) -> Res
 }
 
 /// Creates a Deployment on the hub.
-pub(super) async fn create_web<P>(stage: &Stage<P>, namespace: &str) -> Result<Api<Deployment>> {
+pub(super) async fn create_web(stage: &Stage, namespace: &str) -> Result<Api<Deployment>> {
     let labels = json!({ "app": "web" });
     let web = json!({ "metadata": { "name": "web" }, "spec": {
         "selector": { "matchLabels": labels },
@@ -47,11 +47,7 @@ pub(super) async fn create_web<P>(stage: &Stage<P>, namespace: &str) -> Result<A
 
 /// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held at the
 /// image of before.
-pub(super) async fn until_stopped<P>(
-    stage: &Stage<P>,
-    placement: &str,
-    before: &str,
-) -> Result<()> {
+pub(super) async fn until_stopped(stage: &Stage, placement: &str, before: &str) -> Result<()> {
     let is_held = |one: &&ClusterPlacementStatus| {
         said(&one.conditions).contains(&"RolloutStarted False RolloutNotStartedYet".to_owned())
     };
@@ -71,7 +67,7 @@ pub(super) async fn until_stopped<P>(
 }
 
 /// Returns the image that each member runs.
-pub(super) async fn images<P>(stage: &Stage<P>, namespace: &str) -> Result<Vec<String>> {
+async fn images(stage: &Stage, namespace: &str) -> Result<Vec<String>> {
     let mut images = Vec::new();
     for member in stage.fleet.members() {
         let client = stage.fleet.member(member).client();
@@ -87,11 +83,7 @@ fn image(deployment: &Deployment) -> Option<String> {
 }
 
 /// Runs the Deployments of a member in place of its own controllers: each is available at once, unless it is broken.
-pub(super) async fn run(member: Client) -> Result<()> {
-    run_with(member, async |_, _| Ok(())).await
-}
-
-/// Does the same, and before a version is available has its pod serve, which is told its namespace and image.
+/// Before a version is available its pod serves, which is told its namespace and image.
 pub(super) async fn run_with(
     member: Client,
     mut serve: impl AsyncFnMut(&str, &str) -> Result<()>,

@@ -1,8 +1,7 @@
 //! Which members get what a placement selects, and when.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use fleet_api::AppliedWork;
-use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
     Api,
@@ -11,11 +10,7 @@ use kube::{
 use pipeline_tests::{fleet::Member, propagation::create, wait::until};
 use serde_json::{Value, from_str, json};
 
-use super::{
-    MAP, Stage,
-    deployments::{self, BROKEN, create_web, images, set_image, until_stopped},
-    maps, namespaces, stories,
-};
+use super::{MAP, Stage, maps, namespaces, stories};
 
 /// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and the placement says what
 /// KubeFleet's says; edits arrive, what leaves it leaves the members; it stays until nothing of it is left.
@@ -134,107 +129,4 @@ async fn labels_pick_members(stage: &mut Stage) -> Result<()> {
     Ok(())
 }
 
-/// Cases F2 and F21: to as many members as are asked for, evenly over the environments; then to more, and to none.
-async fn members_are_spread(stage: &mut Stage) -> Result<()> {
-    const NAME: &str = "spread";
-    let evenly =
-        json!({ "maxSkew": 1, "topologyKey": "env", "whenUnsatisfiable": "DoNotSchedule" });
-    let policy = json!({ "placementType": "PickN", "numberOfClusters": 2,
-        "topologySpreadConstraints": [evenly] });
-    stage.fill(NAME).await?;
-    stage.place(NAME, policy).await?;
-    stage.until_complete(NAME).await?;
-    // Of those that are as good, the last.
-    only_in(stage, NAME, &[Member(2), Member(3)]).await?;
-    let everywhere: Vec<_> = stage.fleet.members().collect();
-    for (number, members) in [(3, &everywhere[..]), (0, &[])] {
-        let number = json!({ "policy": { "numberOfClusters": number } });
-        stage.fleet.change(NAME, number).await?;
-        for member in stage.fleet.members() {
-            let is_picked = members.contains(&member);
-            let namespaces = namespaces(stage.fleet.member(member));
-            until(&namespaces, NAME, "there or gone", |found| {
-                found.is_some() == is_picked
-            })
-            .await?;
-        }
-    }
-    stage.remove(NAME).await
-}
-
-/// Cases F4 and F20: to the members that the placement names, and it says which of them there are not.
-async fn missing_member_is_named(stage: &mut Stage) -> Result<()> {
-    let policy = json!({ "placementType": "PickFixed", "clusterNames": ["member3", "nowhere"] });
-    stage.fill("fixed").await?;
-    stage.place("fixed", policy).await?;
-    let missing = r#"Specified cluster "nowhere" is not found"#;
-    stage
-        .until_status("fixed", "short of one", |status| {
-            let first = status.conditions.first();
-            let is_short = first.is_some_and(|one| one.reason == "SchedulingPolicyUnfulfilled");
-            let mut told = status
-                .placement_statuses
-                .iter()
-                .flat_map(|one| &one.conditions);
-            is_short && told.any(|one| one.message.contains(missing))
-        })
-        .await?;
-    only_in(stage, "fixed", &[Member(3)]).await?;
-    stage.remove("fixed").await
-}
-
-/// Case F25: not to a member with a taint, until the placement tolerates it.
-async fn taint_keeps_away(stage: &mut Stage) -> Result<()> {
-    let taints = |taints: Value| Patch::Merge(json!({ "spec": { "taints": taints } }));
-    let dedicated = json!({ "key": "dedicated", "value": "x", "effect": "NoSchedule" });
-    let (clusters, parameters) = (stage.fleet.clusters(), PatchParams::default());
-    let tainted = taints(json!([dedicated]));
-    clusters.patch("member3", &parameters, &tainted).await?;
-    stage.placed("tainted").await?;
-    only_in(stage, "tainted", &[Member(1), Member(2)]).await?;
-    let toleration = json!({ "key": "dedicated", "operator": "Exists" });
-    let tolerant = json!({ "policy": { "tolerations": [toleration] } });
-    stage.fleet.change("tainted", tolerant).await?;
-    let everywhere: Vec<_> = stage.fleet.members().collect();
-    only_in(stage, "tainted", &everywhere).await?;
-    let free = taints(Value::Null);
-    clusters.patch("member3", &parameters, &free).await?;
-    stage.remove("tainted").await
-}
-
-/// Case F30: a version that never becomes available stays in the one member that may do without; mended, it goes on.
-async fn broken_version_stops(stage: &mut Stage) -> Result<()> {
-    let members = stage.fleet.members();
-    let running = members.map(|member| deployments::run(stage.fleet.member(member).client()));
-    tokio::select! {
-        told = break_and_mend(stage) => told,
-        ended = try_join_all(running.collect::<Vec<_>>()) => bail!("nothing runs: {ended:?}"),
-    }
-}
-
-async fn break_and_mend(stage: &Stage) -> Result<()> {
-    const NAME: &str = "rollout";
-    stage.fleet.hub.namespace(NAME).await?;
-    let templates = create_web(stage, NAME).await?;
-    stage
-        .place(NAME, json!({ "placementType": "PickAll" }))
-        .await?;
-    stage.until_complete(NAME).await?;
-
-    set_image(&templates, BROKEN).await?;
-    until_stopped(stage, NAME, "web:1").await?;
-    set_image(&templates, "web:2").await?;
-    stage.until_complete_at(NAME, 2).await?;
-    assert_eq!(images(stage, NAME).await?, ["web:2"; 3]);
-    stage.remove(NAME).await
-}
-
-stories!(
-    3:
-    namespace_goes_everywhere,
-    labels_pick_members,
-    members_are_spread,
-    missing_member_is_named,
-    taint_keeps_away,
-    broken_version_stops,
-);
+stories!(3: namespace_goes_everywhere, labels_pick_members);

@@ -1,14 +1,12 @@
 //! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
-//! - `in_member`: what becomes of it there: one of them; `takeover`, of what it had before; `drift`, of what somebody changes
-//!   there, or has there and is only looked at.
+//! - `in_member`: what becomes of it there: one of them.
 //! - `health`: which members get nothing because their health is bad.
 //! - `scoped`: what is placed out of one namespace.
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
-//! - `envelopes`: what is placed without an effect on the hub; `overrides`: what differs between members.
+//! - `envelopes`: what is placed without an effect on the hub.
 //! - `updates`: which members get what, and when, where runs go through stages.
-//! - `crashes`: what becomes of all that if the programs die after each of their writes.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
@@ -18,18 +16,14 @@
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod admission;
-mod crashes;
 mod deployments;
-mod drift;
 mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
 mod many_kinds;
 mod mixed;
-mod overrides;
 mod scoped;
-mod takeover;
 mod updates;
 mod website;
 mod with_tools;
@@ -37,7 +31,7 @@ mod with_tools;
 use anyhow::Result;
 use fleet_api::{
     AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
-    placement::{Difference, PlacementStatus},
+    placement::PlacementStatus,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -206,12 +200,6 @@ impl<Programs> Stage<Programs> {
         self.fleet.place(namespace, spec).await
     }
 
-    /// Fills a namespace and places it in every member, where its objects are written so.
-    async fn place_by(&self, namespace: &str, apply: Value) -> Result<()> {
-        self.fill(namespace).await?;
-        self.fleet.place(namespace, spec_of(namespace, apply)).await
-    }
-
     /// Has the objects of a placement be written so from now on; `apply` names every field.
     async fn apply_by(&self, placement: &str, apply: Value) -> Result<()> {
         let patch = json!({ "spec": { "strategy": { "applyStrategy": apply } } });
@@ -220,17 +208,6 @@ impl<Programs> Stage<Programs> {
             .patch(placement, &parameters, &Patch::Merge(patch))
             .await?;
         Ok(())
-    }
-
-    /// Waits until the placement says of the `ConfigMap` in its only cluster that it fails for this reason.
-    async fn until_failed(&self, placement: &str, reason: &str) -> Result<()> {
-        self.until_status(placement, reason, |status| {
-            let clusters = status.placement_statuses.iter();
-            let mut failed = clusters.flat_map(|one| &one.failed_placements);
-            failed.any(|one| one.identifier.name == MAP && one.condition.reason == reason)
-                && said(&status.conditions).contains(&"Applied False ApplyFailed".to_owned())
-        })
-        .await
     }
 
     /// Fills a namespace, places it in every member, and waits until it is available there.
@@ -307,14 +284,6 @@ impl<Programs> Stage<Programs> {
         Ok(())
     }
 
-    /// Deletes a placement, and waits until it is gone.
-    async fn end(&self, placement: &str) -> Result<()> {
-        let (placements, parameters) = (self.fleet.placements(), DeleteParams::default());
-        placements.delete(placement, &parameters).await?;
-        until(&placements, placement, "gone", |found| found.is_none()).await?;
-        Ok(())
-    }
-
     /// Deletes a placement, waits until it is gone, and checks that nothing of it is left.
     async fn remove(&self, placement: &str) -> Result<()> {
         self.fleet
@@ -378,23 +347,6 @@ fn said(conditions: &[Condition]) -> Vec<String> {
         )
     });
     conditions.collect()
-}
-
-/// Returns a placement of a namespace in every member, where its objects are written so.
-fn spec_of(namespace: &str, apply: Value) -> Value {
-    let selector = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": namespace });
-    let mut spec = json!({ "resourceSelectors": [selector],
-        "strategy": { "rollingUpdate": { "unavailablePeriodSeconds": 1 } } });
-    spec["strategy"]["applyStrategy"] = apply;
-    spec
-}
-
-/// Returns the paths of what differs, with the values in the member and on the hub.
-fn values(differences: &[Difference]) -> Vec<[&str; 3]> {
-    let values = differences
-        .iter()
-        .map(|one| [&*one.path, &*one.value_in_member, &*one.value_in_hub]);
-    values.collect()
 }
 
 async fn names<K>(api: &ControlPlane, of: &ListParams) -> Result<Vec<String>>

@@ -19,10 +19,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::crashes::crash_after_each_write;
 use super::lazy::{lazily, policy_applied_to};
-use super::record::Record;
-use super::{WEB, change, has_condition, suspend, until_work};
+use super::{WEB, change};
 
 pub(super) const KIND: &str = "Shop";
 
@@ -40,10 +38,6 @@ fn definition(tier: &Value) -> Result<DynamicObject> {
 fn shops(api: &ControlPlane) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", KIND));
     Api::namespaced_with(api.client(), NAMESPACE, &resource)
-}
-
-fn size(shop: &DynamicObject) -> Option<i64> {
-    shop.data["spec"]["size"].as_i64()
 }
 
 /// Lets an API serve [`KIND`].
@@ -102,28 +96,10 @@ pub(super) async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()
     Ok(())
 }
 
-/// Waits until the shop's Work in a member has this status of its condition `Dispatching`.
-async fn dispatches(fleet: &PropagationFleet, member: Member, status: &str) -> Result<()> {
-    let what = format!("Dispatching {status}");
-    until_work(fleet, member, KIND, &what, |work| {
-        work.is_some_and(|work| has_condition(work, "Dispatching", status))
-    })
-    .await
-}
-
-/// Cases P30 and P49.
+/// Cases P30 and P49: a program that starts reads a template with a new default, and that is no edit.
 async fn new_defaults_move_nothing(server: ApiKind) -> Result<()> {
-    let fleet = with_shops(server, &[Member(1), Member(2)]).await?;
-    let record = |member| Record::of(shops(fleet.member(member)), size);
-    let (left, entered) = (record(Member(1)), record(Member(2)));
-    let programs = crash_after_each_write(&fleet, &[], life_of_a_shop(&fleet)).await?;
-    programs.settled().await?;
-    left.ensure_moves(2).await?;
-    entered.ensure_moves(1).await
-}
-
-async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
     let (one, two) = (Member(1), Member(2));
+    let fleet = with_shops(server, &[one, two]).await?;
     let for_shops = |member| {
         let mut policy = lazily(member);
         policy["resourceSelectors"] =
@@ -131,31 +107,29 @@ async fn life_of_a_shop(fleet: &PropagationFleet) -> Result<()> {
         policy
     };
     fleet.create_policy(WEB, for_shops(one)).await?;
-    let templates = shops(&fleet.karmada);
-    create_shop(fleet).await?;
-    comes(fleet, one).await?;
-    change(fleet, WEB, for_shops(two)).await?;
-    policy_applied_to(fleet, KIND, "False", "waits for the next edit").await?;
+    let programs = fleet.run().await?;
+    create_shop(&fleet).await?;
+    comes(&fleet, one).await?;
+    change(&fleet, WEB, for_shops(two)).await?;
+    policy_applied_to(&fleet, KIND, "False", "waits for the next edit").await?;
 
-    upgrade(fleet).await?;
-    // Each death makes a program read the template as it is now.
-    suspend(fleet, json!({ "dispatching": true })).await?;
-    dispatches(fleet, one, "False").await?;
-    suspend(fleet, Value::Null).await?;
-    dispatches(fleet, one, "True").await?;
+    upgrade(&fleet).await?;
+    programs.stop().await?;
+    let programs = fleet.run().await?;
+    programs.settled().await?;
     let binding = fleet.bindings().get(&names::binding(KIND, WEB)).await?;
     let clusters = binding.spec.clusters.unwrap_or_default();
     assert_eq!(clusters[0].name, one.name());
 
     let edit = Patch::Merge(json!({ "metadata": { "labels": { "team": "front" } } }));
     let parameters = PatchParams::default();
-    templates.patch(WEB, &parameters, &edit).await?;
-    comes(fleet, two).await?;
+    shops(&fleet.karmada).patch(WEB, &parameters, &edit).await?;
+    comes(&fleet, two).await?;
     until(&shops(fleet.member(one)), WEB, "gone", |copy| {
         copy.is_none()
     })
     .await?;
-    Ok(())
+    programs.stop().await
 }
 
 on_both!(long: new_defaults_move_nothing);

@@ -181,21 +181,6 @@ async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// A cluster without usable credentials is named and holds up no other.
-async fn unusable_credentials_delay_no_other(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 2).await?;
-    let name = Member(2).name();
-    let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
-    let no_token = Patch::Merge(json!({ "data": { "token": null, "kubeconfig": "eA==" } }));
-    secrets
-        .patch(&name, &PatchParams::default(), &no_token)
-        .await?;
-    everywhere(&fleet).await?;
-    let _programs = fleet.run().await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    is_refused(&fleet, Member(2), "token").await
-}
-
 /// One answers what is no HTTP, the other what is no Kubernetes API.
 async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
@@ -299,7 +284,6 @@ on_both!(
     garbled_member_delays_no_other,
     missing_kind_is_awaited,
     missing_namespace_is_awaited,
-    unusable_credentials_delay_no_other,
     large_template_reaches_members,
 );
 

@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::json;
 
 use super::{
-    ROLE, WEB, a_restart_writes_nothing, change, deployed, deployment, deployments, divided,
-    has_image, is_fully_applied, running, set_image, until_work, work_has,
+    ROLE, WEB, a_restart_writes_nothing, deployed, deployment, deployments, divided, has_image,
+    is_fully_applied, running, set_image, until_work,
 };
 
 /// Case P1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
@@ -155,19 +155,6 @@ async fn deletion_waits_for_its_member(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case P10: a member that does not answer holds up no other, and gets what it missed.
-async fn unreachable_member_delays_no_other(server: ApiKind) -> Result<()> {
-    let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    fleet.member_mut(Member(2)).stop_api().await?;
-    set_image(&fleet, "web:2").await?;
-    has_image(&fleet, Member(1), "web:2").await?;
-    work_has(&fleet, Member(2), "Applied", "False", "web:2").await?;
-    fleet.member_mut(Member(2)).start_api().await?;
-    has_image(&fleet, Member(2), "web:2").await?;
-    work_has(&fleet, Member(2), "Applied", "True", "web:2").await?;
-    Ok(())
-}
-
 /// Case P4: with a template go its binding, its Works and its copies, and nothing else.
 async fn deleted_template_takes_copies(server: ApiKind) -> Result<()> {
     let members = [Member(1), Member(2)];
@@ -184,23 +171,6 @@ async fn deleted_template_takes_copies(server: ApiKind) -> Result<()> {
     }
     assert!(templates.get_opt(WEB).await?.is_none());
     fleet.policies().get(WEB).await?;
-    Ok(())
-}
-
-/// Case P5: a policy that selects a template no longer gives it up, and its copies stay; one that selects it
-/// again brings them up to date.
-async fn dropping_policy_leaves_copies(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
-    let select = async |name: &str| {
-        let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": name });
-        change(&fleet, WEB, json!({ "resourceSelectors": [selector] })).await
-    };
-    select("another").await?;
-    until_unclaimed(&fleet).await?;
-    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
-    set_image(&fleet, "web:2").await?;
-    select(WEB).await?;
-    has_image(&fleet, Member(1), "web:2").await?;
     Ok(())
 }
 
@@ -230,7 +200,7 @@ async fn wiped_claims_return(server: ApiKind) -> Result<()> {
 }
 
 /// Waits until no policy has claimed the deployment.
-pub(super) async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
+async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
     let templates = deployments(&fleet.karmada);
     until(&templates, WEB, "unclaimed", |template| {
         template.is_some_and(|template| !is_claimed(template))
@@ -263,9 +233,7 @@ on_both!(
     edits_arrive_and_drift_goes,
     deleted_policy_leaves_copies,
     deleted_template_takes_copies,
-    dropping_policy_leaves_copies,
     wiped_claims_return,
     deletion_waits_for_its_member,
-    unreachable_member_delays_no_other,
     a_second_start_writes_nothing,
 );

@@ -1,23 +1,18 @@
-//! Copies in the members that are foreign, left over, or to be kept.
+//! Copies in the members that are foreign, or to be kept.
 
 use anyhow::Result;
 use karmada_api::names;
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, PostParams},
-};
+use kube::{ResourceExt, api::DeleteParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
     propagation::{PropagationFleet, create},
-    wait::until,
 };
 use serde_json::json;
 
 use super::{
-    WEB, change, data, deployed, deployments, divided, has_condition, has_data, holds, maps,
-    suspend, until_work, with_settings,
+    WEB, change, data, has_condition, has_data, holds, maps, suspend, until_work, with_settings,
 };
 
 /// Case P6: an object of somebody else is in the way of a copy, and stays until the policy overwrites it.
@@ -60,52 +55,6 @@ async fn foreign_object_stays_until_overwritten(server: ApiKind) -> Result<()> {
     .await
 }
 
-/// Case P8: the Work and the copy of a cluster go that the placement has no longer.
-async fn dropped_cluster_loses_its_copy(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    let placement = divided(&[Member(1)])["placement"].clone();
-    change(&fleet, WEB, json!({ "placement": placement })).await?;
-
-    until_work(&fleet, Member(2), "Deployment", "gone", |work| {
-        work.is_none()
-    })
-    .await?;
-    let dropped = deployments(fleet.member(Member(2)));
-    assert!(dropped.get_opt(WEB).await?.is_none());
-    let kept = deployments(fleet.member(Member(1)));
-    until(&kept, WEB, "with all replicas", |copy| {
-        let spec = copy.and_then(|copy| copy.spec.as_ref());
-        spec.is_some_and(|spec| spec.replicas == Some(4))
-    })
-    .await?;
-    Ok(())
-}
-
-/// Case P8: a Work that carries the binding's ID in a cluster which does not need it is deleted.
-async fn orphan_work_is_deleted(server: ApiKind) -> Result<()> {
-    let only_first = json!({ "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
-    let (fleet, _programs) = with_settings(server, 2, only_first).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    let name = PropagationFleet::work_name("ConfigMap", WEB);
-    let mut work = fleet.works(Member(1)).get(&name).await?;
-    work.metadata = kube::core::ObjectMeta {
-        name: Some(name),
-        labels: work.metadata.labels,
-        annotations: work.metadata.annotations,
-        finalizers: work.metadata.finalizers,
-        ..Default::default()
-    };
-    fleet
-        .works(Member(2))
-        .create(&PostParams::default(), &work)
-        .await?;
-    until_work(&fleet, Member(2), "ConfigMap", "gone", |work| {
-        work.is_none()
-    })
-    .await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await
-}
-
 /// Case P9: a policy that preserves its copies releases them when the template goes; one that is missing
 /// holds nothing up.
 async fn preserved_copies_outlive_their_template(server: ApiKind) -> Result<()> {
@@ -145,7 +94,5 @@ async fn preserved_copies_outlive_their_template(server: ApiKind) -> Result<()> 
 on_both!(
     long:
     foreign_object_stays_until_overwritten,
-    dropped_cluster_loses_its_copy,
-    orphan_work_is_deleted,
     preserved_copies_outlive_their_template,
 );

@@ -14,16 +14,13 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::lazy::{edit, policy_applied, second_passes, until_claimed};
-use super::{
-    WEB, all_hold, change, data, deployment, deployments, divided, has_data, has_image, holds,
-    maps, set_data, suspend,
-};
+use super::{WEB, change, deployment, deployments, divided, has_data, has_image, maps, set_data};
 
 const FIRST: Member = Member(1);
 const SECOND: Member = Member(2);
 
 /// A deployment that refers to the `ConfigMap` and the Secret of its name.
-pub(super) fn referring() -> Value {
+fn referring() -> Value {
     let mut deployment = deployment("web:1");
     deployment["spec"]["template"]["spec"]["volumes"] = json!([
         { "name": "settings", "configMap": { "name": WEB } },
@@ -40,14 +37,14 @@ fn following(members: &[Member]) -> Value {
 }
 
 /// A Lazy policy that places the deployment in one member.
-pub(super) fn lazily(member: Member) -> Value {
+fn lazily(member: Member) -> Value {
     let mut policy = following(&[member]);
     policy["activationPreference"] = "Lazy".into();
     policy
 }
 
 /// Returns a Lazy policy that places the deployment in one member, and selects its `ConfigMap`, too.
-pub(super) fn both(member: Member, follow: bool) -> Value {
+fn both(member: Member, follow: bool) -> Value {
     let mut policy = lazily(member);
     policy["propagateDeps"] = follow.into();
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
@@ -56,7 +53,7 @@ pub(super) fn both(member: Member, follow: bool) -> Value {
     policy
 }
 
-pub(super) async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
+async fn create_dependencies(fleet: &PropagationFleet) -> Result<()> {
     let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
     create(&maps(&fleet.karmada), settings).await?;
     let keys = json!({ "metadata": { "name": WEB }, "stringData": { "key": "secret" } });
@@ -85,7 +82,7 @@ async fn followed(server: ApiKind) -> Result<(PropagationFleet, PropagationProgr
     Ok((fleet, programs))
 }
 
-pub(super) async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Result<()> {
+async fn has_no_map(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copies = maps(fleet.member(member));
     until(&copies, WEB, "gone", |copy: Option<&ConfigMap>| {
         copy.is_none()
@@ -127,25 +124,6 @@ async fn dependencies_follow_a_deployment(server: ApiKind) -> Result<()> {
     let name = names::binding("Deployment", WEB);
     until(&bindings, &name, "gone", |binding| binding.is_none()).await?;
     assert!(maps(&fleet.karmada).get_opt(WEB).await?.is_some());
-    Ok(())
-}
-
-/// Case P29: a pause holds dependencies, too, and a resume lets their edits through.
-async fn dependencies_pause(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = followed(server).await?;
-    suspend(&fleet, json!({ "dispatching": true })).await?;
-    // The pause reaches a dependency by way of its template's binding.
-    all_hold(&fleet, "1").await?;
-    set_data(&fleet.karmada, json!({ "a": "2" })).await?;
-    for member in [FIRST, SECOND] {
-        holds(&fleet, member, "2").await?;
-        let copy = maps(fleet.member(member)).get(WEB).await?;
-        assert_eq!(copy.data, Some(data(&[("a", "1")])));
-    }
-    suspend(&fleet, Value::Null).await?;
-    for member in [FIRST, SECOND] {
-        has_data(&fleet, member, &[("a", "2")]).await?;
-    }
     Ok(())
 }
 
@@ -205,7 +183,6 @@ async fn dependencies_begin_with_an_edit(server: ApiKind) -> Result<()> {
 on_both!(
     long:
     dependencies_follow_a_deployment,
-    dependencies_pause,
     dependencies_move_with_an_edit,
     dependencies_begin_with_an_edit,
 );

@@ -119,7 +119,7 @@ async fn only_traffic_moves_while_paused(server: ApiKind) -> Result<()> {
     serve(&fleet).await?;
     until_dns(&fleet, "True").await?;
     is_blocked(&fleet, &[]).await?;
-    let records = members.map(|member| Record::of_deployment(fleet.member(member)));
+    let records = members.map(|member| Record::of(fleet.member(member)));
 
     suspend(&fleet, json!({ "dispatching": true })).await?;
     for member in members {

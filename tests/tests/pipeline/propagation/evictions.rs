@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::{ClusterView, names};
+use karmada_api::{ClusterView, ResourceBinding, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -12,15 +12,71 @@ use pipeline_tests::{
     fleet::Member,
     on_both,
     programs::Binary,
-    propagation::{PropagationFleet, create},
+    propagation::{PropagationFleet, PropagationPrograms, create},
     wait::{until, until_event},
 };
 use serde_json::{Value, json};
 
-use super::groups::{REPLICAS, groups, label, leaves, placed, runs_in, until_binding};
-use super::{WEB, change, deployments, has_image, maps, until_work};
+use super::{WEB, deployment, deployments, has_image, maps};
 
-pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
+/// The replicas of the deployment.
+const REPLICAS: i32 = 4;
+
+/// Starts a fleet of two members with the deployment, which is to run in the first of two groups that fits.
+async fn placed(server: ApiKind) -> Result<(PropagationFleet, PropagationPrograms)> {
+    let fleet = PropagationFleet::start(server, 2).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
+    let selected = json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }]);
+    let policy = json!({ "resourceSelectors": selected, "placement": primary_or_backup() });
+    fleet.create_policy(WEB, policy).await?;
+    let programs = fleet.run().await?;
+    Ok((fleet, programs))
+}
+
+/// Returns a placement in the first of two groups of clusters that fits.
+fn primary_or_backup() -> Value {
+    let groups = ["primary", "backup"].map(|name| {
+        json!({ "affinityName": name, "labelSelector": { "matchLabels": { "group": name } } })
+    });
+    json!({ "clusterAffinities": groups })
+}
+
+async fn label(fleet: &PropagationFleet, member: Member, group: &str) -> Result<()> {
+    let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
+    let labels = Patch::Merge(json!({ "metadata": { "labels": { "group": group } } }));
+    let parameters = PatchParams::default();
+    clusters.patch(&member.name(), &parameters, &labels).await?;
+    Ok(())
+}
+
+/// Waits until the binding has all replicas in this member, and the name of its group in its status.
+async fn runs_in(fleet: &PropagationFleet, member: Member, group: &str) -> Result<()> {
+    let name = names::binding("Deployment", WEB);
+    let what = format!("in {} of {group}", member.name());
+    until(&fleet.bindings(), &name, &what, |binding| {
+        binding.is_some_and(|binding| is_in(binding, member, group))
+    })
+    .await?;
+    has_image(fleet, member, "web:1").await
+}
+
+fn is_in(binding: &ResourceBinding, member: Member, group: &str) -> bool {
+    let status = binding.status.as_ref();
+    let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
+    let targets = binding.spec.clusters.as_deref().unwrap_or_default();
+    let is_whole =
+        matches!(targets, [only] if only.name == member.name() && only.replicas == Some(REPLICAS));
+    is_whole && named == Some(group)
+}
+
+/// Waits until the copy in a member is gone.
+async fn leaves(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let copies = deployments(fleet.member(member));
+    until(&copies, WEB, "gone", |copy| copy.is_none()).await?;
+    Ok(())
+}
+
+async fn taint(fleet: &PropagationFleet, member: Member, taints: Value) -> Result<()> {
     let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     let parameters = PatchParams::default();
@@ -28,12 +84,12 @@ pub(super) async fn taint(fleet: &PropagationFleet, member: Member, taints: Valu
     Ok(())
 }
 
-pub(super) fn no_execute() -> Value {
+fn no_execute() -> Value {
     json!([{ "key": "dns", "effect": "NoExecute" }])
 }
 
 /// Makes the copy in a member healthy, as a member's own controllers do.
-pub(super) async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<()> {
+async fn is_well(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copies = deployments(fleet.member(member));
     let generation = copies.get(WEB).await?.metadata.generation;
     let status = json!({ "status": {
@@ -76,12 +132,11 @@ pub(super) async fn takes_workloads(fleet: &PropagationFleet, member: Member) ->
 /// Case P53, the second story of the proposal: a taint on the primary cluster moves the workload to the backup; its
 /// copy in the primary one goes once that in the backup is healthy. It goes back only when asked.
 async fn taint_moves_to_backup(server: ApiKind) -> Result<()> {
-    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
-    let (fleet, programs) = placed(server, placement).await?;
+    let (fleet, programs) = placed(server).await?;
     let (primary, backup) = (Member(1), Member(2));
-    label(&fleet, primary, Some("primary")).await?;
-    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
-    label(&fleet, backup, Some("backup")).await?;
+    label(&fleet, primary, "primary").await?;
+    runs_in(&fleet, primary, "primary").await?;
+    label(&fleet, backup, "backup").await?;
     programs.scheduler.stop().await?;
     let _evicting = fleet
         .start_program(Binary::Scheduler, &["--evict-untolerated"])
@@ -89,7 +144,7 @@ async fn taint_moves_to_backup(server: ApiKind) -> Result<()> {
 
     let dns = json!([{ "key": "dns", "effect": "NoExecute", "timeAdded": "2026-11-22T08:00:00Z" }]);
     taint(&fleet, primary, dns).await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    runs_in(&fleet, backup, "backup").await?;
     until_event(
         &fleet.karmada.client(),
         "ResourceBinding",
@@ -107,24 +162,23 @@ async fn taint_moves_to_backup(server: ApiKind) -> Result<()> {
     let before = fleet.bindings().get(&name).await?.spec.clusters;
     assert_eq!(before.unwrap_or_default()[0].name, backup.name());
     reschedule(&fleet).await?;
-    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await
+    runs_in(&fleet, primary, "primary").await
 }
 
 /// A workload stays in the backup group until it may return, and keeps its copy there until that in the primary
 /// group is healthy.
 async fn fail_back_is_optional(server: ApiKind) -> Result<()> {
-    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
-    let (fleet, programs) = placed(server, placement).await?;
+    let (fleet, programs) = placed(server).await?;
     let (primary, backup) = (Member(1), Member(2));
     let (queue, passes) = (
         "karmada_scheduler_queue_length",
         "karmada_scheduler_reconciles_total",
     );
-    label(&fleet, backup, Some("backup")).await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    label(&fleet, backup, "backup").await?;
+    runs_in(&fleet, backup, "backup").await?;
     programs.rest().await?;
     let before = programs.scheduler.metric(passes).await?;
-    label(&fleet, primary, Some("primary")).await?;
+    label(&fleet, primary, "primary").await?;
     let scheduler = programs.scheduler;
     scheduler
         .until_metric(passes, |count| count > before)
@@ -132,7 +186,7 @@ async fn fail_back_is_optional(server: ApiKind) -> Result<()> {
     scheduler
         .until_metric(queue, |length| length == 0.0)
         .await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+    runs_in(&fleet, backup, "backup").await?;
     assert!(
         deployments(fleet.member(primary))
             .get_opt(WEB)
@@ -144,13 +198,13 @@ async fn fail_back_is_optional(server: ApiKind) -> Result<()> {
     let flags = ["--evict-untolerated", "--affinity-fail-back"];
     let _returning = fleet.start_program(Binary::Scheduler, &flags).await?;
     for _ in 0..2 {
-        runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
+        runs_in(&fleet, primary, "primary").await?;
         has_image(&fleet, backup, "web:1").await?;
         is_well(&fleet, primary).await?;
         leaves(&fleet, backup).await?;
 
         taint(&fleet, primary, no_execute()).await?;
-        runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await?;
+        runs_in(&fleet, backup, "backup").await?;
         is_well(&fleet, backup).await?;
         leaves(&fleet, primary).await?;
         taint(&fleet, primary, json!([])).await?;
@@ -160,53 +214,8 @@ async fn fail_back_is_optional(server: ApiKind) -> Result<()> {
     until_event(&fleet.karmada.client(), "ResourceBinding", &name, note).await
 }
 
-/// With `purgeMode: Directly` a copy is gone before another is made, whoever deletes it late.
-async fn direct_eviction_deletes_first(server: ApiKind) -> Result<()> {
-    let placement = json!({ "clusterAffinities": groups(&["primary", "backup"]) });
-    let (fleet, programs) = placed(server, placement).await?;
-    let (primary, backup) = (Member(1), Member(2));
-    let directly = json!({ "cluster": { "purgeMode": "Directly" } });
-    change(&fleet, WEB, json!({ "failover": &directly })).await?;
-    until_binding(&fleet, "evicts directly", |binding| {
-        binding.spec.failover.as_ref() == Some(&directly)
-    })
-    .await?;
-    label(&fleet, primary, Some("primary")).await?;
-    runs_in(&fleet, &[(primary, REPLICAS)], Some("primary")).await?;
-    label(&fleet, backup, Some("backup")).await?;
-    programs.scheduler.stop().await?;
-    programs.execution_controller.stop().await?;
-    let _evicting = fleet
-        .start_program(Binary::Scheduler, &["--evict-untolerated"])
-        .await?;
-    taint(&fleet, primary, no_execute()).await?;
-    until_work(&fleet, primary, "Deployment", "leaving", |work| {
-        work.is_some_and(|work| work.metadata.deletion_timestamp.is_some())
-    })
-    .await?;
-    until_binding(&fleet, "in the backup", |binding| {
-        let targets = binding.spec.clusters.as_deref().unwrap_or_default();
-        targets.iter().any(|target| target.name == backup.name())
-    })
-    .await?;
-    let queue = "karmada_propagation_controller_queue_length";
-    let dispatching = &programs.propagation_controller;
-    dispatching
-        .until_metric(queue, |length| length == 0.0)
-        .await?;
-    let work = PropagationFleet::work_name("Deployment", WEB);
-    assert_eq!(fleet.works(backup).get_opt(&work).await?, None);
-
-    let _executing = fleet
-        .start_program(Binary::ExecutionController, &[])
-        .await?;
-    leaves(&fleet, primary).await?;
-    runs_in(&fleet, &[(backup, REPLICAS)], Some("backup")).await
-}
-
 on_both!(
     long:
     taint_moves_to_backup,
     fail_back_is_optional,
-    direct_eviction_deletes_first,
 );

@@ -7,24 +7,21 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::names;
 use kube::{
-    Api, Resource, ResourceExt,
+    Api, Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    programs::Binary,
-    propagation::{PropagationFleet, PropagationPrograms, create},
+    propagation::{PropagationFleet, create},
     wait::{until, until_told},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::base::is_claimed;
-use super::{
-    WEB, change, deployed, deployment, deployments, has_data, has_image, is_fully_applied, maps,
-};
+use super::{WEB, change, deployed, deployments, has_data, has_image, is_fully_applied, maps};
 
 /// A Lazy policy that places the deployment in one member.
 pub(super) fn lazily(member: Member) -> Value {
@@ -96,23 +93,6 @@ where
     Ok(())
 }
 
-/// Creates the template and the policy after it, as `kubectl apply` does with one file: within one second.
-pub(super) async fn apply_one_file(fleet: &PropagationFleet, policy: Value) -> Result<()> {
-    let templates = deployments(&fleet.karmada);
-    loop {
-        create(&templates, deployment("web:1")).await?;
-        fleet.create_policy(WEB, policy.clone()).await?;
-        let template = templates.get(WEB).await?.creation_timestamp();
-        if fleet.policies().get(WEB).await?.creation_timestamp() == template {
-            return Ok(());
-        }
-        // A second began between the two.
-        templates.delete(WEB, &DeleteParams::background()).await?;
-        let deletion = DeleteParams::default();
-        fleet.policies().delete(WEB, &deletion).await?;
-    }
-}
-
 async fn has_no_copy(fleet: &PropagationFleet, member: Member) -> Result<()> {
     let copy = deployments(fleet.member(member)).get_opt(WEB).await?;
     assert!(copy.is_none(), "{} runs it", member.name());
@@ -129,64 +109,6 @@ async fn moves_with_an_edit(fleet: &PropagationFleet) -> Result<()> {
     })
     .await?;
     Ok(())
-}
-
-/// Cases P33, P40 and P42: a change of the policy waits for the next edit. Neither a restart nor a change of leader is
-/// one, as they are in Karmada (W2).
-async fn change_waits_through_leader_change(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 2).await?;
-    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
-    let mut immediate = lazily(Member(1));
-    immediate["activationPreference"] = Value::Null;
-    fleet.create_policy(WEB, immediate).await?;
-    let programs = fleet.run().await?;
-    has_image(&fleet, Member(1), "web:1").await?;
-
-    change(&fleet, WEB, lazily(Member(2))).await?;
-    policy_applied(&fleet, "False", "waits for the next edit").await?;
-    programs.stop().await?;
-    let programs = fleet.run().await?;
-    programs.settled().await?;
-    has_image(&fleet, Member(1), "web:1").await?;
-    has_no_copy(&fleet, Member(2)).await?;
-
-    let next = fleet
-        .start_program(Binary::PropagationController, &[])
-        .await?;
-    programs.propagation_controller.kill().await?;
-    let programs = PropagationPrograms {
-        propagation_controller: next,
-        ..programs
-    };
-    programs.settled().await?;
-    has_image(&fleet, Member(1), "web:1").await?;
-    has_no_copy(&fleet, Member(2)).await?;
-
-    moves_with_an_edit(&fleet).await?;
-    policy_applied(&fleet, "True", "").await?;
-    programs.stop().await
-}
-
-/// Case P31: a template that is older than its policy has no binding before it is edited. In Karmada it has one if the
-/// policy comes in the moment in which the controller looks again for a policy (W8).
-async fn older_template_waits(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let mut other = lazily(Member(1));
-    other["resourceSelectors"][0]["name"] = "other".into();
-    fleet.create_policy("other", other).await?;
-    let programs = fleet.run().await?;
-    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
-    let looked = r#"karmada_propagation_controller_reconciles_total{controller="template",result="success"}"#;
-    let controller = &programs.propagation_controller;
-    controller.until_metric(looked, |count| count > 0.0).await?;
-    fleet.create_policy(WEB, lazily(Member(1))).await?;
-    until_claimed(&deployments(&fleet.karmada)).await?;
-    programs.rest().await?;
-    let binding = names::binding("Deployment", WEB);
-    assert_eq!(fleet.bindings().get_opt(&binding).await?, None);
-
-    edit(&fleet, "refresh-time").await?;
-    has_image(&fleet, Member(1), "web:1").await
 }
 
 /// Cases P34 and P44: a template waits for an edit before it follows its next policy. In Karmada it moves when the policy
@@ -271,8 +193,6 @@ async fn policy_edit_writes_no_spec(server: ApiKind) -> Result<()> {
 
 on_both!(
     long:
-    change_waits_through_leader_change,
-    older_template_waits,
     next_policy_waits,
     policy_edit_writes_no_spec,
 );

@@ -1,33 +1,25 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `choice`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
+//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
 //! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
 //! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
-//! - `groups`, `evictions`, `failover`: which clusters, and when a workload leaves one.
-//! - `crashes…`: the same stories while every program dies after each of its writes.
+//! - `evictions`, `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `protected`: what stays though its namespace is deleted.
-//! - `rights`: which kinds may be propagated. `interpreters`: kinds that scripts interpret.
-//! - `rivals`: other programs that take back what ours write.
+//! - `rights`: which kinds may be propagated.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 mod api_upgrade;
 pub(crate) mod bad_input;
 mod base;
-mod choice;
 mod copies;
-mod crashes;
-mod crashes_while_suspended;
-mod crashes_with_dependencies;
 mod dependencies;
 mod dns_outage;
 mod evictions;
 mod exact;
 mod failover;
-mod groups;
-mod interpreters;
 mod jobs;
 mod kinds;
 mod lazy;
@@ -41,7 +33,6 @@ mod record;
 mod recorded;
 mod restored;
 mod rights;
-pub(crate) mod rivals;
 mod services;
 mod stories;
 mod suspension;

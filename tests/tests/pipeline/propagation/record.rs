@@ -1,16 +1,12 @@
 //! A record of what a member runs, in which nothing is lost that lasts only for a moment.
 
-use std::{fmt::Debug, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    Api, Resource,
-    runtime::watcher::{Config, Event, watcher},
-};
+use kube::runtime::watcher::{Config, Event, watcher};
 use pipeline_tests::control_plane::ControlPlane;
-use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{WEB, deployments, image};
@@ -21,37 +17,34 @@ pub(super) type Ran = (String, i32);
 /// The limit until a record has what happened before.
 const RECORDED_WITHIN: Duration = Duration::from_mins(1);
 
-/// A record of the versions of a copy in a member, one after the other; `None` stands for no copy. Dropping it ends
-/// it.
-pub(super) struct Record<V> {
-    versions: watch::Receiver<Vec<Option<V>>>,
+/// A record of the versions of the deployment's copy in a member, one after the other; `None` stands for no copy.
+/// Dropping it ends it.
+pub(super) struct Record {
+    versions: watch::Receiver<Vec<Option<Ran>>>,
     watching: JoinHandle<()>,
 }
 
-impl<V> Drop for Record<V> {
+impl Drop for Record {
     fn drop(&mut self) {
         self.watching.abort();
     }
 }
 
-impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
-    /// Records the copies [`WEB`] of a kind.
+impl Record {
+    /// Begins a record of a member.
     #[expect(clippy::print_stderr, reason = "libtest captures it")]
-    pub(super) fn of<K>(copies: Api<K>, version: fn(&K) -> V) -> Self
-    where
-        K: Resource + Clone + Debug + DeserializeOwned + Send + 'static,
-    {
+    pub(super) fn of(member: &ControlPlane) -> Self {
         let (seen, versions) = watch::channel(Vec::new());
         let named = Config::default().fields(&format!("metadata.name={WEB}"));
-        let mut events = watcher(copies, named).boxed();
+        let mut events = watcher(deployments(member), named).boxed();
         let watching = tokio::spawn(async move {
             let mut is_listed = false;
             while let Some(event) = events.next().await {
                 let now = match event {
-                    Ok(Event::Apply(copy)) => Some(version(&copy)),
+                    Ok(Event::Apply(copy)) => Some(ran(&copy)),
                     Ok(Event::InitApply(copy)) => {
                         is_listed = true;
-                        Some(version(&copy))
+                        Some(ran(&copy))
                     }
                     Ok(Event::Delete(_)) => None,
                     // A watch that had to list again does not show a deletion in between.
@@ -66,7 +59,7 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
                         continue;
                     }
                 };
-                seen.send_if_modified(|seen: &mut Vec<Option<V>>| {
+                seen.send_if_modified(|seen: &mut Vec<Option<Ran>>| {
                     let is_news = seen.last() != Some(&now);
                     seen.extend(is_news.then_some(now));
                     is_news
@@ -76,9 +69,14 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
         Self { versions, watching }
     }
 
-    /// Waits until there have been as many versions as these, and fails unless they are these.
-    pub(super) async fn ensure(&self, expected: &[Option<V>]) -> Result<()> {
+    /// Waits until there have been as many versions as these, and fails unless they are these. Replicas are those more
+    /// than at first.
+    pub(super) async fn ensure_ran(&self, expected: &[(&str, i32)]) -> Result<()> {
         let versions = self.first(expected.len()).await?;
+        let first = versions.iter().flatten().next();
+        let first = first.map_or(0, |(_, replicas)| *replicas);
+        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
+        let expected: Vec<_> = expected.iter().map(owned).collect();
         ensure!(
             versions == expected,
             "it ran {versions:?}, not {expected:?}"
@@ -86,17 +84,8 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
         Ok(())
     }
 
-    /// Waits until the copy has come to the member and gone from it this often in all, and fails unless that is
-    /// all that has become of it.
-    pub(super) async fn ensure_moves(&self, moves: usize) -> Result<()> {
-        let versions = self.first(moves.min(1)).await?;
-        let first = versions.first().cloned().flatten();
-        let expected: Vec<_> = [first, None].into_iter().cycle().take(moves).collect();
-        self.ensure(&expected).await
-    }
-
     /// Waits until this much has happened, and returns what has.
-    async fn first(&self, count: usize) -> Result<Vec<Option<V>>> {
+    async fn first(&self, count: usize) -> Result<Vec<Option<Ran>>> {
         let mut versions = self.versions.clone();
         let all = versions.wait_for(|versions| versions.len() >= count);
         let versions = match timeout(RECORDED_WITHIN, all).await {
@@ -104,23 +93,6 @@ impl<V: Clone + Debug + PartialEq + Send + Sync + 'static> Record<V> {
             Err(_) => self.versions.borrow().clone(),
         };
         Ok(versions)
-    }
-}
-
-impl Record<Ran> {
-    /// Records the copies of the deployment in a member.
-    pub(super) fn of_deployment(member: &ControlPlane) -> Self {
-        Self::of(deployments(member), ran)
-    }
-
-    /// Checks like [`Self::ensure`]. Replicas are those more than at first.
-    pub(super) async fn ensure_ran(&self, expected: &[(&str, i32)]) -> Result<()> {
-        let versions = self.first(1).await?;
-        let first = versions.iter().flatten().next();
-        let first = first.map_or(0, |(_, replicas)| *replicas);
-        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
-        let expected: Vec<_> = expected.iter().map(owned).collect();
-        self.ensure(&expected).await
     }
 }
 

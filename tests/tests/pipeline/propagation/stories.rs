@@ -1,15 +1,14 @@
-//! Two rollouts as users make them, and the same while every program dies after each of its writes.
+//! Two rollouts as users make them.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{OverridePolicy, names};
+use karmada_api::OverridePolicy;
 use kube::{
     Api,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    crashes::crash_during,
     fleet::Member,
     on_both,
     propagation::{PropagationFleet, create, namespaced},
@@ -17,11 +16,9 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-use super::crashes::{crash_after_each_write, crashing_programs};
-use super::record::{Ran, Record, ran};
+use super::record::{Record, ran};
 use super::{
-    WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, running,
-    set_image, suspend, until_work, work_has,
+    WEB, deployed, deployments, has_image, running, set_image, suspend, until_work, work_has,
 };
 
 /// A new version is held everywhere, goes to one member, then to the next; it is taken back half-way, and
@@ -140,9 +137,9 @@ async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -
 }
 
 /// A rollout, and what each member runs meanwhile, with how many replicas more than at first.
-pub(super) struct Story {
-    pub(super) members: &'static [Member],
-    pub(super) ran: &'static [&'static [(&'static str, i32)]],
+struct Story {
+    members: &'static [Member],
+    ran: &'static [&'static [(&'static str, i32)]],
 }
 
 const ROLL_OUT: Story = Story {
@@ -169,8 +166,7 @@ const CHANGE_WHILE_PAUSED: Story = Story {
 };
 
 impl Story {
-    /// Tells it with programs that stay.
-    async fn tell(
+    async fn play(
         &self,
         server: ApiKind,
         story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
@@ -182,34 +178,14 @@ impl Story {
         self.ensure(&records).await
     }
 
-    /// Tells it with programs each of whose writes is its last, and then lets others complete what is left.
-    pub(super) async fn tell_with_crashes(
-        &self,
-        server: ApiKind,
-        story: impl AsyncFnOnce(&PropagationFleet) -> Result<()>,
-    ) -> Result<()> {
-        let (fleet, programs) = deployed(server, self.members).await?;
-        programs.settled().await?;
-        programs.stop().await?;
-        let records = self.record(&fleet);
-        let programs = crash_after_each_write(&fleet, &[], story(&fleet)).await?;
-        for (member, ran) in self.members.iter().zip(self.ran) {
-            let (image, _) = ran[ran.len() - 1];
-            work_has(&fleet, *member, "Applied", "True", image).await?;
-        }
-        is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
-        programs.settled().await?;
-        self.ensure(&records).await
-    }
-
-    fn record(&self, fleet: &PropagationFleet) -> Vec<Record<Ran>> {
+    fn record(&self, fleet: &PropagationFleet) -> Vec<Record> {
         let members = self.members.iter();
         members
-            .map(|member| Record::of_deployment(fleet.member(*member)))
+            .map(|member| Record::of(fleet.member(*member)))
             .collect()
     }
 
-    async fn ensure(&self, records: &[Record<Ran>]) -> Result<()> {
+    async fn ensure(&self, records: &[Record]) -> Result<()> {
         for ((member, record), ran) in self.members.iter().zip(records).zip(self.ran) {
             let ensured = record.ensure_ran(ran).await;
             ensured.with_context(|| member.name())?;
@@ -220,54 +196,12 @@ impl Story {
 
 /// Case P16: a new version goes to one member, then to the next; the last never runs it.
 async fn rollout_goes_member_by_member(server: ApiKind) -> Result<()> {
-    ROLL_OUT.tell(server, roll_out).await
+    ROLL_OUT.play(server, roll_out).await
 }
 
-/// Case P17: each member gets one change at resume, with its part of what was changed before.
+/// Cases P17 and P18: what would leave a paused fleet can be read in its Works; each member gets it as one change at resume.
 async fn paused_changes_arrive_at_resume(server: ApiKind) -> Result<()> {
-    CHANGE_WHILE_PAUSED.tell(server, change_while_paused).await
-}
-
-/// Cases P1 and P4, with programs that die: nothing is left of a deleted template.
-async fn template_comes_and_goes(server: ApiKind) -> Result<()> {
-    let members = [Member(1), Member(2)];
-    let mut fleet = PropagationFleet::start(server, 2).await?;
-    fleet.karmada.start_controllers().await?;
-    let programs = crashing_programs(&fleet, &[]).await?;
-    let story = async {
-        let templates = deployments(&fleet.karmada);
-        create(&templates, deployment("web:1")).await?;
-        fleet.create_policy(WEB, divided(&members)).await?;
-        for member in members {
-            work_has(&fleet, member, "Applied", "True", "web:1").await?;
-        }
-        templates.delete(WEB, &DeleteParams::default()).await?;
-        for member in members {
-            until_work(&fleet, member, "Deployment", "gone", |work| work.is_none()).await?;
-            let copies = deployments(fleet.member(member));
-            ensure!(copies.get_opt(WEB).await?.is_none(), "a copy is left");
-        }
-        let binding = names::binding("Deployment", WEB);
-        until(&fleet.bindings(), &binding, "gone", |found| found.is_none()).await?;
-        fleet
-            .policies()
-            .delete(WEB, &DeleteParams::default())
-            .await?;
-        until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
-        anyhow::Ok(())
-    };
-    crash_during(&programs, story).await
-}
-
-/// Case P16, with programs that die.
-async fn rollout_survives_crashes(server: ApiKind) -> Result<()> {
-    ROLL_OUT.tell_with_crashes(server, roll_out).await
-}
-
-/// Case P17, with programs that die.
-async fn paused_changes_survive_crashes(server: ApiKind) -> Result<()> {
-    let story = change_while_paused;
-    CHANGE_WHILE_PAUSED.tell_with_crashes(server, story).await
+    CHANGE_WHILE_PAUSED.play(server, change_while_paused).await
 }
 
 on_both!(
@@ -275,17 +209,3 @@ on_both!(
     rollout_goes_member_by_member,
     paused_changes_arrive_at_resume,
 );
-
-mod crashing {
-    use pipeline_tests::on_embedded;
-
-    use super::{
-        paused_changes_survive_crashes, rollout_survives_crashes, template_comes_and_goes,
-    };
-
-    on_embedded!(
-        template_comes_and_goes,
-        rollout_survives_crashes,
-        paused_changes_survive_crashes,
-    );
-}

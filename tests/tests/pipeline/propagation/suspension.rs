@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::names;
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -14,19 +13,15 @@ use serde_json::{Value, json};
 
 use super::record::ran;
 use super::{
-    WEB, all_have, all_hold, deployed, deployments, has_data, holds, maps, scale, set_data,
-    set_image, suspend, until_work, with_settings, work_has,
+    WEB, deployed, deployments, has_data, holds, maps, scale, set_data, suspend, until_work,
+    with_settings, work_has,
 };
 
 /// Case P15: a pause ends a fight with another writer, which writes as it likes meanwhile; the resume is one
 /// write.
 async fn pause_ends_a_fight(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
-    fight(&fleet).await
-}
-
-/// Another writer scales the copy in the first member, before a pause and during it.
-pub(super) async fn fight(fleet: &PropagationFleet) -> Result<()> {
+    let fleet = &fleet;
     let member = fleet.member(Member(1));
     let copies = deployments(member);
     let (_, ours) = ran(&copies.get(WEB).await?);
@@ -81,98 +76,22 @@ async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
     .await
 }
 
-/// Case P18: what would leave a paused fleet is in its bindings and Works, and not in a member.
-async fn paused_changes_can_be_read(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    edit_while_paused(&fleet).await
-}
-
-/// A paused template gets another image and two replicas more.
-pub(super) async fn edit_while_paused(fleet: &PropagationFleet) -> Result<()> {
-    let members = [Member(1), Member(2)];
-    suspend(fleet, json!({ "dispatching": true })).await?;
-    for member in members {
-        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
-    }
-    scale(&deployments(&fleet.karmada), 6).await?;
-    set_image(fleet, "web:2").await?;
-
-    let binding = names::binding("Deployment", WEB);
-    until(&fleet.bindings(), &binding, "divided anew", |binding| {
-        let spec = binding.map(|binding| &binding.spec);
-        spec.is_some_and(|spec| {
-            let mut clusters = spec.clusters.iter().flatten();
-            spec.replicas == Some(6) && clusters.all(|cluster| cluster.replicas == Some(3))
-        })
-    })
-    .await?;
-    for member in members {
-        until_work(fleet, member, "Deployment", "with both edits", |work| {
-            let manifest = work.and_then(|work| work.spec.workload.manifests.first());
-            manifest.is_some_and(|manifest| {
-                let image = manifest.pointer(super::IMAGE).and_then(Value::as_str);
-                manifest["spec"]["replicas"] == 3 && image == Some("web:2")
-            })
-        })
-        .await?;
-        let copy = deployments(fleet.member(member)).get(WEB).await?;
-        assert_eq!(ran(&copy), ("web:1".to_owned(), 2));
-    }
-    Ok(())
-}
-
-/// Case P20: a suspension that is empty, gone or false suspends nothing.
-async fn pause_ends_three_ways(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    resume_in_three_ways(&fleet).await
-}
-
-/// Pauses the `ConfigMap` and resumes three times, with an edit each.
-pub(super) async fn resume_in_three_ways(fleet: &PropagationFleet) -> Result<()> {
-    let ways = [
-        json!({ "dispatching": null }),
-        Value::Null,
-        json!({ "dispatching": false }),
-    ];
-    for (way, values) in ways.into_iter().zip([["1", "2"], ["2", "3"], ["3", "4"]]) {
-        let [before, after] = values;
-        all_have(fleet, before).await?;
-        suspend(fleet, json!({ "dispatching": true })).await?;
-        all_hold(fleet, before).await?;
-        set_data(&fleet.karmada, json!({ "a": after })).await?;
-        all_hold(fleet, after).await?;
-        all_have(fleet, before).await?;
-        suspend(fleet, way).await?;
-        all_have(fleet, after).await?;
-    }
-    Ok(())
-}
-
 /// Case P21: a template whose policy is paused from the start has Works, and copies with the resume only, each
 /// by one write.
 async fn first_placement_waits(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = with_settings(server, 2, paused()).await?;
-    place_while_paused(&fleet).await
-}
-
-/// The field of a policy that is paused.
-pub(super) fn paused() -> Value {
-    json!({ "suspension": { "dispatching": true } })
-}
-
-/// Edits a template that was never placed, and resumes.
-pub(super) async fn place_while_paused(fleet: &PropagationFleet) -> Result<()> {
+    let paused = json!({ "suspension": { "dispatching": true } });
+    let (fleet, _programs) = with_settings(server, 2, paused).await?;
     let members = [Member(1), Member(2)];
     for value in ["1", "2"] {
         set_data(&fleet.karmada, json!({ "a": value })).await?;
         for member in members {
-            holds(fleet, member, value).await?;
+            holds(&fleet, member, value).await?;
             assert!(maps(fleet.member(member)).get_opt(WEB).await?.is_none());
         }
     }
-    suspend(fleet, Value::Null).await?;
+    suspend(&fleet, Value::Null).await?;
     for member in members {
-        has_data(fleet, member, &[("a", "2")]).await?;
+        has_data(&fleet, member, &[("a", "2")]).await?;
         let copy = maps(fleet.member(member)).get(WEB).await?;
         // Two managers would be two writers.
         assert_eq!(copy.metadata.managed_fields.unwrap().len(), 1);
@@ -183,7 +102,5 @@ pub(super) async fn place_while_paused(fleet: &PropagationFleet) -> Result<()> {
 on_both!(
     long:
     pause_ends_a_fight,
-    paused_changes_can_be_read,
-    pause_ends_three_ways,
     first_placement_waits,
 );

@@ -17,8 +17,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    ROLE, WEB, all_have, all_hold, change_cluster_policy, deployed, deployments, has_condition,
-    has_data, holds, maps, set_data, set_image, suspend, until_work, with_settings, work_has,
+    ROLE, WEB, all_have, all_hold, change_cluster_policy, deployed, has_condition, has_data, holds,
+    maps, set_data, set_image, suspend, until_work, with_settings, work_has,
 };
 
 /// Waits until the `ConfigMap` is gone from a member.
@@ -33,11 +33,7 @@ async fn is_gone(fleet: &PropagationFleet, member: Member) -> Result<()> {
 /// Cases P22 and P23: while paused, drift stays, and a deleted binding takes its copies with it.
 async fn pause_holds_no_deletion(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    drift_and_lose_the_binding(&fleet).await
-}
-
-/// Changes the copy of the paused `ConfigMap`, and deletes its binding.
-pub(super) async fn drift_and_lose_the_binding(fleet: &PropagationFleet) -> Result<()> {
+    let fleet = &fleet;
     has_data(fleet, Member(1), &[("a", "1")]).await?;
 
     suspend(fleet, json!({ "dispatching": true })).await?;
@@ -57,11 +53,7 @@ pub(super) async fn drift_and_lose_the_binding(fleet: &PropagationFleet) -> Resu
 /// Case P22: a policy that is deleted while it pauses takes its claims along; the copies and the pause stay.
 async fn deleted_policy_leaves_its_pause(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    lose_the_policy(&fleet).await
-}
-
-/// Deletes the policy of the paused `ConfigMap`.
-pub(super) async fn lose_the_policy(fleet: &PropagationFleet) -> Result<()> {
+    let fleet = &fleet;
     has_data(fleet, Member(1), &[("a", "1")]).await?;
     suspend(fleet, json!({ "dispatching": true })).await?;
     holds(fleet, Member(1), "1").await?;
@@ -83,93 +75,6 @@ pub(super) async fn lose_the_policy(fleet: &PropagationFleet) -> Result<()> {
     has_data(fleet, Member(1), &[("a", "1")]).await
 }
 
-/// Case P22: a Work that is deleted while paused takes its copy along; the next one waits for the resume.
-async fn deleted_work_takes_its_copy(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = with_settings(server, 1, json!({})).await?;
-    lose_a_work(&fleet).await
-}
-
-/// Deletes a Work of the paused `ConfigMap`, and resumes.
-pub(super) async fn lose_a_work(fleet: &PropagationFleet) -> Result<()> {
-    has_data(fleet, Member(1), &[("a", "1")]).await?;
-    suspend(fleet, json!({ "dispatching": true })).await?;
-    holds(fleet, Member(1), "1").await?;
-    let name = PropagationFleet::work_name("ConfigMap", WEB);
-    let works = fleet.works(Member(1));
-    let deleted = works.get(&name).await?.metadata.uid;
-    works.delete(&name, &DeleteParams::default()).await?;
-    is_gone(fleet, Member(1)).await?;
-    until_work(fleet, Member(1), "ConfigMap", "made anew", |work| {
-        work.is_some_and(|work| {
-            work.metadata.uid != deleted && has_condition(work, "Dispatching", "False")
-        })
-    })
-    .await?;
-    assert!(maps(fleet.member(Member(1))).get_opt(WEB).await?.is_none());
-    suspend(fleet, Value::Null).await?;
-    has_data(fleet, Member(1), &[("a", "1")]).await
-}
-
-/// Case P22: a template that is deleted while paused is gone everywhere.
-async fn deleted_template_goes_everywhere(server: ApiKind) -> Result<()> {
-    let (mut fleet, _programs) = with_settings(server, 2, json!({})).await?;
-    fleet.karmada.start_controllers().await?;
-    lose_the_template(&fleet).await
-}
-
-/// Deletes the paused `ConfigMap`.
-pub(super) async fn lose_the_template(fleet: &PropagationFleet) -> Result<()> {
-    all_have(fleet, "1").await?;
-    suspend(fleet, json!({ "dispatching": true })).await?;
-    all_hold(fleet, "1").await?;
-    delete_everywhere(fleet).await
-}
-
-/// Deletes the `ConfigMap`, and waits until nothing is left of it.
-pub(super) async fn delete_everywhere(fleet: &PropagationFleet) -> Result<()> {
-    let templates = maps(&fleet.karmada);
-    templates.delete(WEB, &DeleteParams::default()).await?;
-    for member in fleet.members() {
-        until_work(fleet, member, "ConfigMap", "gone", |work| work.is_none()).await?;
-        is_gone(fleet, member).await?;
-    }
-    let binding = names::binding("ConfigMap", WEB);
-    until(&fleet.bindings(), &binding, "gone", |found| found.is_none()).await?;
-    Ok(())
-}
-
-/// Case P24: what members report arrives while paused.
-async fn status_comes_back_while_paused(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    report_while_paused(&fleet).await
-}
-
-/// Reports from both members while the deployment is paused, and has an edit that waits.
-pub(super) async fn report_while_paused(fleet: &PropagationFleet) -> Result<()> {
-    suspend(fleet, json!({ "dispatching": true })).await?;
-    let members = [Member(1), Member(2)];
-    // A policy and a template come over two watches: only what is edited after the Works say so is sure to wait.
-    for member in members {
-        work_has(fleet, member, "Dispatching", "False", "web:1").await?;
-    }
-    set_image(fleet, "web:2").await?;
-    for member in members {
-        work_has(fleet, member, "Dispatching", "False", "web:2").await?;
-        let copies = deployments(fleet.member(member));
-        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2 } });
-        let parameters = PatchParams::default();
-        copies
-            .patch_status(WEB, &parameters, &Patch::Merge(status))
-            .await?;
-    }
-    until(&deployments(&fleet.karmada), WEB, "ready", |template| {
-        let status = template.and_then(|template| template.status.as_ref());
-        status.is_some_and(|status| status.ready_replicas == Some(4))
-    })
-    .await?;
-    Ok(())
-}
-
 /// Case P19: a suspended Work says so in its spec, a condition and an Event; the binding names the clusters.
 async fn suspension_is_shown(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = with_settings(server, 2, json!({})).await?;
@@ -183,7 +88,7 @@ async fn suspension_is_shown(server: ApiKind) -> Result<()> {
 }
 
 /// Pauses one of two members, edits the `ConfigMap`, and resumes.
-pub(super) async fn pause_one_member(fleet: &PropagationFleet) -> Result<()> {
+async fn pause_one_member(fleet: &PropagationFleet) -> Result<()> {
     all_have(fleet, "1").await?;
     let paused = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
     suspend(fleet, paused).await?;
@@ -323,11 +228,7 @@ async fn holds_role(fleet: &PropagationFleet, verb: &str) -> Result<()> {
 async fn cluster_policy_pauses_both_scopes(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
-    pause_both_scopes(&fleet).await
-}
-
-/// Creates a `ClusterRole` and a `ConfigMap` with a policy for both, pauses it, edits them, and resumes.
-pub(super) async fn pause_both_scopes(fleet: &PropagationFleet) -> Result<()> {
+    let fleet = &fleet;
     let templates: Api<ClusterRole> = Api::all(fleet.karmada.client());
     let role = json!({ "metadata": { "name": ROLE }, "rules": rules("get") });
     create(&templates, role).await?;
@@ -366,9 +267,6 @@ on_both!(
     long:
     pause_holds_no_deletion,
     deleted_policy_leaves_its_pause,
-    deleted_work_takes_its_copy,
-    deleted_template_goes_everywhere,
-    status_comes_back_while_paused,
     suspension_is_shown,
     restart_writes_nothing,
     cluster_policy_pauses_both_scopes,

@@ -61,6 +61,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "fleet",
             "placement/crds",
             "placement/hub",
+            "placement/remedies/rights.yaml",
         ],
     ),
 ];

@@ -1,3 +1,5 @@
+use serde_json::from_value;
+
 use super::super::fixtures::{some_time, template};
 use super::*;
 
@@ -29,17 +31,32 @@ fn plan(facts: &ExportFacts<'_>) -> ExportChange {
     exporter().plan(&service(), facts)
 }
 
+/// Returns what is done, and to which kind.
+fn shown(change: &ExportChange) -> Vec<String> {
+    let shown = change.writes.iter().map(|write| {
+        let verb = match write.action {
+            Action::Create(_) => "create",
+            Action::Merge(_) => "update",
+            _ => "delete",
+        };
+        format!("{verb} {}", write.object.resource.kind)
+    });
+    shown.collect()
+}
+
 /// Returns what is created for Service `s` in these clusters, as an API server stores it.
 fn created(template: &Service, clusters: &[&str]) -> (ServiceExport, PropagationPolicy) {
     let change = plan(&facts(template, clusters));
-    let Some(PolicyChange::Create(mut policy)) = change.policy else {
-        panic!("{change:?}");
-    };
-    let mut export = change.create.unwrap();
+    assert_eq!(
+        shown(&change),
+        ["create PropagationPolicy", "create ServiceExport"]
+    );
+    let mut policy: PropagationPolicy = from_value(change.writes[0].body().clone()).unwrap();
+    let mut export: ServiceExport = from_value(change.writes[1].body().clone()).unwrap();
     export.metadata.uid = Some("e".to_owned());
     policy.metadata.uid = Some("p".to_owned());
     policy.metadata.resource_version = Some("7".to_owned());
-    (export, *policy)
+    (export, policy)
 }
 
 /// A service of an ingress is exported to the clusters of its binding.
@@ -92,13 +109,11 @@ fn current_export_is_unchanged() {
     };
     assert_eq!(plan(&existing(&["m1"])), ExportChange::default());
     let moved = plan(&existing(&["m1", "m2"]));
-    let Some(PolicyChange::Update { version, spec }) = moved.policy else {
-        panic!("{moved:?}");
-    };
+    assert_eq!(shown(&moved), ["update PropagationPolicy"]);
     let names = json!({ "clusterAffinity": { "clusterNames": ["m1", "m2"] } });
-    assert_eq!(version.as_deref(), Some("7"));
-    assert_eq!(spec.placement, Some(names));
-    assert_eq!((moved.create, moved.delete), (None, None));
+    let sent = moved.writes[0].guarded_body();
+    assert_eq!(sent["metadata"]["resourceVersion"], "7");
+    assert_eq!(sent["spec"]["placement"], names);
 }
 
 /// The defaults that Karmada adds to a policy are no difference.
@@ -144,13 +159,16 @@ fn unneeded_export_is_removed() {
         template,
         ..existing.clone()
     };
-    let removed = ExportChange {
-        create: None,
-        delete: Some(Some("e".to_owned())),
-        policy: Some(PolicyChange::Delete {
-            uid: Some("p".to_owned()),
-        }),
-        is_theirs: false,
+    let assert_removed = |facts: &ExportFacts<'_>| {
+        let change = plan(facts);
+        let removed = ["delete ServiceExport", "delete PropagationPolicy"];
+        assert_eq!(shown(&change), removed, "{facts:?}");
+        let uids = change
+            .writes
+            .iter()
+            .map(|write| write.object.uid.as_deref());
+        assert_eq!(uids.collect::<Vec<_>>(), [Some("e"), Some("p")]);
+        assert!(change.writes.iter().all(|write| write.guard == Guard::Uid));
     };
     for facts in [
         unneeded,
@@ -159,13 +177,13 @@ fn unneeded_export_is_removed() {
         of(Cached::Present(&leaving)),
         of(Cached::Present(&again)),
     ] {
-        assert_eq!(plan(&facts), removed, "{facts:?}");
+        assert_removed(&facts);
     }
     let unbound = ExportFacts {
         clusters: Cached::Absent,
         ..existing
     };
-    assert_eq!(plan(&unbound), removed);
+    assert_removed(&unbound);
 }
 
 /// An owner that another tool adds changes nothing.
@@ -195,13 +213,11 @@ fn leaving_policy_delays_export() {
     let (before, template) = (with_uid("u"), with_uid("u2"));
     let (_, mut policy) = created(&before, &["m1"]);
     let needed = facts(&template, &["m1"]);
-    assert!(plan(&needed).create.is_some());
     let change = plan(&ExportFacts {
         policy: Cached::Present(&policy),
         ..needed.clone()
     });
-    assert_eq!(change.create, None);
-    assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+    assert_eq!(shown(&change), ["delete PropagationPolicy"]);
     policy.metadata.deletion_timestamp = Some(some_time());
     let leaving = plan(&ExportFacts {
         policy: Cached::Present(&policy),
@@ -231,8 +247,7 @@ fn foreign_export_is_left_alone() {
         ..facts
     };
     let change = plan(&with_ours);
-    assert_eq!((change.create, change.delete), (None, None));
-    assert!(matches!(change.policy, Some(PolicyChange::Delete { .. })));
+    assert_eq!(shown(&change), ["delete PropagationPolicy"]);
 }
 
 /// The policy of a service with a long name has a shortened one and leads to the service.
@@ -242,9 +257,8 @@ fn long_policy_name_is_shortened() {
         let name = "s".repeat(length);
         let template = with_uid("u");
         let change = exporter().plan(&Key::new("ns", &name), &facts(&template, &["m1"]));
-        let Some(PolicyChange::Create(mut policy)) = change.policy else {
-            panic!("{change:?}");
-        };
+        let policy = change.writes[0].body().clone();
+        let mut policy: PropagationPolicy = from_value(policy).unwrap();
         let policy_name = policy.metadata.name.clone().unwrap();
         assert_eq!(policy_name, Exporter::policy_name(&name));
         assert!(policy_name.len() <= 63, "{policy_name}");

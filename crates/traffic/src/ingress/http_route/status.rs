@@ -126,7 +126,15 @@ impl RouteReport {
         self
     }
 
-    fn say(&mut self, kind: &'static str, is_true: bool, reason: &'static str, message: String) {
+    /// Adds a condition, with as much of its message as the API takes: for a longer one it refuses the whole status.
+    fn say(
+        &mut self,
+        kind: &'static str,
+        is_true: bool,
+        reason: &'static str,
+        mut message: String,
+    ) {
+        message.truncate(message.floor_char_boundary(LONGEST));
         self.conditions.push(Said {
             kind,
             is_true,
@@ -309,4 +317,20 @@ fn joined(texts: impl IntoIterator<Item = String>, separator: &str) -> String {
         message.push_str(&text);
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A route may name more Services than the message of a condition takes.
+    #[test]
+    fn long_message_is_cut() {
+        let missing = ["é".repeat(LONGEST)];
+        let missing = missing.each_ref().map(String::as_str);
+        let report = RouteReport::default().with_verdict(None, &missing);
+        let told = report.conditions.iter().map(|said| said.message.len());
+        // Half of a character would be none.
+        assert_eq!(told.max(), Some(LONGEST - 1));
+    }
 }

@@ -6,13 +6,13 @@ mod records;
 use std::net::Ipv4Addr;
 
 use futures::FutureExt;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
+use karmada_runtime::client::Addresses;
 use kube::api::ListParams;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::fixtures::writer;
 use crate::provider::contract;
 
 const NAMESPACE: &str = "dns";
@@ -58,7 +58,8 @@ fn provider(api: &TestApi, zone: &Zone) -> Dns {
         let answer = records.lock()(&name);
         async move { answer }.boxed()
     });
-    Dns::new(api.client(), publisher(), addresses, Gauge::default())
+    let answers = Answers::new(addresses, publisher().ttl(), Gauge::default());
+    Dns::new(api.client(), &writer(), publisher(), answers)
 }
 
 type Answer = std::io::Result<Vec<std::net::IpAddr>>;
@@ -83,8 +84,4 @@ async fn list(api: &TestApi, provider: &Dns) -> Vec<Key> {
         provider.observe(Event::InitApply(Decoded::Valid(object)));
     }
     provider.observe(Event::InitDone)
-}
-
-fn writer() -> Writer {
-    Writer::new(Leadership::always(), WriteMetrics::default())
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::IpAddr;
 
 use karmada_runtime::lease::{self, CampaignMode, LeaseConfig};
+use karmada_runtime::metrics::WriteMetrics;
 use tokio::sync::watch;
 
 use super::*;
@@ -20,7 +21,7 @@ fn of_same_host(name: &str, clusters: &[&str]) -> Desired {
 }
 
 async fn ensure(provider: &Dns, desired: &Desired) -> Vec<(Reason, String)> {
-    let ensured = provider.ensure(&writer(), desired).await.unwrap();
+    let ensured = provider.ensure(desired).await.unwrap();
     let obstacles = ensured.obstacles.into_iter();
     obstacles.map(|one| (one.reason, one.message)).collect()
 }
@@ -45,7 +46,7 @@ async fn second_ingress_takes_over() {
     assert_eq!(ensure(&provider, &same).await, []);
     assert_eq!(api.calls(), [""; 0]);
     let none = BTreeSet::new();
-    provider.delete(&writer(), &first.key, &none).await.unwrap();
+    provider.delete(&first.key, &none).await.unwrap();
     let woken = list(&api, &provider).await;
     assert!(
         woken.contains(&elsewhere.key) && woken.contains(&same.key),
@@ -129,10 +130,7 @@ async fn resolved_name_acknowledges() {
     let moved = contract::desired("i", &["s"], &["m2"]);
     assert_eq!(ensure(&provider, &moved).await, []);
     let none = BTreeSet::new();
-    provider
-        .delete(&writer(), &desired.key, &none)
-        .await
-        .unwrap();
+    provider.delete(&desired.key, &none).await.unwrap();
     tokio::time::advance(Duration::from_secs(90)).await;
     *zone.lock() = Box::new(|name| panic!("{name} is asked for"));
     assert!(provider.answers.look_up().await.is_empty());
@@ -151,11 +149,10 @@ async fn former_leader_forgets() {
     };
     let never = lease::campaign(&mut program, api.client(), never);
     let former = Writer::new(never, WriteMetrics::default());
-    assert!(provider.writer.set(former).is_ok());
     let desired = contract::desired("i", &["s"], &["m1"]);
     assert_eq!(ensure(&provider, &desired).await, []);
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(90)).await;
     // Without, the host that does not resolve would be told of.
-    assert!(provider.look_up().await.is_empty());
+    assert!(provider.look_up(&former).await.is_empty());
 }

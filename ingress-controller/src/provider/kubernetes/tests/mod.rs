@@ -8,18 +8,16 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::watch::Decoded;
-use karmada_runtime::write::Writer;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
+use traffic::ingress::Admission;
 use traffic::ingress::kubernetes::{Clash, Managed};
-use traffic::ingress::{Admission, Cached};
 
+use crate::fixtures::writer;
 use crate::provider::contract;
 use crate::provider::gateway_cluster::error::{GatewayError, GatewayObstacle};
 
@@ -33,7 +31,6 @@ const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/ns/ingresses";
 struct Stage {
     api: TestApi,
     provider: Kubernetes,
-    writer: Writer,
 }
 
 impl Stage {
@@ -41,9 +38,8 @@ impl Stage {
     fn empty() -> Self {
         let api = TestApi::with_kinds([]);
         Self {
-            provider: Kubernetes::new(api.client(), ingresses()),
+            provider: Kubernetes::new(api.client(), &writer(), ingresses()),
             api,
-            writer: Writer::new(Leadership::always(), WriteMetrics::default()),
         }
     }
 
@@ -74,12 +70,12 @@ impl Stage {
     }
 
     async fn ensure(&self, desired: &Desired) -> Result<Ensured, BoxError> {
-        self.provider.ensure(&self.writer, desired).await
+        self.provider.ensure(desired).await
     }
 
     async fn delete(&self) -> Result<Ensured, BoxError> {
         let none = BTreeSet::new();
-        self.provider.delete(&self.writer, &key(), &none).await
+        self.provider.delete(&key(), &none).await
     }
 
     /// Asserts that `error` is that the object of kind `kind` changed since it was seen.

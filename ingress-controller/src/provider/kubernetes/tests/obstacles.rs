@@ -133,10 +133,7 @@ async fn excluded_endpoints_go_regardless() {
         .api
         .refuse(&deletion, 403, "Forbidden", "Forbidden it is");
     let excluded = BTreeSet::from(["m1".to_owned()]);
-    let result = stage
-        .provider
-        .delete(&stage.writer, &key(), &excluded)
-        .await;
+    let result = stage.provider.delete(&key(), &excluded).await;
     result.unwrap_err();
     let expected = [format!("DELETE {SLICES}/{}", slices[0]), deletion];
     assert_eq!(stage.api.calls(), expected);

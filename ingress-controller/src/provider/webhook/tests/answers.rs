@@ -37,7 +37,7 @@ async fn ensure(serving: &Serving) -> (Webhook, Result<Ensured, BoxError>) {
     let provider = provider(&serving.source()).await;
     provider.list().await.unwrap();
     let desired = contract::desired("i", &["s"], &["m1"]);
-    let ensured = provider.ensure(&writer(), &desired).await;
+    let ensured = provider.ensure(&desired).await;
     (provider, ensured)
 }
 
@@ -150,7 +150,7 @@ async fn reported_problems_are_obstacles() {
         ["the provider does not serve ns/i as desired: no quota"]
     );
     let desired = contract::desired("i", &["s"], &["m1"]);
-    let again = provider.ensure(&writer(), &desired).await.unwrap();
+    let again = provider.ensure(&desired).await.unwrap();
     assert_eq!(again, ensured);
 }
 
@@ -169,11 +169,11 @@ async fn silence_holds_up_no_other() {
         let provider = Arc::clone(&provider);
         tokio::spawn(async move {
             let desired = contract::desired("i", &["s"], &["m1"]);
-            provider.ensure(&writer(), &desired).await
+            provider.ensure(&desired).await
         })
     };
     let other = contract::desired("j", &["s"], &["m1"]);
-    provider.ensure(&writer(), &other).await.unwrap();
+    provider.ensure(&other).await.unwrap();
     assert!(!silent.is_finished());
     tokio::time::pause();
     let error = silent.await.unwrap().unwrap_err();
@@ -198,7 +198,7 @@ async fn unlisted_program_is_an_outage() {
         let provider = provider(&serving.source()).await;
         provider.list().await.unwrap_err();
         let desired = contract::desired("i", &["s"], &["m1"]);
-        let error = provider.ensure(&writer(), &desired).await.unwrap_err();
+        let error = provider.ensure(&desired).await.unwrap_err();
         assert_eq!(
             error.to_string(),
             "the provider has not said yet what it holds"
@@ -234,7 +234,7 @@ async fn broken_document_is_replaced() {
     assert!(provider.holds(&i) && provider.endpoints(&i).is_empty());
     assert!(!provider.endpoints(&j).is_empty());
     let desired = contract::desired("i", &["s"], &["m1"]);
-    provider.ensure(&writer(), &desired).await.unwrap();
+    provider.ensure(&desired).await.unwrap();
     assert!(!provider.endpoints(&i).is_empty());
 }
 

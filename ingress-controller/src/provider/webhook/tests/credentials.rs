@@ -98,7 +98,7 @@ async fn quoted_token_is_never_shown() {
     provider.holdings.lock().is_listed = true;
     for name in ["told", "nonsense", "refused", "broken"] {
         let desired = contract::desired(name, &["s"], &["m1"]);
-        match provider.ensure(&writer(), &desired).await {
+        match provider.ensure(&desired).await {
             Ok(ensured) => shown.push(format!("{ensured:?}")),
             Err(error) => shown.push(format!("{} {error:?}", Chain(&*error))),
         }

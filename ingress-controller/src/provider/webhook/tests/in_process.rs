@@ -89,12 +89,12 @@ async fn lost_ingress_is_sent_again() {
     let provider = provider(&program.source()).await;
     assert_eq!(provider.list().await.unwrap(), []);
     let desired = contract::desired("i", &["s"], &["m1"]);
-    provider.ensure(&writer(), &desired).await.unwrap();
+    provider.ensure(&desired).await.unwrap();
     assert_eq!(provider.list().await.unwrap(), []);
     stage::clear(&program.source()).await;
     let listed = provider.list().await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&desired.key));
     assert!(provider.keys().is_empty());
-    provider.ensure(&writer(), &desired).await.unwrap();
+    provider.ensure(&desired).await.unwrap();
     assert_eq!(provider.keys(), [desired.key]);
 }

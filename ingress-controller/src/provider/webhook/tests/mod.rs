@@ -14,12 +14,11 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::serve::Listener;
 use karmada_runtime::client::{Server, Source, connect};
-use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::fixtures::writer;
 use crate::provider::contract;
 
 const CONTROLLER: &str = "example.com/ours";
@@ -73,9 +72,9 @@ async fn client(source: &Source) -> Client {
 
 /// Returns a provider that has not listed yet.
 async fn provider(source: &Source) -> Webhook {
-    Webhook::new(client(source).await, &CONTROLLER.parse().unwrap())
-}
-
-fn writer() -> Writer {
-    Writer::new(Leadership::always(), WriteMetrics::default())
+    Webhook::new(
+        client(source).await,
+        &writer(),
+        &CONTROLLER.parse().unwrap(),
+    )
 }

@@ -172,7 +172,7 @@ pub(super) async fn foreign_ingress_is_a_clash<P: Program>() {
     let provider = stage.provider().await;
     assert!(provider.keys().is_empty());
     let desired = contract::desired("theirs", &["s"], &["m1"]);
-    let ensured = provider.ensure(&writer(), &desired).await.unwrap();
+    let ensured = provider.ensure(&desired).await.unwrap();
     let reasons: Vec<_> = ensured.obstacles.iter().map(|one| one.reason).collect();
     assert_eq!(reasons, [crate::reason::Reason::GatewayClash]);
     assert!(stage.is_foreign_intact().await);

@@ -59,7 +59,7 @@ async fn refusal_has_its_reason() {
     for rule in desired.routes.rules.iter_mut().flatten() {
         rule.http.as_mut().unwrap().paths[0].path_type = "Regex".to_owned();
     }
-    let ensured = provider.ensure(&writer(), &desired).await.unwrap();
+    let ensured = provider.ensure(&desired).await.unwrap();
     let messages: Vec<_> = ensured.obstacles.iter().map(ToString::to_string).collect();
     assert_eq!(
         messages,

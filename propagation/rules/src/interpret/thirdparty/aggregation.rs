@@ -74,21 +74,21 @@ impl<'a> Aggregation<'a> {
 
     /// Returns the first value of a field that is not empty, or null.
     pub(super) fn first(&self, name: &str) -> Value {
-        self.told(name).next().cloned().unwrap_or_default()
+        self.values_of(name).next().cloned().unwrap_or_default()
     }
 
     /// Returns the last value of a field that is not empty, or null.
     pub(super) fn last(&self, name: &str) -> Value {
-        self.told(name).last().cloned().unwrap_or_default()
+        self.values_of(name).last().cloned().unwrap_or_default()
     }
 
     /// Returns the last text of a field that is not empty, or an empty one.
     pub(super) fn last_text(&self, name: &str) -> Value {
-        let texts = self.told(name).filter(|value| value.is_string());
+        let texts = self.values_of(name).filter(|value| value.is_string());
         texts.last().cloned().unwrap_or_else(|| json!(""))
     }
 
-    fn told(&self, name: &str) -> impl Iterator<Item = &'a Value> {
+    fn values_of(&self, name: &str) -> impl Iterator<Item = &'a Value> {
         let values = self.statuses().filter_map(move |status| status.get(name));
         values.filter(|value| !is_empty(value))
     }

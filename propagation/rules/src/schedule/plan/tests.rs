@@ -421,7 +421,7 @@ fn cluster_bounds_hold() {
     assert_eq!((&*reason, &*message), ("SchedulerError", error));
 }
 
-/// The first group that fits is used, and named.
+/// Cases P51 and P56: the first group that fits is used, and named.
 #[test]
 fn first_fitting_group_is_used() {
     let affinities = |groups: &[Value]| json!({ "clusterAffinities": groups });
@@ -458,7 +458,7 @@ fn first_fitting_group_is_used() {
     }
 }
 
-/// A trigger leads back to the first group, and nothing else does.
+/// Case P58: a trigger leads back to the first group, and nothing else does, not even an edit of that group.
 #[test]
 fn trigger_restarts_groups() {
     let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);
@@ -475,7 +475,7 @@ fn trigger_restarts_groups() {
     assert_eq!(back["status"]["lastScheduledTime"], "2026-11-22T10:00:00Z");
 }
 
-/// A placement without groups leaves no name of one.
+/// Cases P54 and P60: a placement without groups leaves no name of one.
 #[test]
 fn group_name_goes_with_groups() {
     let groups = json!([group("a", &["member1"])]);
@@ -492,7 +492,7 @@ fn group_name_goes_with_groups() {
     );
 }
 
-/// Only if no cluster of any group fits, what runs is taken away.
+/// Case P55: only if no cluster of any group fits, what runs is taken away.
 #[test]
 fn unfit_groups_take_away() {
     let unfit = group("unfit", &["x"]);

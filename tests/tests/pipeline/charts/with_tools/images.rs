@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs};
 
 use anyhow::{Context, Result};
+use serde_json::{Value, json};
 use tools::cargo;
 
 use super::super::{
@@ -48,4 +49,33 @@ fn release_publishes_every_image() {
         }
     }
     assert_eq!(pulled, released);
+}
+
+/// Returns the specs of the pods in an object.
+fn pods(object: &Value) -> Vec<&Value> {
+    let is_pod = object.get("containers").is_some_and(Value::is_array);
+    let within: Vec<&Value> = match object {
+        Value::Array(items) => items.iter().flat_map(pods).collect(),
+        Value::Object(fields) => fields.values().flat_map(pods).collect(),
+        _ => Vec::new(),
+    };
+    is_pod.then_some(object).into_iter().chain(within).collect()
+}
+
+/// A registry wants a password: whatever pulls from it names the secret, jobs too.
+#[test]
+fn every_pod_names_pull_secret() {
+    let mut found = 0;
+    let run_pods = ALL.iter().filter(|one| one.chart != "karmada-rs-rights");
+    for scenario in run_pods {
+        let values = [scenario.values, &[r#"pullSecrets=["registry-example"]"#]].concat();
+        let rendered = render(scenario.chart, scenario.namespace, &values).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered).unwrap();
+        for pod in objects.iter().flat_map(pods) {
+            let secrets = &pod["imagePullSecrets"];
+            assert_eq!(*secrets, json!([{ "name": "registry-example" }]), "{pod}");
+            found += 1;
+        }
+    }
+    assert!(found > 20, "{found}");
 }

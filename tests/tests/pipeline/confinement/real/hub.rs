@@ -124,29 +124,42 @@ fn of_placement_agent() -> Vec<Attempt> {
     ]
 }
 
+/// Returns the path of the status of a cluster.
+fn status(cluster: &str) -> String {
+    format!("/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/{cluster}/status")
+}
+
+/// Returns a status with one condition.
+fn says(kind: &str, reason: &str) -> Value {
+    let condition = json!({ "type": kind, "status": "False", "reason": reason, "message": "",
+        "lastTransitionTime": "2026-11-26T08:00:00Z" });
+    json!({ "status": { "conditions": [condition] } })
+}
+
+fn usage() -> Value {
+    json!({ "status": { "resourceUsage": { "capacity": { "cpu": "1" } } } })
+}
+
 fn of_health_agent() -> Vec<Attempt> {
-    let status = |cluster: &str| {
-        format!("/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/{cluster}/status")
-    };
-    let says = |kind: &str| {
-        let condition = json!({ "type": kind, "status": "False", "reason": "Tried", "message": "",
-            "lastTransitionTime": "2026-11-26T08:00:00Z" });
-        json!({ "status": { "conditions": [condition] } })
-    };
-    let usage = json!({ "status": { "resourceUsage": { "capacity": { "cpu": "1" } } } });
-    let signal = || says("ServiceDomainNameResolutionReady");
+    let signal = || says("ServiceDomainNameResolutionReady", "Tried");
     vec![
         attempt(
             "PATCH",
             &status("member1"),
-            usage,
+            usage(),
             "writes conditions of a MemberCluster only",
         ),
         attempt(
             "PATCH",
             &status("member1"),
-            says("Joined"),
-            "writes the conditions of its signals only",
+            says("Joined", "Tried"),
+            "is not this account's to write",
+        ),
+        attempt(
+            "PATCH",
+            &status("member1"),
+            says("TrafficControl", "DeclaredSignalReady"),
+            "is not this account's to write",
         ),
         attempt(
             "PATCH",
@@ -169,6 +182,31 @@ fn of_health_agent() -> Vec<Attempt> {
         recorded_in("fleet-member-member2", Some("cannot create resource")),
         recorded_in("fleet-member-member1", None),
         allowed("PATCH", &status("member1"), signal()),
+    ]
+}
+
+fn of_remedy_controller() -> Vec<Attempt> {
+    let status = status("member1");
+    vec![
+        attempt(
+            "PATCH",
+            &status,
+            usage(),
+            "writes conditions of a MemberCluster only",
+        ),
+        attempt(
+            "PATCH",
+            &status,
+            says("Joined", "DeclaredSignalReady"),
+            "is not this account's to write",
+        ),
+        attempt(
+            "PATCH",
+            status.trim_end_matches("/status"),
+            labelled("a"),
+            "cannot patch resource",
+        ),
+        allowed("PATCH", &status, says("TrafficControl", "Tried")),
     ]
 }
 
@@ -272,6 +310,15 @@ async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
     )
     .await;
     play(hub, agent, of_health_agent()).await?;
+    // What the agent has written is not the next account's to remove.
+    let bare = json!({ "status": { "conditions": null } });
+    send(&hub.client(), "PATCH", &self::status("member1"), &bare).await?;
+    manifests::apply(&hub.client(), "placement/remedies/rights.yaml").await?;
+    let controller = "system:serviceaccount:fleet-system:remedy-controller";
+    let client = kubeconfig::client(&hub.kubeconfig_for(controller, None)?).await?;
+    // Its rights were made now.
+    while send(&client, "GET", clusters, &Value::Null).await.is_err() {}
+    play(hub, controller, of_remedy_controller()).await?;
     Ok(())
 }
 

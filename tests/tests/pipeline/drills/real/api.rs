@@ -1,5 +1,7 @@
 //! The API of the fleet, and who else writes there.
 
+use std::convert::Infallible;
+
 use anyhow::Result;
 use http::Request;
 use k8s_openapi::api::{
@@ -7,7 +9,10 @@ use k8s_openapi::api::{
     rbac::v1::ClusterRoleBinding,
 };
 use karmada_api::{ResourceBinding, TRAFFIC_CONTROL, names};
-use kube::Api;
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+};
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Fleet, Member, isolated},
@@ -15,13 +20,14 @@ use pipeline_tests::{
     programs::{Binary, Profile, Running},
     propagation::create,
     test_name,
+    wait::{until, until_event},
 };
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::{
     drills::{Drill, alert::Target},
-    propagation::{WEB, deployed, is_fully_applied, rivals::Rival},
+    propagation::{WEB, deployed, is_fully_applied},
 };
 
 /// The flow of everybody, which has one place.
@@ -123,6 +129,27 @@ fn flood_throttles_a_program() {
     });
 }
 
+/// Returns `true` for a binding as the propagation-controller makes it.
+fn is_ours(binding: Option<&ResourceBinding>) -> bool {
+    binding.is_some_and(|binding| binding.spec.replicas == Some(4))
+}
+
+/// The controllers that write other replicas into the binding.
+const RIVAL: &str = "karmada-controller-manager";
+
+/// Writes other replicas into a binding as often as it is ours.
+async fn undo_each(bindings: &Api<ResourceBinding>, name: &str) -> Result<Infallible> {
+    let parameters = PatchParams {
+        field_manager: Some(RIVAL.to_owned()),
+        ..PatchParams::default()
+    };
+    let theirs = Patch::Merge(json!({ "spec": { "replicas": 9 } }));
+    loop {
+        until(bindings, name, "ours", is_ours).await?;
+        bindings.patch(name, &parameters, &theirs).await?;
+    }
+}
+
 /// A Karmada upgrade has started Karmada's own controllers again, which put back what they made of a template.
 #[test]
 fn rival_undoes_writes() {
@@ -135,16 +162,14 @@ fn rival_undoes_writes() {
         let mut drill = Drill::of("KarmadaRsWritesContested");
         drill.record(&targets).await?;
 
-        let rival = Rival {
-            manager: "karmada-controller-manager",
-            name: binding,
-            theirs: json!({ "spec": { "replicas": 9 } }),
-        };
-        let is_ours = |binding: &ResourceBinding| binding.spec.replicas == Some(4);
-        let about = ("BindingContested", "Deployment", WEB);
-        rival
-            .is_named_and_outlasted(&fleet, &fleet.bindings(), is_ours, about)
-            .await?;
+        let bindings = fleet.bindings();
+        let client = fleet.karmada.client();
+        let named = format!("BindingContested {RIVAL} undoes every write to");
+        tokio::select! {
+            undone = undo_each(&bindings, &binding) => match undone? {},
+            told = until_event(&client, "Deployment", WEB, &named) => told?,
+        }
+        until(&bindings, &binding, "ours", is_ours).await?;
         let contested = "karmada_propagation_controller_contested_writes_total";
         controller
             .until_metric(contested, |count| count > 0.0)

@@ -1,7 +1,7 @@
 //! Tokens that are renewed as the page shows.
 
 mod real {
-    use std::{collections::BTreeMap, fs, path::Path};
+    use std::{collections::BTreeMap, path::Path};
 
     use anyhow::{Context, Result, ensure};
     use k8s_openapi::{ByteString, api::core::v1::Secret};
@@ -141,16 +141,10 @@ until [[ $(kubectl --kubeconfig dead/kubeconfig get clusters 2>&1) == *Unauthori
         Ok(found)
     }
 
-    /// Writes the files of the Secret of the remedy controller into a folder, as a kubelet does.
+    /// Writes the files of the Secret of the remedy controller into a folder.
     async fn mount(fleet: &Fleet, folder: &Path) -> Result<()> {
         let secrets: Api<Secret> = Api::namespaced(fleet.gateway.client(), "karmada-system");
         let secret = secrets.get("remedy-controller-karmada").await?;
-        fs::create_dir_all(folder)?;
-        for (name, content) in secret.data.unwrap_or_default() {
-            let new = folder.join("new");
-            fs::write(&new, content.0)?;
-            fs::rename(new, folder.join(name))?;
-        }
-        Ok(())
+        crate::install::mount(secret, folder)
     }
 }

@@ -32,7 +32,7 @@ mod real {
     };
     use serde_json::json;
 
-    use crate::install::snapshot::Snapshot;
+    use crate::install::{mount, snapshot::Snapshot};
 
     const USER: &str = "joiner";
     const CLUSTERS: u8 = 60;
@@ -113,13 +113,9 @@ patches:
             Ok((finished, written.total()))
         }
 
-        /// Writes the files of the Secret that the last member has got into a folder, as a kubelet does.
+        /// Writes the files of the Secret that the last member has got into a folder, and returns its kubeconfig.
         async fn mounted(&self, folder: &Path) -> Result<PathBuf> {
-            let secret = self.secret().await?;
-            fs::create_dir_all(folder)?;
-            for (name, content) in secret.data.unwrap_or_default() {
-                fs::write(folder.join(name), content.0)?;
-            }
+            mount(self.secret().await?, folder)?;
             Ok(folder.join("kubeconfig"))
         }
 

@@ -11,18 +11,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_runtime::lease::Leadership;
-use karmada_runtime::metrics::WriteMetrics;
 
 use self::process::Process;
 use super::*;
+use crate::fixtures::writer;
 use crate::provider::contract;
 
 /// The backend of Service `s` of the ingress `i`.
 const BACKEND: &str = "ns_i_s_80";
-
-fn writer() -> Writer {
-    Writer::new(Leadership::always(), WriteMetrics::default())
-}
 
 fn key() -> Key {
     contract::key("i")
@@ -33,7 +29,7 @@ fn provider(socket: Socket, grace: Duration, ends_connections: bool) -> Haproxy 
     let controller = "example.com/ours".parse().unwrap();
     let parameters = "pool-max-conn 100 pool-purge-delay 5s".parse().unwrap();
     let settings = ServerSettings::new(&controller, parameters, grace, ends_connections);
-    Haproxy::new(socket, settings)
+    Haproxy::new(socket, &writer(), settings)
 }
 
 /// Returns an ingress whose Service `s` has these addresses, one in each of the clusters m1, m2, ….
@@ -58,7 +54,7 @@ fn served_at(addresses: &[SocketAddr]) -> Desired {
 impl Haproxy {
     /// Ensures what is desired, and returns the obstacles.
     async fn ensured(&self, desired: &Desired) -> Vec<String> {
-        let ensured = self.ensure(&writer(), desired).await.unwrap();
+        let ensured = self.ensure(desired).await.unwrap();
         ensured.obstacles.iter().map(Obstacle::to_string).collect()
     }
 }

@@ -53,7 +53,7 @@ async fn silence_is_an_outage() {
         false,
     );
     let error = nobody
-        .ensure(&writer(), &contract::desired("i", &["s"], &["m1"]))
+        .ensure(&contract::desired("i", &["s"], &["m1"]))
         .await;
     assert!(nobody.is_outage(&error.unwrap_err()));
     nobody.probe().await.unwrap_err();

@@ -211,7 +211,7 @@ impl Controller for Serving {
     }
 
     async fn reconcile(&self, _: &Key) -> Result<(), BoxError> {
-        self.provider.ensure(&writer(), &self.desired).await?;
+        self.provider.ensure(&self.desired).await?;
         Ok(())
     }
 }

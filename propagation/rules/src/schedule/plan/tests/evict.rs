@@ -142,7 +142,7 @@ fn others_take_over_replicas() {
     assert_eq!(leaving(&moved), ["member1", "member3"]);
 }
 
-/// A workload does not leave a cluster to which dispatching is suspended.
+/// Case P27: a workload does not leave a cluster to which dispatching is suspended.
 #[test]
 fn suspended_cluster_is_not_left() {
     let everywhere = json!({ "dispatching": true });

@@ -222,7 +222,7 @@ fn lack_of_room_waits() {
     }
 }
 
-/// A group without room gives way to the next, and takes nothing away.
+/// Cases P52 and P55: a group without room gives way to the next, and takes nothing away.
 #[test]
 fn full_group_gives_way() {
     let groups = json!([group("a", &["member1"]), group("b", &["member2"])]);

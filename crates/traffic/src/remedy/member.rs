@@ -1,0 +1,148 @@
+//! The actions of a `MemberCluster`. Its status has no field for them, and its conditions are what a fleet acts on: the one
+//! action that there is, `TrafficControl`, is a condition of that type, which is there only while a Remedy requires it.
+
+use jiff::Timestamp;
+use karmada_api::condition::TRUE;
+use karmada_api::{Cluster, TRAFFIC_CONTROL};
+use objects::condition::{AnyCondition, find, retain_patch, transition, upsert_patch};
+use objects::wanted::Wanted;
+use objects::write::{Guard, ObjectRef, Write};
+use serde_json::{Value, json};
+
+use super::ActionChange;
+
+/// The reason of the condition.
+const REASON: &str = "RemedyActionSet";
+
+/// Makes of a `MemberCluster` that was read as a `Cluster` what a `Cluster` is: with its actions apart from its conditions.
+pub fn take_actions(cluster: &mut Cluster) {
+    let Some(status) = &mut cluster.status else {
+        return;
+    };
+    let Some(conditions) = &mut status.conditions else {
+        return;
+    };
+    let action = find(conditions.iter(), TRAFFIC_CONTROL);
+    let is_set = action.is_some_and(|action| action.status == TRUE);
+    conditions.retain(|condition| condition.type_ != TRAFFIC_CONTROL);
+    status.remedy_actions = is_set.then(|| vec![TRAFFIC_CONTROL.to_owned()]);
+}
+
+/// Returns the write that makes `change` of the action of a `MemberCluster`, with its `conditions`, raw as the server stores
+/// them; `None` for an action that it cannot have. `time` becomes the transition time of one that is set.
+pub fn member_write(
+    object: ObjectRef,
+    conditions: &[Value],
+    change: &ActionChange,
+    time: Timestamp,
+) -> Option<Write> {
+    if change.action() != TRAFFIC_CONTROL {
+        return None;
+    }
+    let version = object.version.as_deref();
+    let body = match change {
+        ActionChange::Set { .. } => {
+            let current = find(conditions, TRAFFIC_CONTROL);
+            let condition = json!({
+                "type": TRAFFIC_CONTROL,
+                "status": TRUE,
+                "reason": REASON,
+                "message": change.to_string(),
+                "lastTransitionTime": transition(current, TRUE, time),
+            });
+            upsert_patch(conditions, condition, version)
+        }
+        ActionChange::Cleared { .. } => {
+            retain_patch(conditions, |one| one.kind() != TRAFFIC_CONTROL, version)
+        }
+    };
+    // By this, and not by the conditions of others, it is known again where somebody undoes it.
+    let wanted = Wanted {
+        value: change.to_string().into(),
+        paths: vec!["/status/conditions".to_owned()],
+    };
+    let write = Write::merge("remedy_actions", object, body);
+    let write = write.of_status().guarded(Guard::Version);
+    Some(write.bringing(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use fleet_api::MemberCluster;
+    use serde_json::from_value;
+
+    use super::*;
+    use crate::remedy::Cause;
+
+    fn joined() -> Value {
+        json!({ "type": "Joined", "status": "True", "reason": "R", "lastTransitionTime": "2026-11-20T08:00:00.5Z" })
+    }
+
+    fn action(status: &str) -> Value {
+        json!({ "type": TRAFFIC_CONTROL, "status": status, "lastTransitionTime": "2026-11-19T08:00:00Z" })
+    }
+
+    fn set(action: &str) -> ActionChange {
+        ActionChange::Set {
+            action: action.to_owned(),
+            remedy: "maintenance".to_owned(),
+            cause: Cause::Unconditional,
+        }
+    }
+
+    fn cleared() -> ActionChange {
+        ActionChange::Cleared {
+            action: TRAFFIC_CONTROL.to_owned(),
+        }
+    }
+
+    /// Returns the conditions that a change makes of these.
+    fn conditions(change: &ActionChange, before: &[Value]) -> Option<Value> {
+        let metadata = json!({ "name": "m1", "resourceVersion": "7" });
+        let member: MemberCluster = from_value(json!({ "metadata": metadata })).unwrap();
+        let object = ObjectRef::of(&member, &());
+        let write = member_write(object, before, change, Timestamp::UNIX_EPOCH)?;
+        let sent = write.guarded_body();
+        assert_eq!(sent["metadata"]["resourceVersion"], "7");
+        Some(sent["status"]["conditions"].clone())
+    }
+
+    /// The action is a condition that names its Remedy, beside those of others as they are stored, and goes without a trace.
+    #[test]
+    fn action_is_a_condition() {
+        let both = conditions(&set(TRAFFIC_CONTROL), &[joined()]).unwrap();
+        assert_eq!(both[0], joined());
+        assert_eq!(
+            both[1],
+            json!({
+                "type": TRAFFIC_CONTROL, "status": "True", "reason": REASON,
+                "message": set(TRAFFIC_CONTROL).to_string(), "lastTransitionTime": "1970-01-01T00:00:00Z",
+            })
+        );
+        let both = both.as_array().unwrap();
+        assert_eq!(conditions(&cleared(), both), Some(json!([joined()])));
+        let again = conditions(&set(TRAFFIC_CONTROL), &[action("True")]).unwrap();
+        assert_eq!(again[0]["lastTransitionTime"], "2026-11-19T08:00:00Z");
+        assert_eq!(conditions(&set("Joined"), &[joined()]), None);
+    }
+
+    /// No Remedy can refer to the action as to a condition.
+    #[test]
+    fn actions_are_no_conditions() {
+        for (present, actions) in [
+            (None, &[][..]),
+            (Some(action("True")), &[TRAFFIC_CONTROL]),
+            (Some(action("False")), &[]),
+            (Some(json!({ "type": TRAFFIC_CONTROL, "status": 7 })), &[]),
+        ] {
+            let conditions: Vec<_> = present.into_iter().chain([joined()]).collect();
+            let status = json!({ "conditions": conditions });
+            let mut cluster: Cluster =
+                from_value(json!({ "metadata": { "name": "m1" }, "status": status })).unwrap();
+            take_actions(&mut cluster);
+            assert_eq!(cluster.remedy_actions(), actions, "{conditions:?}");
+            let types: Vec<_> = cluster.conditions().iter().map(|one| &*one.type_).collect();
+            assert_eq!(types, ["Joined"]);
+        }
+    }
+}

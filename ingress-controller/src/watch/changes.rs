@@ -1,0 +1,205 @@
+//! Which ingresses and exports a change concerns.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::IngressClass;
+use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
+use karmada_runtime::cache::Transition;
+use objects::{Key, Metadata};
+use traffic::endpoints::{slice_cluster, slice_service};
+use traffic::ingress::http_route::served_key;
+use traffic::ingress::{
+    Admission, BACKEND_ADDRESSES_ANNOTATION, bound_clusters, bound_service, same_reports, services,
+};
+use traffic::remedy::Scope;
+
+use crate::index::{Bound, Index};
+
+impl Index {
+    /// Takes in what an ingress refers to now, and notes the exports of its Services.
+    pub(super) fn follow_ingress(&mut self, change: &Transition<MultiClusterIngress>) {
+        if change.differs(refers_otherwise) {
+            self.index_ingress(&change.key);
+        }
+        if change.differs(routes_otherwise) {
+            self.concern_services(&change.key, change.versions());
+        }
+    }
+
+    /// Notes the exports of the Services that these versions of the ingress `key` name.
+    pub(super) fn concern_services<'a>(
+        &mut self,
+        key: &Key,
+        versions: impl Iterator<Item = &'a MultiClusterIngress>,
+    ) {
+        let named = versions.flat_map(|ingress| services(&ingress.spec.ingress));
+        self.concern(named.map(|service| Key::new(&key.namespace, service)));
+    }
+
+    /// Notes all exports if a class may decide about an ingress.
+    pub(super) fn follow_class(&mut self, change: &Transition<IngressClass>) {
+        if !self.of_class(&change.key.name).is_empty() {
+            self.concern_all();
+        }
+    }
+
+    /// Returns the ingresses for which a cluster is blocked, or no longer.
+    pub(super) fn flipped(&self, change: &Transition<Cluster>) -> Vec<Key> {
+        if !is_flip(change) {
+            return Vec::new();
+        }
+        let mut woken = self.located_in(&change.key.name);
+        woken.extend(self.left());
+        woken
+    }
+
+    /// Takes in where a Service runs now, and notes its export.
+    pub(super) fn follow_binding(&mut self, change: &Transition<ResourceBinding>) {
+        if !change.differs(is_elsewhere) {
+            return;
+        }
+        for bound in self.bindings.concerned(change) {
+            if let Bound::Service(service) = bound {
+                for ingress in self.naming(&service) {
+                    self.index_ingress(&ingress);
+                }
+                self.concern([service]);
+            }
+        }
+    }
+
+    /// Returns the ingresses behind which is what a binding binds, if that is placed elsewhere.
+    pub(super) fn behind(&self, change: &Transition<ResourceBinding>) -> Vec<Key> {
+        let mut woken = Vec::new();
+        if !change.differs(is_elsewhere) {
+            return woken;
+        }
+        for bound in self.bindings.concerned(change) {
+            match bound {
+                Bound::Service(service) => woken.extend(self.naming(&service)),
+                Bound::Ingress(ingress) => {
+                    let route = served_key(&ingress);
+                    woken.extend(self.route(&route).map(|_| route));
+                    woken.push(ingress);
+                }
+            }
+        }
+        woken
+    }
+
+    /// Returns the ingresses whose Service has other endpoints.
+    pub(super) fn collected(&self, change: &Transition<EndpointSlice>) -> Vec<Key> {
+        if !change.differs(has_other_endpoints) {
+            return Vec::new();
+        }
+        let services = self.slices.concerned(change);
+        let naming = services.iter().flat_map(|service| self.naming(service));
+        naming.collect()
+    }
+
+    /// Takes in a person's decision, and returns the ingresses in blocked clusters that it concerns.
+    pub(super) fn redecide(&mut self, change: &Transition<Remedy>) -> Vec<Key> {
+        let (old, new) = (change.old.as_deref(), change.new.as_deref());
+        let concerned = self.decided.change(&change.key.name, old, new);
+        self.blocked_in(&concerned)
+    }
+
+    /// Takes in a look at the clock, and returns the ingresses in blocked clusters of the Remedies that have expired since. Their
+    /// clusters may stay blocked by a condition, and be readmitted then, which no change of an object shows.
+    pub(super) fn expire(&mut self, now: Timestamp) -> Vec<Key> {
+        let remedies = &self.remedies;
+        let find = |name: &str| {
+            let remedy = remedies.get(&Key::cluster_scoped(name));
+            remedy.map(|remedy| &**remedy)
+        };
+        let concerned = self.decided.look(now, find);
+        self.blocked_in(&concerned)
+    }
+
+    /// Returns the ingresses in blocked clusters that one of `scopes` covers.
+    fn blocked_in(&self, scopes: &[Scope]) -> Vec<Key> {
+        if scopes.is_empty() {
+            return Vec::new();
+        }
+        let blocked = self.clusters.iter().filter(|(key, cluster)| {
+            Admission::of(cluster) == Admission::Blocked
+                && scopes.iter().any(|scope| scope.covers(&key.name))
+        });
+        blocked
+            .flat_map(|(key, _)| self.located_in(&key.name))
+            .chain(self.left())
+            .collect()
+    }
+}
+
+/// Returns `true` if a cluster gets requests now, or no more. A blocked one may be readmitted, but not one that begins to
+/// leave.
+pub(super) fn is_flip(change: &Transition<Cluster>) -> bool {
+    change.differs(|old, new| {
+        let [before, now] = [old, new].map(|cluster| {
+            let is_leaving = cluster.metadata.deletion_timestamp.is_some();
+            (Admission::of(cluster), is_leaving)
+        });
+        before != now
+    })
+}
+
+/// Returns `true` if an ingress refers to other objects.
+fn refers_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> bool {
+    let [before, now] = [old, new].map(|ingress| {
+        let status = ingress.status.as_ref();
+        let locations = status.and_then(|status| status.service_locations.as_ref());
+        (&ingress.spec, locations)
+    });
+    before != now
+}
+
+/// Returns `true` if what decides about the exports of an ingress's Services differs.
+fn routes_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> bool {
+    let [before, now] = [old, new].map(|ingress| {
+        let metadata = &ingress.metadata;
+        (
+            &ingress.spec,
+            metadata.annotation(BACKEND_ADDRESSES_ANNOTATION),
+            &metadata.finalizers,
+            &metadata.deletion_timestamp,
+        )
+    });
+    before != now
+}
+
+/// Returns `true` if what a binding binds is another, in other clusters, or reported otherwise.
+fn is_elsewhere(old: &ResourceBinding, new: &ResourceBinding) -> bool {
+    let [before, now] = [old, new].map(|binding| (bound_service(binding), bound_clusters(binding)));
+    before != now || !same_reports(old, new)
+}
+
+/// Returns `true` if two Services of a name are not the same.
+pub(super) fn is_another(old: &Service, new: &Service) -> bool {
+    let [before, now] = [old, new].map(|service| {
+        let metadata = &service.metadata;
+        (&metadata.uid, &metadata.deletion_timestamp)
+    });
+    before != now
+}
+
+pub(super) fn has_other_ports(old: &Service, new: &Service) -> bool {
+    let [before, now] = [old, new].map(|service| {
+        let spec = service.spec.as_ref();
+        spec.and_then(|spec| spec.ports.as_ref())
+    });
+    before != now
+}
+
+pub(super) fn has_other_data(old: &Secret, new: &Secret) -> bool {
+    old.data != new.data
+}
+
+fn has_other_endpoints(old: &EndpointSlice, new: &EndpointSlice) -> bool {
+    slice_service(old) != slice_service(new)
+        || slice_cluster(old) != slice_cluster(new)
+        || old.address_type != new.address_type
+        || old.endpoints != new.endpoints
+        || old.ports != new.ports
+}

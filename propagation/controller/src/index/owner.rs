@@ -1,0 +1,56 @@
+//! The Works as text, and the objects whose they are.
+
+use std::collections::BTreeSet;
+
+use karmada_api::Work;
+use karmada_api::work::APPLIED;
+use karmada_runtime::as_text::AsText;
+use kube::Resource;
+use objects::Key;
+use propagation_rules::works;
+
+/// A Work as text.
+pub(crate) type StoredWork = AsText<Work, Progress>;
+
+/// The progress of a Work in its member.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Progress {
+    /// True once its condition shows what became of it as it is now, or nothing is to become of it.
+    pub(super) is_reported: bool,
+}
+
+impl From<&Work> for Progress {
+    fn from(work: &Work) -> Self {
+        let applied = work.condition(APPLIED);
+        let is_current = applied.is_some_and(|applied| {
+            let observed = applied.observed_generation;
+            observed.is_none() || observed == work.metadata.generation
+        });
+        Self {
+            is_reported: is_current || work.is_suspended(),
+        }
+    }
+}
+
+/// The object whose Work it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Owner {
+    /// The key of a binding; one without a namespace is a `ClusterResourceBinding`.
+    Binding(Key),
+    /// The name of a Namespace.
+    Namespace(String),
+}
+
+impl Owner {
+    /// Returns the object whose Work it is; it is one at most.
+    pub(crate) fn of(work: &StoredWork) -> BTreeSet<Self> {
+        let metadata = work.meta();
+        let binding = works::bound(metadata).map(Self::Binding);
+        let namespace = || {
+            let mut owners = metadata.owner_references.iter().flatten();
+            let namespace = owners.find(|owner| owner.kind == "Namespace")?;
+            Some(Self::Namespace(namespace.name.clone()))
+        };
+        binding.or_else(namespace).into_iter().collect()
+    }
+}

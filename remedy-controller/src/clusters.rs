@@ -1,0 +1,130 @@
+//! The clusters of a fleet in its API. They are read as `Cluster`s, whichever kind stands for them there.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
+use karmada_api::{Cluster, ClusterSpec, ClusterStatus};
+use karmada_runtime::program::Program;
+use karmada_runtime::wakes::Watch;
+use karmada_runtime::watch::Decoded;
+use kube::api::{DynamicObject, ListParams, ObjectList};
+use kube::core::Object;
+use kube::runtime::watcher::{Config, Event};
+use kube::{Api, Client};
+use objects::write::{ObjectRef, Plan, Write};
+use serde_json::Value;
+use traffic::ClusterKind;
+use traffic::remedy::{ActionChange, member_write, take_actions};
+
+/// An object of either kind.
+type Stored = Object<ClusterSpec, ClusterStatus>;
+
+/// The clusters of a fleet in its API.
+#[derive(Clone)]
+pub(crate) struct Clusters {
+    pub(crate) kind: ClusterKind,
+    pub(crate) client: Client,
+}
+
+impl Clusters {
+    /// Watches them, and has every change do what is in the `rows`.
+    pub(crate) fn watch(&self, program: &mut Program, rows: Watch<impl Send + 'static, Cluster>) {
+        let (kind, resource) = (self.kind, self.kind.resource());
+        let all = Api::<Decoded<Stored>>::all_with(self.client.clone(), &resource);
+        let mut observe = rows.into_observer(program, &resource.kind);
+        let observe = move |event| observe(event_of(kind, event));
+        program.watch_kind("clusters", (all, &resource), Config::default(), observe);
+    }
+
+    /// Lists a page of them.
+    pub(crate) async fn list(
+        &self,
+        page: &ListParams,
+    ) -> kube::Result<ObjectList<Decoded<Cluster>>> {
+        let resource = self.kind.resource();
+        let all = Api::<Decoded<Stored>>::all_with(self.client.clone(), &resource);
+        let list = all.list(page).await?;
+        let items = list.items.into_iter();
+        Ok(ObjectList {
+            types: list.types,
+            metadata: list.metadata,
+            items: items.map(|stored| cluster_of(self.kind, stored)).collect(),
+        })
+    }
+
+    /// Returns what Events about a cluster refer to.
+    pub(crate) fn reference(&self, cluster: &Cluster) -> ObjectReference {
+        let object = ObjectRef::of(cluster, &());
+        let resource = self.kind.resource();
+        ObjectRef { resource, ..object }.reference()
+    }
+
+    /// Returns the cluster `name` as it is now with its conditions, both raw: those of others go back as the server stores
+    /// them.
+    pub(crate) async fn conditions(
+        &self,
+        name: &str,
+    ) -> kube::Result<Option<(ObjectRef, Vec<Value>)>> {
+        let resource = self.kind.resource();
+        let all: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let Some(found) = all.get_opt(name).await? else {
+            return Ok(None);
+        };
+        let conditions = found.data["status"]["conditions"].as_array();
+        let conditions = conditions.cloned().unwrap_or_default();
+        Ok(Some((ObjectRef::of(&found, &resource), conditions)))
+    }
+
+    /// Returns the write of what is planned for the cluster `name`, and the changes that it makes.
+    pub(crate) async fn write(
+        &self,
+        name: &str,
+        plan: Plan<ActionChange>,
+        time: Timestamp,
+    ) -> kube::Result<Option<(Write, Vec<ActionChange>)>> {
+        if self.kind == ClusterKind::Cluster {
+            let write = plan.writes.into_iter().next();
+            return Ok(write.map(|write| (write, plan.events)));
+        }
+        // Of one that requires no more than it has, nothing is read.
+        if plan.events.is_empty() {
+            return Ok(None);
+        }
+        let Some((object, conditions)) = self.conditions(name).await? else {
+            return Ok(None);
+        };
+        Ok(plan.events.into_iter().find_map(|change| {
+            let write = member_write(object.clone(), &conditions, &change, time)?;
+            Some((write, vec![change]))
+        }))
+    }
+}
+
+fn event_of(kind: ClusterKind, event: Event<Decoded<Stored>>) -> Event<Decoded<Cluster>> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(stored) => Event::InitApply(cluster_of(kind, stored)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(stored) => Event::Apply(cluster_of(kind, stored)),
+        Event::Delete(stored) => Event::Delete(cluster_of(kind, stored)),
+    }
+}
+
+fn cluster_of(kind: ClusterKind, stored: Decoded<Stored>) -> Decoded<Cluster> {
+    match stored {
+        Decoded::Valid(stored) => {
+            let mut cluster = Cluster {
+                metadata: stored.metadata,
+                spec: stored.spec,
+                status: stored.status,
+            };
+            if kind == ClusterKind::MemberCluster {
+                take_actions(&mut cluster);
+            }
+            Decoded::Valid(cluster)
+        }
+        Decoded::Invalid { metadata, error } => Decoded::Invalid { metadata, error },
+    }
+}
+
+#[cfg(test)]
+mod tests;
