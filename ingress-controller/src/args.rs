@@ -78,6 +78,7 @@ mod tests {
     use karmada_runtime::program::Program;
 
     use super::*;
+    use crate::fixtures::writer;
     use crate::provider::connect;
 
     #[test]
@@ -103,6 +104,6 @@ mod tests {
         let mut program = Program::new(crate::identity::IDENTITY, args.common.listen_address);
         let controller = &args.ingress_class_controller;
         let balancers = connect(&args.provider, controller, &mut program).await;
-        assert!(!balancers.unwrap()[0].balancer.serves());
+        assert!(!balancers.unwrap()(&writer())[0].balancer.serves());
     }
 }

@@ -11,6 +11,7 @@ use karmada_api::{
     Cluster, MultiClusterIngress, Remedy, ResourceBinding, TRAFFIC_CONTROL, execution_namespace,
 };
 use karmada_runtime::program::Program;
+use karmada_runtime::write::Writer;
 use kube::Client;
 use serde_json::{Value, from_value, json};
 use traffic::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
@@ -188,7 +189,7 @@ pub(crate) fn run_ingress_controller(karmada: Client, gateway: Client) {
     let flags = [ingress_controller::NAME, "--export-services=false"];
     let args = ingress_controller::Args::try_parse_from(flags).unwrap();
     let routing = Ingresses::new(&CONTROLLER.parse().unwrap(), None);
-    let balancer = NamedBalancer::only(Kubernetes::new(gateway, routing));
+    let balancer = |writer: &Writer| NamedBalancer::only(Kubernetes::new(gateway, writer, routing));
     ingress_controller::assemble(args, karmada, balancer, &mut program);
     tokio::spawn(program.run_until(async || std::future::pending().await));
 }

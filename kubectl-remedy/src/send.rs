@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use karmada_runtime::write::{Sender, is_conflict, submit};
 use kube::api::{Patch, PatchParams};
 use kube::core::Request;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use objects::write::Write;
 use objects::yaml::as_yaml;
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub(crate) async fn edit<K>(
     dry_run: DryRun,
 ) -> kube::Result<Edited<K>>
 where
-    K: Clone + Debug + DeserializeOwned,
+    K: Clone + Debug + DeserializeOwned + Resource,
 {
     let client = objects.clone().into_client();
     let mut attempt = 1;
