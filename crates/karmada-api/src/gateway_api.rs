@@ -306,14 +306,14 @@ pub struct RouteNamespaces {
     pub from: Option<String>,
 }
 
-/// A kind of [`AllowedRoutes`].
+/// A kind of routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RouteGroupKind {
     /// The group; that of this API if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// The kind.
+    /// The kind's name.
     #[serde(deserialize_with = "lenient::nullable")]
     pub kind: String,
 }
@@ -347,11 +347,17 @@ pub struct GatewayAddress {
 
 /// What a controller says of a listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ListenerStatus {
     /// The listener's name.
     #[serde(deserialize_with = "lenient::nullable")]
     pub name: String,
+    /// The kinds of routes that it takes.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub supported_kinds: Vec<RouteGroupKind>,
+    /// The number of routes that are attached to it and accepted.
+    #[serde(deserialize_with = "lenient::nullable")]
+    pub attached_routes: i32,
     /// `Accepted`, `Programmed`, `ResolvedRefs` and others.
     #[serde(deserialize_with = "lenient::nullable")]
     pub conditions: Vec<Condition>,

@@ -76,7 +76,8 @@ pub fn attachment<'a>(
     }
 }
 
-fn owner_of(
+/// Returns the owner of a Gateway, by its class.
+pub(super) fn owner_of(
     gateway: Cached<&Gateway>,
     facts: &impl ParentFacts,
     controller: &ControllerName,

@@ -1,13 +1,11 @@
 use jiff::Timestamp;
-use karmada_api::Condition;
 use karmada_api::gateway_api::GatewayClass;
-use objects::condition::{TRUE, find, transition};
+use objects::condition::find;
 use objects::patch::JsonPatch;
 use serde_json::json;
 
+use super::said::{ACCEPTED, Said};
 use crate::ingress::class::ControllerName;
-
-const ACCEPTED: &str = "Accepted";
 
 /// Returns the write that tells users of `class` that our `controller` serves it, which needs a guard. It is empty if the class
 /// is told already, or is that of another controller.
@@ -22,17 +20,13 @@ pub fn class_status(
     }
     let status = class.status.as_ref();
     let current = status.and_then(|status| status.conditions.as_deref());
-    let told = find(current.unwrap_or_default(), ACCEPTED);
-    let wanted = Condition {
-        type_: ACCEPTED.to_owned(),
-        status: TRUE.to_owned(),
-        reason: ACCEPTED.to_owned(),
-        message: "The ingress-controller reads the HTTPRoutes of its Gateways".to_owned(),
-        last_transition_time: Some(transition(told, TRUE, now)),
-        observed_generation: class.metadata.generation,
-        ..Condition::default()
-    };
-    if told == Some(&wanted) {
+    let told = current.unwrap_or_default();
+    let said = Said::yes(
+        ACCEPTED,
+        "The ingress-controller reads the HTTPRoutes of its Gateways",
+    );
+    let wanted = said.condition(told, class.metadata.generation, now);
+    if find(told, ACCEPTED) == Some(&wanted) {
         return steps;
     }
     match status {

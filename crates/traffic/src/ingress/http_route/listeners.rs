@@ -1,12 +1,16 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::networking::v1::IngressTLS;
-use karmada_api::gateway_api::{GROUP, HttpRoute, Listener};
+use karmada_api::gateway_api::{CertificateReference, GROUP, HttpRoute, Listener, RouteGroupKind};
 use objects::{Key, Metadata};
 
 use super::attachment::Parent;
 use super::refusal::Refusal;
 use crate::ingress::gateway_api::is_host_within;
+
+/// What is said of routes whose namespaces a listener selects by label.
+pub(super) const SELECTS: &str =
+    "selects namespaces by label, which is not served; write Same or All";
 
 /// The hosts and certificates that listeners give a route.
 #[derive(Debug, Default)]
@@ -43,6 +47,16 @@ impl Served {
     }
 }
 
+/// Returns the names of the listeners at which a parent has hosts of `route`.
+pub(super) fn attached<'a>(route: &HttpRoute, parent: &Parent<'a>) -> Vec<&'a str> {
+    let taking = listeners(parent, route.metadata.namespace()).unwrap_or_default();
+    let attached = taking.into_iter().filter(|listener| {
+        let common = common_hosts(&route.spec.hostnames, listener.hostname.as_deref());
+        !common.is_empty()
+    });
+    attached.map(|listener| listener.name.as_str()).collect()
+}
+
 /// Returns the listeners that a parent names and that take routes of `namespace`.
 fn listeners<'a>(parent: &Parent<'a>, namespace: &str) -> Result<Vec<&'a Listener>, Refusal> {
     let (key, reference) = (&parent.key, parent.reference);
@@ -74,13 +88,11 @@ fn listeners<'a>(parent: &Parent<'a>, namespace: &str) -> Result<Vec<&'a Listene
     if !taking.is_empty() {
         return Ok(taking);
     }
-    let selects = named.iter().any(|listener| from(listener) == "Selector");
+    let selects = named.iter().any(|listener| selects(listener));
     Err(Refusal::of_parent(
         "NotAllowedByListeners",
         if selects {
-            format!(
-                "allowedRoutes of Gateway {key} selects namespaces by label, which is not served; write Same or All"
-            )
+            format!("allowedRoutes of Gateway {key} {SELECTS}")
         } else {
             format!("no listener of Gateway {key} takes HTTPRoutes of namespace {namespace}")
         },
@@ -89,28 +101,61 @@ fn listeners<'a>(parent: &Parent<'a>, namespace: &str) -> Result<Vec<&'a Listene
 
 /// Returns `true` if a listener takes routes: of the Gateway's namespace if the route `is_here`, and else of another.
 fn takes(listener: &Listener, is_here: bool) -> bool {
-    let tls = listener.tls.as_ref();
-    let passes = tls.is_some_and(|tls| tls.mode.as_deref() == Some("Passthrough"));
-    let speaks_http = match listener.protocol.as_str() {
-        "HTTP" => true,
-        "HTTPS" => !passes,
-        _ => false,
-    };
-    let kinds = listener
-        .allowed_routes
-        .as_ref()
-        .map(|allowed| &allowed.kinds);
-    let mut kinds = kinds.into_iter().flatten().peekable();
-    let is_kind = kinds.peek().is_none()
-        || kinds.any(|kind| {
-            kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GROUP) == GROUP
-        });
     let is_namespace = match from(listener) {
         "All" => true,
         "Same" => is_here,
         _ => false,
     };
-    speaks_http && is_kind && is_namespace
+    takes_routes(listener) && is_namespace
+}
+
+/// Returns `true` if a listener takes `HTTPRoute`s.
+pub(super) fn takes_routes(listener: &Listener) -> bool {
+    let mut kinds = kinds(listener).peekable();
+    let is_kind = kinds.peek().is_none() || kinds.any(is_route);
+    speaks_http(listener) && !passes_tls(listener) && is_kind
+}
+
+pub(super) fn speaks_http(listener: &Listener) -> bool {
+    matches!(listener.protocol.as_str(), "HTTP" | "HTTPS")
+}
+
+/// Returns `true` if TLS ends elsewhere, so that no request can be read.
+pub(super) fn passes_tls(listener: &Listener) -> bool {
+    let tls = listener
+        .tls
+        .as_ref()
+        .filter(|_| listener.protocol == "HTTPS");
+    tls.is_some_and(|tls| tls.mode.as_deref() == Some("Passthrough"))
+}
+
+/// Returns `true` if a listener selects namespaces by label.
+pub(super) fn selects(listener: &Listener) -> bool {
+    from(listener) == "Selector"
+}
+
+/// Returns the kinds of routes that a listener names.
+pub(super) fn kinds(listener: &Listener) -> impl Iterator<Item = &RouteGroupKind> {
+    let allowed = listener.allowed_routes.iter();
+    allowed.flat_map(|allowed| &allowed.kinds)
+}
+
+/// Returns `true` if `kind` is that of `HTTPRoute`s.
+pub(super) fn is_route(kind: &RouteGroupKind) -> bool {
+    kind.kind == "HTTPRoute" && kind.group.as_deref().unwrap_or(GROUP) == GROUP
+}
+
+/// Returns the certificates of a listener.
+pub(super) fn certificates(listener: &Listener) -> impl Iterator<Item = &CertificateReference> {
+    let tls = listener.tls.iter();
+    let tls = tls.filter(move |_| listener.protocol == "HTTPS");
+    tls.flat_map(|tls| &tls.certificate_refs)
+}
+
+/// Returns `true` if a certificate is in a Secret.
+pub(super) fn is_secret(certificate: &CertificateReference) -> bool {
+    certificate.group.as_deref().unwrap_or_default().is_empty()
+        && certificate.kind.as_deref().unwrap_or("Secret") == "Secret"
 }
 
 fn from(listener: &Listener) -> &str {
@@ -156,13 +201,10 @@ fn tls(
         hosts: Some(names.clone()).filter(|names| !names.is_empty()),
         secret_name,
     };
-    let certificates = listener.tls.iter().flat_map(|tls| &tls.certificate_refs);
     let mut made = Vec::new();
-    for certificate in certificates {
-        let is_secret = certificate.group.as_deref().unwrap_or_default().is_empty()
-            && certificate.kind.as_deref().unwrap_or("Secret") == "Secret";
+    for certificate in certificates(listener) {
         let of = certificate.namespace.as_ref().unwrap_or(&gateway.namespace);
-        if !is_secret || of != namespace {
+        if !is_secret(certificate) || of != namespace {
             return Err(Refusal::unsupported(format!(
                 "listener {} of Gateway {gateway} has a certificate that is no Secret in namespace {namespace}; attach the route to another listener by sectionName, or to a Gateway of its namespace",
                 listener.name

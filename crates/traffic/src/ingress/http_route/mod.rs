@@ -12,14 +12,17 @@
 //! - `refusal`: and if one cannot?
 //! - `entries`: which entries of its status are ours?
 //! - `status`: what is said of it, and read back, in our entries of `status.parents`?
-//! - `class`: the class is told that it has a controller.
+//! - `class`, `gateway`: the class and its Gateways are told that they have a controller; with how many routes?
+//! - `said`: how is a condition said?
 
 mod attachment;
 mod class;
 mod entries;
+mod gateway;
 mod listeners;
 mod paths;
 mod refusal;
+mod said;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -28,6 +31,7 @@ pub use super::route_key::{own_name, route_of, served_key};
 pub use attachment::{Attachment, Parent, ParentFacts, attachment, gateways};
 pub use class::class_status;
 pub use entries::has_entry;
+pub use gateway::{GatewayReport, gateway_report};
 pub use refusal::Refusal;
 pub use status::{RouteReport, as_shown};
 

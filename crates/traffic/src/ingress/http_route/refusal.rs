@@ -1,7 +1,6 @@
 use std::fmt;
 
-/// The condition for what a route refers to.
-pub(super) const RESOLVED_REFS: &str = "ResolvedRefs";
+use super::said::RESOLVED_REFS;
 
 /// The reason why an `HTTPRoute` is not served as it is now. One that was served before goes on as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,19 +6,19 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use k8s_openapi::api::networking::v1::{IngressLoadBalancerIngress, IngressLoadBalancerStatus};
 use karmada_api::gateway_api::{HttpRoute, ParentReference, RouteParentStatus};
-use karmada_api::{Condition, MultiClusterIngressStatus, ServiceLocation};
-use objects::condition::{FALSE, TRUE, find, transition, upsert};
+use karmada_api::{MultiClusterIngressStatus, ServiceLocation};
+use objects::condition::{TRUE, find, upsert};
 use objects::patch::JsonPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::attachment::Parent;
 use super::entries::{has_entry, is_same_parent, own_entries};
-use super::refusal::{RESOLVED_REFS, Refusal};
+use super::refusal::Refusal;
+use super::said::{ACCEPTED, RESOLVED_REFS, Said};
 use crate::ingress::class::ControllerName;
 use crate::ingress::plan::StatusPatch;
 
-const ACCEPTED: &str = "Accepted";
 /// Our condition for the clusters that a Remedy blocks: its message has their names.
 const TRAFFIC_BLOCKED: &str = "networking.karmada-rs.io/TrafficBlocked";
 /// Our condition for the clusters in which the Services run.
@@ -36,14 +36,6 @@ pub struct RouteReport {
     /// The generation of the route.
     generation: Option<i64>,
     conditions: Vec<Said>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Said {
-    kind: &'static str,
-    is_true: bool,
-    reason: &'static str,
-    message: String,
 }
 
 impl RouteReport {
@@ -206,16 +198,7 @@ impl RouteReport {
     /// Returns `entry` with what this says. What it says beside, of the same generation from now on, stays.
     fn entry(&self, mut entry: RouteParentStatus, now: Timestamp) -> RouteParentStatus {
         for said in &self.conditions {
-            let status = if said.is_true { TRUE } else { FALSE };
-            let since = transition(find(&entry.conditions, said.kind), status, now);
-            let condition = Condition {
-                type_: said.kind.to_owned(),
-                status: status.to_owned(),
-                reason: said.reason.to_owned(),
-                message: said.message.clone(),
-                last_transition_time: Some(since),
-                ..Condition::default()
-            };
+            let condition = said.condition(&entry.conditions, self.generation, now);
             upsert(&mut entry.conditions, condition);
         }
         for condition in &mut entry.conditions {

@@ -1,5 +1,6 @@
 mod attachment;
 mod class;
+mod gateway;
 mod status;
 mod translation;
 
