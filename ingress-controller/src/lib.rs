@@ -2,7 +2,7 @@
 //! with Services there, in their status and in the load balancer.
 //!
 //! `routes` has the `HTTPRoute`s that are read as such, too, of kinds that the API need not have (`optional`);
-//! `gateway_classes` tells users that their class has a controller.
+//! `gateway_classes` tells users that their class has a controller, and `parents` that their Gateway has.
 //!
 //! `watch` is the table of what wakes which ingress, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
@@ -35,6 +35,7 @@ mod metrics;
 mod names;
 mod optional;
 mod outage;
+mod parents;
 pub mod provider;
 mod reason;
 mod reconcile;
@@ -68,6 +69,7 @@ use crate::index::Backends;
 use crate::ingresses::Ingresses;
 use crate::metrics::{Gauges, Readmissions};
 use crate::outage::Outage;
+use crate::parents::Parents;
 use crate::provider::NamedBalancer;
 pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
@@ -145,13 +147,7 @@ pub fn assemble(
         let (queue, leadership) = (queues.exports.clone(), leadership.clone());
         controller::spawn(program, "serviceexport", exporting, queue, leadership);
     }
-    let classes = GatewayClasses {
-        index: Arc::clone(&index),
-        committer: committer.clone(),
-        queue: queues.classes.clone(),
-    };
-    let (queue, leads) = (queues.classes, leadership.clone());
-    controller::spawn(program, "gatewayclass", classes, queue, leads);
+    spawn_parents(program, &index, &committer, &queues, &leadership);
     let ingresses = Ingresses {
         client,
         committer,
@@ -213,6 +209,30 @@ fn spawn_gateway(program: &mut Program, gateway: GatewayReconciler, leadership: 
     let name = provider::label("load_balancer", gateway.name);
     let also = program.elsewhere.clone();
     controller::spawn_after(program, also, name, gateway, queue, leadership);
+}
+
+/// Spawns the loops that tell users that their classes and Gateways have a controller.
+fn spawn_parents(
+    program: &mut Program,
+    index: &Arc<SharedIndex>,
+    committer: &Committer,
+    queues: &Queues,
+    leadership: &Leadership,
+) {
+    let (queue, leads) = (queues.classes.clone(), leadership.clone());
+    let classes = GatewayClasses {
+        index: Arc::clone(index),
+        committer: committer.clone(),
+        queue: queue.clone(),
+    };
+    controller::spawn(program, "gatewayclass", classes, queue, leads);
+    let (queue, leads) = (queues.parents.clone(), leadership.clone());
+    let parents = Parents {
+        index: Arc::clone(index),
+        committer: committer.clone(),
+        queue: queue.clone(),
+    };
+    controller::spawn(program, "gateway", parents, queue, leads);
 }
 
 fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Committer {

@@ -10,8 +10,8 @@ use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use karmada_runtime::store::Store;
 use objects::{Key, Metadata};
 use traffic::ingress::http_route::{
-    ParentFacts, Refusal, RouteReport, as_ingress, attachment, gateways, has_entry, ingress_spec,
-    route_of, served_key,
+    GatewayReport, ParentFacts, Refusal, RouteReport, as_ingress, attachment, gateway_report,
+    gateways, has_entry, ingress_spec, route_of, served_key,
 };
 use traffic::ingress::{
     Cached, ControllerName, Decision, Facts, FieldPlan, Ownership, Serve, decide_owned, services,
@@ -164,6 +164,24 @@ impl Routes {
             && self.classes.is_listed()
     }
 
+    /// Returns the Gateways that share routes with this one.
+    pub(crate) fn sharing_routes(&self, gateway: &Key) -> BTreeSet<Key> {
+        let routes = self.routes.keys_of(gateway);
+        let shared = routes.flat_map(|route| self.routes.targets(route));
+        shared.cloned().collect()
+    }
+
+    /// Returns what the status of a Gateway must say; `None` unless it is ours, and all that counts is known.
+    pub(crate) fn gateway_report(&self, key: &Key) -> Option<(Arc<Gateway>, GatewayReport)> {
+        let gateway = self.gateways.get(key).filter(|_| self.is_listed())?;
+        let routes = self.routes.keys_of(key);
+        let read = routes.filter_map(|route| self.read.get(&served_key(route)));
+        let accepted = read.filter(|read| read.is_accepted());
+        let accepted = accepted.map(|read| &*read.route);
+        let report = gateway_report(gateway, accepted, self, self.controller()?)?;
+        Some((Arc::clone(gateway), report))
+    }
+
     /// Reads a route again; `None` if it neither is ours nor was.
     pub(crate) fn read(&mut self, route: &Key) -> Option<Reread> {
         let key = served_key(route);
@@ -222,6 +240,11 @@ impl ReadRoute {
     /// Returns the ingress, if the route can be served in some version.
     pub(crate) fn ingress(&self) -> Option<&Arc<MultiClusterIngress>> {
         Some(&self.ingress).filter(|_| self.is_read)
+    }
+
+    /// Returns `true` if the newest version is served.
+    fn is_accepted(&self) -> bool {
+        self.owner == Ownership::Ours && self.refusal.is_none()
     }
 
     /// Decides on the route, which is served under `key`, and returns it unless it is left.

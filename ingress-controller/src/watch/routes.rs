@@ -61,12 +61,17 @@ async fn until_served(client: &Client, index: &SharedIndex) {
 }
 
 impl SharedIndex {
-    /// Itself.
+    /// Itself, and the Gateways that it refers to if its spec changes.
     pub(super) fn http_routes(&self) -> Watch<Index, HttpRoute, Key> {
         let ingresses = self.queues.ingresses();
         let rows = Watch::new(&self.index, |index| &mut index.routes.routes)
             .wakes_each(&ingresses, |index, change| {
                 index.reread(iter::once(change.key.clone()))
+            })
+            .wakes(&self.queues.parents, |index, change| {
+                let is_news = change.differs(|old, new| old.spec != new.spec);
+                let parents = is_news.then(|| index.routes.routes.concerned(change));
+                parents.unwrap_or_default()
             })
             .wakes(&self.queues.exports, |index, _| index.take_concerned())
             // One that never decoded and is gone may be in the load balancer.
@@ -77,7 +82,7 @@ impl SharedIndex {
         self.completing(rows)
     }
 
-    /// The routes that refer to it, if its spec changes: its status is its controllers'.
+    /// Itself, and if its spec changes the routes that refer to it, with their other Gateways.
     pub(super) fn gateways(&self) -> Watch<Index, Gateway> {
         let rows = Watch::new(&self.index, |index| &mut index.routes.gateways)
             .wakes_each(&self.queues.ingresses(), |index, change| {
@@ -88,14 +93,27 @@ impl SharedIndex {
                 let routes: Vec<Key> = routes.cloned().collect();
                 index.reread(routes)
             })
+            .wakes(&self.queues.parents, |index, change| {
+                let is_news = change.differs(|old, new| old.spec != new.spec);
+                let others = is_news.then(|| index.routes.sharing_routes(&change.key));
+                let mut woken = others.unwrap_or_default();
+                woken.insert(change.key.clone());
+                woken
+            })
             .wakes(&self.queues.exports, |index, _| index.take_concerned());
         self.completing(rows)
     }
 
-    /// Itself, and all routes if its spec changes. Which Gateways have it is no matter: classes change when a fleet is set up.
+    /// Itself, and all routes and Gateways if its spec changes. Which Gateways have it is no matter: classes change when a fleet
+    /// is set up.
     pub(super) fn gateway_classes(&self) -> Watch<Index, GatewayClass> {
         let rows = Watch::new(&self.index, |index| &mut index.routes.classes)
             .wakes(&self.queues.classes, |_, change| [change.key.clone()])
+            .wakes(&self.queues.parents, |index, change| {
+                let is_news = change.differs(|old, new| old.spec != new.spec);
+                let all = index.routes.gateways.keys();
+                all.filter(|_| is_news).cloned().collect::<Vec<Key>>()
+            })
             .wakes_each(&self.queues.ingresses(), |index, change| {
                 if change.differs(|old, new| old.spec != new.spec) {
                     index.reread_all()
@@ -107,11 +125,13 @@ impl SharedIndex {
         self.completing(rows)
     }
 
-    /// All routes, once all objects of a kind are known.
+    /// All routes and Gateways, once all objects of a kind are known.
     fn completing<K, T>(&self, rows: Watch<Index, K, T>) -> Watch<Index, K, T> {
         let ingresses = self.queues.ingresses();
         let exports = self.queues.exports.clone();
+        let parents = self.queues.parents.clone();
         rows.follows_known(move |index, _| {
+            parents.add_all(index.routes.gateways.keys().cloned());
             let mut woken = index.reread_all();
             if index.routes.is_listed() {
                 // Those that are in the load balancer and not here are gone, which only now is known.

@@ -27,6 +27,8 @@ pub(crate) struct Queues {
     pub(crate) exports: Queue<Key>,
     /// Classes of Gateways.
     pub(crate) classes: Queue<Key>,
+    /// Gateways of the Karmada API, the parents of routes.
+    pub(crate) parents: Queue<Key>,
 }
 
 impl Queues {
@@ -39,6 +41,7 @@ impl Queues {
                 .collect(),
             exports: Queue::default(),
             classes: Queue::default(),
+            parents: Queue::default(),
         }
     }
 

@@ -121,6 +121,16 @@ async fn route_follows_blocks(fleet: Fleet, definitions: &Path) -> Result<()> {
     .await?;
     let located = format!("{SERVICE}: member1, member2");
     says(&fleet, "networking.karmada-rs.io/Located", "True", &located).await?;
+    until(&gateways, "web", "programmed, with a route", |gateway| {
+        let status = gateway.and_then(|gateway| gateway.status.as_ref());
+        status.is_some_and(|status| {
+            let mut conditions = status.conditions.iter();
+            let is_programmed =
+                conditions.any(|it| it.type_ == "Programmed" && it.status == "True");
+            is_programmed && status.listeners[0].attached_routes == 1
+        })
+    })
+    .await?;
     let started = Instant::now();
     let traffic = Traffic::start(traefik.address(), HOST);
     for member in MEMBERS {
@@ -157,6 +167,11 @@ async fn route_follows_blocks(fleet: Fleet, definitions: &Path) -> Result<()> {
         .delete(ROUTE, &DeleteParams::default())
         .await?;
     until(&routes(&fleet), ROUTE, "gone", |route| route.is_none()).await?;
+    until(&gateways, "web", "without routes", |gateway| {
+        let status = gateway.and_then(|gateway| gateway.status.as_ref());
+        status.is_some_and(|status| status.listeners[0].attached_routes == 0)
+    })
+    .await?;
     let left = ingresses.list(&ListParams::default()).await?.items.len();
     assert_eq!(
         (before, left),

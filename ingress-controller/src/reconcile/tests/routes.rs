@@ -1,14 +1,18 @@
 //! The writes to an `HTTPRoute` that is read as an ingress.
 
-use karmada_api::gateway_api::{GatewayClass, HttpRoute};
+use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use traffic::ingress::http_route::served_key;
 
 use super::*;
-use crate::fixtures::{filtered, gateway_class, gateway_kinds, http_route, observe_routes};
+use crate::fixtures::{
+    filtered, gateway, gateway_class, gateway_kinds, http_route, observe_routes,
+};
 use crate::gateway_classes::GatewayClasses;
+use crate::parents::Parents;
 use crate::routes::Routes;
 
 const ROUTE: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/ns/httproutes/i";
+const GATEWAY: &str = "/apis/gateway.networking.k8s.io/v1/namespaces/ns/gateways/web";
 const CLASS: &str = "/apis/gateway.networking.k8s.io/v1/gatewayclasses/ours";
 
 impl Stage {
@@ -255,6 +259,45 @@ async fn own_class_is_accepted() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
+/// Our Gateway is told how many routes it has, which are accepted, and that of another class is left alone.
+#[tokio::test]
+async fn own_gateway_is_accepted() {
+    let stage = Stage::with_route(http_route("i", "s")).await;
+    let mut theirs = gateway("theirs", &["http"]);
+    theirs.spec.gateway_class_name = "theirs".to_owned();
+    let class = gateway_class("theirs", "example.com/theirs");
+    stage.observe(|index| index.observe_gateway_class(applied(class)));
+    for own in [gateway("web", &["http"]), theirs] {
+        let stored = stage.api.create(&own).await;
+        stage.observe(|index| index.observe_gateway(applied(stored)));
+    }
+    let parents = Parents {
+        index: Arc::clone(&stage.reconciler.index),
+        committer: stage.reconciler.ingresses.committer.clone(),
+        queue: Queue::default(),
+    };
+    let api: Api<Gateway> = Api::namespaced(stage.api.user(), "ns");
+    let write = format!("PATCH {GATEWAY}/status");
+    stage.api.calls();
+    for (route, calls, attached) in [
+        (None, vec![write.clone()], 1),
+        (None, vec![], 1),
+        (Some(filtered(http_route("i", "s"))), vec![write], 0),
+    ] {
+        if let Some(route) = route {
+            stage.observe(|index| index.observe_route(applied(route)));
+        }
+        for name in ["web", "theirs"] {
+            parents.reconcile(&key(name)).await.unwrap();
+        }
+        assert_eq!(stage.api.calls(), calls);
+        let stored = api.get("web").await.unwrap();
+        let status = stored.status.clone().unwrap();
+        assert_eq!(status.listeners[0].attached_routes, attached);
+        stage.observe(|index| index.observe_gateway(applied(stored)));
+    }
+}
+
 /// Kinds that are installed later are watched then, and until they are, no object is asked for.
 #[tokio::test(start_paused = true)]
 async fn kinds_are_watched_later() {
@@ -276,8 +319,7 @@ async fn kinds_are_watched_later() {
     );
     api.install(gateway_kinds());
     api.create(&gateway_class("ours", GATEWAY_CONTROLLER)).await;
-    api.create(&crate::fixtures::gateway("web", &["http"]))
-        .await;
+    api.create(&gateway("web", &["http"])).await;
     api.create(&http_route("i", "s")).await;
     tokio::time::sleep(Duration::from_mins(2)).await;
     assert_eq!(index.keys(), [served_key(&key("i"))]);
