@@ -11,7 +11,7 @@ karmada_runtime::event_reasons! {
     AllClustersBlocked: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and none serves it";
     NoEndpoints: "MultiClusterIngress", "a Service has locations, but no addresses of it have been known there for a while; the note says what would bring them";
     AddressUnusable: "MultiClusterIngress", "a member reports an address to which no request can be sent, such as a loopback address or a host name of one label; the others serve";
-    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked or backend-addresses has a value that does not exist; the flag's value counts";
+    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked, backend-addresses or serve has a value that does not exist; the note says which counts";
     AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
     ExportRefused: "MultiClusterIngress", "the API refuses a backend's export, or the PropagationPolicy by which it travels, for example by an admission policy; the note gives the reason";

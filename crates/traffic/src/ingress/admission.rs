@@ -21,6 +21,8 @@ pub enum Admission {
     ClusterMissing,
     /// The Service is not located in the cluster.
     NotLocated,
+    /// Another Service of a host takes no requests there, and the Services of a host are served together.
+    Incomplete,
 }
 
 impl Admission {

@@ -105,6 +105,17 @@ choice! {
     }
 }
 
+choice! {
+    /// The clusters that serve the Services of one host. No flag says so for all ingresses.
+    Serving, SERVE_ANNOTATION = "networking.karmada-rs.io/serve",
+    {
+        /// Each Service is served where it can be.
+        Apart = "apart",
+        /// A Service is served where every Service of the host can be, while there is such a cluster.
+        Together = "together",
+    }
+}
+
 /// Returns the choice of the annotation, and the annotation if its value is none; then `default` counts.
 pub(super) fn annotated<C: Choice>(metadata: &ObjectMeta, default: C) -> (C, Option<Misspelt>) {
     let annotations = metadata.annotations.as_ref();

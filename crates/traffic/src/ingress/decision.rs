@@ -4,7 +4,7 @@ use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIn
 use objects::Key;
 
 use super::admission::blocked_clusters;
-use super::choice::{BackendAddresses, WhenAllBlocked, annotated};
+use super::choice::{BackendAddresses, Serving, WhenAllBlocked, annotated};
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::{Desired, Held, passed_on};
 use super::facts::Facts;
@@ -239,6 +239,11 @@ pub fn desired(
     desired.annotations = passed;
     desired.withheld = withheld.into_keys().collect();
     desired.readmit(facts);
+    let (serving, misspelt) = annotated(&ingress.metadata, Serving::default());
+    desired.misspelt.extend(misspelt);
+    if serving == Serving::Together {
+        desired.serve_together();
+    }
     desired
 }
 

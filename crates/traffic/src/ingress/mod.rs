@@ -10,6 +10,7 @@
 //!   members report in place of endpoints.
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
+//! - `together`: and if a cluster serves only some of the Services of a host?
 //! - [`http_route`]: an `HTTPRoute` of the fleet's API, read as such an ingress; `route_key`: under which key?
 //! - `choice`: what a flag decides for all ingresses, and an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
@@ -43,6 +44,7 @@ mod locations;
 mod plan;
 mod problem;
 mod route_key;
+mod together;
 pub mod webhook;
 mod withheld;
 
@@ -51,8 +53,8 @@ pub use admission::Admission;
 pub use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
-    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt,
-    WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, SERVE_ANNOTATION,
+    Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::{DecidedBlocks, decided_scope};
