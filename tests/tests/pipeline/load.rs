@@ -13,6 +13,7 @@ use pipeline_tests::{
     fleet::{Fleet, GATEWAY_CLASS, INGRESS, Member, PROXY, isolated, maintenance},
     haproxy::Haproxy,
     programs::{Profile, Running},
+    relay::Relay,
     traefik::Traefik,
     traffic::{Load, Traffic, reaches},
 };
@@ -30,6 +31,8 @@ const RATE: u32 = 500;
 const HELD: u32 = 8;
 /// Requests that must all go elsewhere once member1 is blocked: those of a second.
 const WHILE_BLOCKED: usize = 500;
+/// Requests that are sent in each round while the gateway's API is silent: those of three seconds, which is a minute in all.
+const WHILE_SILENT: usize = 1_500;
 /// The time that a controller lives, in milliseconds, where it is killed at random.
 const LIFE: std::ops::Range<u64> = 500..5_000;
 
@@ -37,9 +40,11 @@ const LIFE: std::ops::Range<u64> = 500..5_000;
 const TRAEFIK_DELAY: Duration = Duration::from_secs(2);
 
 /// The `--provider` of the controller.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Provider {
     Kubernetes,
+    /// The same, where the proxy reaches no pod: `--backend-addresses=load-balancers`.
+    LoadBalancers,
     GatewayApi,
     Haproxy,
 }
@@ -55,7 +60,7 @@ impl Proxy {
     async fn start(provider: Provider, fleet: &Fleet, ingresses: &[String]) -> Result<Self> {
         let address: SocketAddr = PROXY.parse()?;
         Ok(match provider {
-            Provider::Kubernetes => {
+            Provider::Kubernetes | Provider::LoadBalancers => {
                 let access = fleet.proxy_access().await?;
                 Self::Ingress {
                     _process: Traefik::start(address, &access, Some(GATEWAY_CLASS)).await?,
@@ -78,6 +83,8 @@ enum Fault {
     None,
     /// The controller is killed at random, and started again.
     ControllerKilled,
+    /// The gateway's API answers the controller nothing for a while, as each block begins.
+    GatewaySilent,
     /// HAProxy is reloaded while member1 is blocked, and has lost its servers.
     ProxyReloaded,
 }
@@ -85,7 +92,10 @@ enum Fault {
 /// What serves the requests.
 struct Stage {
     fleet: Fleet,
+    provider: Provider,
     proxy: Proxy,
+    /// Before the gateway's API.
+    relay: Relay,
     ingresses: Vec<String>,
     _remedies: Running,
     _backends: Vec<HttpBackend>,
@@ -97,7 +107,15 @@ impl Stage {
         Fleet::lay_network(&MEMBERS)?;
         let mut backends = Vec::new();
         for member in MEMBERS {
-            backends.push(HttpBackend::start(member.backend(), &member.name()).await?);
+            let mut address = member.backend();
+            if provider == Provider::LoadBalancers {
+                // A load balancer serves at the Service's port.
+                address.set_port(80);
+            }
+            backends.push(HttpBackend::start(address, &member.name()).await?);
+        }
+        if provider == Provider::LoadBalancers {
+            fleet.report_load_balancers(&MEMBERS).await?;
         }
         let mut ingresses = vec![INGRESS.to_owned()];
         for nth in 1..INGRESSES {
@@ -107,7 +125,9 @@ impl Stage {
             ingresses.push(name);
         }
         Ok(Self {
+            provider,
             proxy: Proxy::start(provider, &fleet, &ingresses).await?,
+            relay: Relay::start(fleet.gateway.address()).await?,
             _remedies: fleet.remedy_controller().await?,
             _backends: backends,
             fleet,
@@ -118,6 +138,11 @@ impl Stage {
     async fn controller(&self, flags: &[&str]) -> Result<Running> {
         let fleet = &self.fleet;
         match &self.proxy {
+            Proxy::Ingress { .. } if self.provider == Provider::LoadBalancers => {
+                let addresses = ["--backend-addresses=load-balancers"];
+                let flags = [&addresses, flags].concat();
+                fleet.ingress_controller_with(&flags).await
+            }
             Proxy::Ingress { .. } => fleet.ingress_controller_with(flags).await,
             Proxy::GatewayApi { .. } => fleet.ingress_controller_at_gateway(flags).await,
             Proxy::Haproxy(haproxy) => {
@@ -192,7 +217,12 @@ impl Stage {
     /// Blocks member1, and releases it. Returns the time of the acknowledgement.
     async fn round(&self, traffic: &Traffic, fault: Fault) -> Result<Instant> {
         let block = maintenance(Member(1));
+        self.relay.set_silent(fault == Fault::GatewaySilent);
         self.fleet.create_remedy("maintenance", block).await?;
+        if fault == Fault::GatewaySilent {
+            traffic.next(WHILE_SILENT, Instant::now()).await?;
+            self.relay.set_silent(false);
+        }
         self.acknowledged(&[Member(2)]).await?;
         let blocked = Instant::now();
         if let (Proxy::Haproxy(haproxy), Fault::ProxyReloaded) = (&self.proxy, fault) {
@@ -216,7 +246,11 @@ impl Stage {
                 told = self.rounds(fault) => told,
             };
         }
-        let controller = self.controller(&[]).await?;
+        let controller = if fault == Fault::GatewaySilent {
+            self.fleet.ingress_controller_through(&self.relay).await?
+        } else {
+            self.controller(&[]).await?
+        };
         self.rounds(fault).await?;
         controller.stop().await
     }
@@ -231,7 +265,7 @@ fn run(name: &str, provider: Provider, fault: Fault) {
     // They are downloaded outside, where there is a network.
     let definitions = match provider {
         Provider::GatewayApi => Some(definitions::gateway_api()),
-        Provider::Kubernetes | Provider::Haproxy => None,
+        Provider::Kubernetes | Provider::LoadBalancers | Provider::Haproxy => None,
     };
     isolated(name, async move || {
         let fleet = match definitions {
@@ -256,6 +290,13 @@ mod with_tools {
         run(test_name!(), Provider::Kubernetes, Fault::None);
     }
 
+    /// Case T1: Traefik, to the load balancers of members whose pods it does not reach.
+    #[test]
+    #[ignore = "long"]
+    fn blocked_load_balancers_lose_nothing() {
+        run(test_name!(), Provider::LoadBalancers, Fault::None);
+    }
+
     /// Case T1: Traefik, by routes of the Gateway API.
     #[test]
     #[ignore = "long"]
@@ -268,6 +309,13 @@ mod with_tools {
     #[ignore = "long"]
     fn kills_lose_no_ingress() {
         run(test_name!(), Provider::Kubernetes, Fault::ControllerKilled);
+    }
+
+    /// Case T2: the gateway's API is silent as each block begins, for a minute in all.
+    #[test]
+    #[ignore = "long"]
+    fn silence_loses_no_ingress() {
+        run(test_name!(), Provider::Kubernetes, Fault::GatewaySilent);
     }
 
     mod with_haproxy {
