@@ -138,9 +138,12 @@ impl<K: Resource + Clone + Default> Cache<K> {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                // The API may have been restored from a backup.
                 let key = key_of(&object);
-                self.ahead.remove(&key);
+                let known = self.objects.get(&key);
+                // The API may have been restored from a backup.
+                if !known.is_some_and(|known| same_version(&**known, &object)) {
+                    self.ahead.remove(&key);
+                }
                 self.deleted.remove(&key);
                 self.apply(object).into_iter().collect()
             }
@@ -472,6 +475,18 @@ mod tests {
         assert_eq!(shown(&mut cache, listed).as_deref(), Some("10"));
         let done = shown(&mut cache, Event::InitDone);
         assert_eq!(done.as_deref(), Some("10"));
+    }
+
+    /// A list shows more of what was written than its writer knew.
+    #[test]
+    fn list_completes_written_object() {
+        let mut cache = Cache::default();
+        cache.add_ahead(of("a", 9));
+        cache.observe(Event::Init);
+        for changes in [1, 0] {
+            let listed = Event::InitApply(Decoded::Valid(of("a", 9)));
+            assert_eq!(cache.observe(listed).len(), changes);
+        }
     }
 
     /// An object that becomes invalid keeps its last valid version.
