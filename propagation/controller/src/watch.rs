@@ -124,13 +124,12 @@ where
     K: 'static,
     for<'a> &'a K: Into<BindingRef<'a>>,
 {
-    let (watching, edited) = (Arc::clone(templates), Arc::clone(templates));
+    let following = Arc::clone(templates);
     Watch::new(&templates.index, store)
-        .follows(move |index, change| watching.follow_binding(index, views(change)))
+        .follows(move |index, change| following.follow_binding(index, change))
         .wakes(&templates.queues.bindings, |index, change| {
             index.paused_with(&change.key, views(change))
         })
-        .follows(move |index, change| edited.wake_edited(index, change))
 }
 
 /// The binding or Namespace whose it is, or was.
