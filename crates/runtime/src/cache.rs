@@ -8,8 +8,6 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::write::{ObjectRef, Write};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::expectations::{Expectations, Shown, is_as_new};
 use crate::watch::Decoded;
@@ -208,7 +206,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
-    /// change.
+    /// change: what is decided next counts it before the watch shows it.
     pub(crate) fn written_as(
         &mut self,
         write: &Write,
@@ -320,16 +318,6 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 }
 
-impl<K: Resource + Clone + Default + Serialize + DeserializeOwned> Cache<K> {
-    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
-    /// next counts it before the watch shows it.
-    pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
-        self.written_as(write, stored, |known| {
-            serde_json::from_value(write.applied(known, stored)?).ok()
-        })
-    }
-}
-
 fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
 }
@@ -354,7 +342,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::ObjectMeta;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{from_value, json};
 
     use super::*;
 
@@ -617,7 +605,9 @@ mod tests {
             };
             let write = Write::merge("map", decided_on, json!({ "data": { "k": "a" } }));
             cache.observe(Event::Apply(valid(1, shown)));
-            let change = cache.written(&write, &stored);
+            let change = cache.written_as(&write, &stored, |known| {
+                from_value(write.applied(known, &stored)?).ok()
+            });
             let data = change.and_then(|change| change.new?.data.clone());
             let value = data.as_ref().map(|data| data["k"].as_str());
             assert_eq!(value, expected);

@@ -88,7 +88,7 @@ impl<S, K, T> Watch<S, K, T> {
         })
     }
 
-    /// Does this when less is known: there are objects that have never decoded, these.
+    /// Does this when less is known: these objects have appeared, and do not decode.
     #[must_use]
     pub fn follows_unread(
         mut self,
