@@ -64,6 +64,15 @@ impl<K> Transition<K> {
         let versions = self.old.iter().chain(&self.new);
         versions.map(|version| &**version)
     }
+
+    /// Returns the versions before and after, each as `V` shows it.
+    pub fn views<'a, V>(&'a self) -> [Option<V>; 2]
+    where
+        &'a K: Into<V>,
+    {
+        let versions = [&self.old, &self.new];
+        versions.map(|version| version.as_deref().map(Into::into))
+    }
 }
 
 impl<K> Default for Cache<K> {

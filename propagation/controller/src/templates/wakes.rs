@@ -18,7 +18,7 @@ use propagation_rules::customization;
 use super::Templates;
 use super::kinds::{has_priority, kinds_of, priority_class};
 use crate::index::{
-    Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of, views,
+    Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of,
 };
 
 impl Templates {
@@ -69,7 +69,7 @@ impl Templates {
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
     {
-        let versions: [Option<BindingRef<'_>>; 2] = views(change);
+        let versions: [Option<BindingRef<'_>>; 2] = change.views();
         let kinds = versions.map(|binding| binding.map(kinds_of_binding));
         let [before, now] = kinds.map(Option::unwrap_or_default);
         if index.replace_kinds(before, now) {
