@@ -125,11 +125,11 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
-    /// Creates the cache of objects that the API has as `resource`, and whose events show what was written to them.
-    pub fn expecting(expectations: &Expectations, resource: ApiResource) -> Self {
+    /// Has the events show what was written to the objects, which the API has as `resource`.
+    pub(crate) fn expecting(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
             expected: Some((expectations.clone(), resource)),
-            ..Self::default()
+            ..self
         }
     }
 

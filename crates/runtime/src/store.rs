@@ -146,7 +146,7 @@ impl<K: Resource + Clone + Default, T> Store<K, T> {
     #[must_use]
     pub fn expecting_as(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
-            objects: Cache::expecting(expectations, resource),
+            objects: self.objects.expecting(expectations, resource),
             ..self
         }
     }
