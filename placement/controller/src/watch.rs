@@ -12,15 +12,13 @@ use fleet_api::{
     PolicySnapshot, ResourceOverride, StagedUpdateRun, StagedUpdateStrategy,
 };
 use jiff::Timestamp;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata, Scope};
 use placement_rules::overrides::listed;
@@ -30,7 +28,7 @@ use tokio::sync::Notify;
 
 use crate::args::Args;
 use crate::identity::NAMESPACE;
-use crate::index::{BindingSide, Index, StoredSnapshot, StoredWork, cluster_of};
+use crate::index::{BindingSide, Definition, Index, StoredSnapshot, StoredWork, cluster_of};
 use crate::inventory::depends_on;
 use crate::kinds;
 use crate::overrides::InScope;
@@ -399,33 +397,26 @@ fn wake_selecting(
     }
 }
 
-/// The kinds of the hub, as definitions come and go, and every cluster once the hub has profiles.
+/// The kinds of the hub, as definitions come and go, and every cluster as that of profiles does.
 fn watch_definitions(
     program: &mut Program,
     client: &Client,
     shared: &Arc<SharedIndex>,
     changed: Arc<Notify>,
 ) {
-    let (group, plural) = (ClusterProfile::group(&()), ClusterProfile::plural(&()));
-    let (of_profiles, shared) = (format!("{plural}.{group}"), Arc::clone(shared));
-    let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
-        Api::all(client.clone());
-    let observe = move |event: Event<Decoded<PartialObjectMeta<CustomResourceDefinition>>>| {
-        changed.notify_one();
-        let (definition, is_served) = match &event {
-            Event::Apply(definition) | Event::InitApply(definition) => (definition, true),
-            Event::Delete(definition) => (definition, false),
-            Event::Init | Event::InitDone => return,
-        };
-        if Key::of(definition).name == of_profiles {
-            let clusters = shared.change(|index| {
-                index.serves_profiles = is_served;
-                index.fleet.keys()
-            });
-            shared.queues.profiles.add_all(clusters);
-        }
-    };
-    program.watch("definitions", definitions, Config::default(), observe);
+    let rows = Watch::new(&shared.index, |index| &mut index.definitions)
+        .wakes(&shared.queues.profiles, |index, _| index.fleet.keys());
+    let mut observe = rows.into_observer(program, &Definition::kind(&()));
+    let definitions: Api<Decoded<Definition>> = Api::all(client.clone());
+    program.watch(
+        "definitions",
+        definitions,
+        Config::default(),
+        move |event| {
+            observe(event);
+            changed.notify_one();
+        },
+    );
 }
 
 /// When a kind was first released.
