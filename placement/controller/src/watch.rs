@@ -120,13 +120,13 @@ fn watch_hub(to: &mut Starter<'_>) {
     );
     let index = &shared.index;
     let namespaces = Watch::new(index, |index| &mut index.namespaces);
-    belongings(namespaces, shared).start(to.program, to.client, "namespaces");
+    hub_resources(namespaces, shared).start(to.program, to.client, "namespaces");
     let roles = Watch::new(index, |index| &mut index.roles);
-    belongings(roles, shared).start(to.program, to.client, "roles");
+    hub_resources(roles, shared).start(to.program, to.client, "roles");
     let role_bindings = Watch::new(index, |index| &mut index.role_bindings);
-    belongings(role_bindings, shared).start(to.program, to.client, "rolebindings");
+    hub_resources(role_bindings, shared).start(to.program, to.client, "rolebindings");
     let channels = Watch::new(index, |index| &mut index.channels);
-    belongings(channels, shared).start(to.program, to.client, "internalmemberclusters");
+    hub_resources(channels, shared).start(to.program, to.client, "internalmemberclusters");
     // Others may be in other namespaces.
     let ours = Api::namespaced(to.client.clone(), NAMESPACE);
     profiles(shared).start_if_served(to.program, "clusterprofiles", (ours, &()));
@@ -239,7 +239,7 @@ fn profiles(shared: &Arc<SharedIndex>) -> Rows<ClusterProfile> {
 }
 
 /// The cluster to which it belongs.
-fn belongings<K>(rows: Rows<K>, shared: &SharedIndex) -> Rows<K> {
+fn hub_resources<K>(rows: Rows<K>, shared: &SharedIndex) -> Rows<K> {
     rows.wakes(&shared.queues.membership, |_, change| {
         cluster_of(&change.key).map(Key::cluster_scoped)
     })
@@ -321,13 +321,13 @@ fn override_snapshots<K: InScope>(shared: &Arc<SharedIndex>) -> Rows<K::Snapshot
         concerned.collect::<Vec<_>>()
     })
     .wakes(&queues.rollout, |index, change| {
-        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let spec = created_or_deleted(change).map(|one| &one.spec().override_spec);
         let placements = spec.map(|spec| index.overridden(spec, &change.key.namespace));
         placements.unwrap_or_default()
     })
     .wakes(&queues.works, |index, change| {
         let Key { namespace, name } = &change.key;
-        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let spec = created_or_deleted(change).map(|one| &one.spec().override_spec);
         let bindings = spec.map(|spec| index.overridden_by(spec, namespace));
         let listing = bindings.into_iter().flatten().filter(|binding| {
             listed(&binding.spec).any(|listed| listed == (&**namespace, &**name))
@@ -515,7 +515,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
 }
 
 /// Returns the object if it is new or gone.
-fn come_or_gone<K>(change: &Transition<K>) -> Option<&K> {
+fn created_or_deleted<K>(change: &Transition<K>) -> Option<&K> {
     let mut versions = change.versions();
     let one = versions.next();
     one.filter(|_| versions.next().is_none())

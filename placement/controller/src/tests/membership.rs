@@ -174,7 +174,7 @@ async fn observer_writes_nothing() {
 
 /// What somebody changed or deleted is as before again, and another identity is given the rights.
 #[tokio::test(start_paused = true)]
-async fn belongings_are_repaired() {
+async fn hub_resources_are_repaired() {
     let stage = joined().await;
     let role = format!("{RBAC}/roles/fleet-role-kind-cluster-1");
     let before = stage.get(&role).await["rules"].clone();
