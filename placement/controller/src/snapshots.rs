@@ -170,14 +170,14 @@ impl SnapshotReconciler {
         Ok(self.hub.write_snapshots(writes, &subject).await?)
     }
 
-    /// Notes what a placement selects, and has it told if it is news.
+    /// Notes what a placement selects, and wakes its status if that is news.
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
             index.selected.insert(key.clone(), selected)
         });
         if before.as_ref() != Some(selected) {
-            self.index.tell(key.clone());
+            self.index.wake_status(key.clone());
         }
     }
 }

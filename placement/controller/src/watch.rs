@@ -143,7 +143,7 @@ fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placemen
             wanting.hub.want(staying);
         }
         if !is_status(change) || !index.is_deleting(&change.key) {
-            queues.tell(index, [change.key.clone()]);
+            queues.wake_status(index, [change.key.clone()]);
         }
     })
     .wakes(&shared.queues.snapshots, |_, change| edited(change))
@@ -161,7 +161,7 @@ fn policies(
 ) -> Rows<PolicySnapshot, Key> {
     let queues = shared.queues.clone();
     rolled_out(rows, &shared.queues)
-        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .follows(move |index, change| queues.wake_status(index, placements_of(change)))
         .wakes(&shared.queues.schedule, |_, change| placements_of(change))
         .wakes(&shared.queues.snapshots, |_, change| {
             let placements = edited(change).map(|_| placements_of(change));
@@ -176,7 +176,7 @@ fn snapshots(
 ) -> Rows<StoredSnapshot, Key> {
     let queues = shared.queues.clone();
     rolled_out(rows, &shared.queues)
-        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .follows(move |index, change| queues.wake_status(index, placements_of(change)))
         .wakes(&shared.queues.snapshots, |_, change| placements_of(change))
         .wakes(&shared.queues.works, |index, change| naming(index, change))
 }
@@ -196,7 +196,7 @@ fn bindings(
             // What is left of one that is going is told from time to time.
             let mut placements = placements_of(change);
             placements.retain(|placement| !index.is_deleting(placement));
-            queues.tell(index, placements);
+            queues.wake_status(index, placements);
         })
         .wakes(&shared.queues.schedule, |index, change| {
             to_schedule(index, change)
@@ -260,7 +260,7 @@ fn evictions(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementEviction
 fn status_copies(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementStatus> {
     let queues = shared.queues.clone();
     Watch::new(&shared.index, |index| &mut index.status_copies).follows(move |index, change| {
-        queues.tell(index, [Key::cluster_scoped(&*change.key.name)]);
+        queues.wake_status(index, [Key::cluster_scoped(&*change.key.name)]);
     })
 }
 
