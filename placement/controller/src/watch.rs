@@ -1,4 +1,7 @@
-//! The changes that wake placements, bindings, runs, overrides and clusters.
+//! The changes that wake placements, bindings, runs, overrides and clusters: a table of each kind. What may be placed is of
+//! any kind: `selected`.
+
+mod selected;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -14,13 +17,12 @@ use fleet_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
-use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
-use objects::{GroupVersionKind, Key, Metadata, Scope};
+use objects::{Key, Metadata, Scope};
 use placement_rules::overrides::listed;
 use placement_rules::parents::placement_of;
 use serde::de::DeserializeOwned;
@@ -29,7 +31,6 @@ use tokio::sync::Notify;
 use crate::args::Args;
 use crate::identity::NAMESPACE;
 use crate::index::{BindingSide, Definition, Index, StoredSnapshot, StoredWork, cluster_of};
-use crate::inventory::depends_on;
 use crate::kinds;
 use crate::overrides::InScope;
 use crate::scoped::Scoped;
@@ -41,7 +42,7 @@ type Rows<K, T = ()> = Watch<Index, K, T>;
 /// Watches everything that decides about placements, and returns what the watches show.
 pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<SharedIndex> {
     let shared = Arc::new_cyclic(|shared| {
-        let (watches, watching) = watch_objects(client, Weak::clone(shared));
+        let (watches, watching) = selected::watches(client, Weak::clone(shared));
         program.run_until_stopped("objects", watching);
         SharedIndex::new(args, watches)
     });
@@ -342,59 +343,6 @@ fn rolled_out<K: Resource, T>(rows: Rows<K, T>, queues: &Queues) -> Rows<K, T> {
         .wakes(&queues.updates, |index, change| {
             index.runs.open_keys(placements_of(change))
         })
-}
-
-/// The placements that may select objects, once the burst of their changes is over.
-fn watch_objects(
-    client: &Client,
-    shared: Weak<SharedIndex>,
-) -> (DynamicWatches, impl Future<Output = ()> + Send + use<>) {
-    DynamicWatches::new(
-        client.clone(),
-        |_| Config::default(),
-        move |kind, event| {
-            if let Some(shared) = shared.upgrade() {
-                shared.read(|index| {
-                    for (_, placement) in index.placements.iter() {
-                        wake_selecting(&shared, placement, kind, &event);
-                    }
-                });
-            }
-        },
-    )
-}
-
-/// Wakes a placement if it may select objects that have changed.
-fn wake_selecting(
-    shared: &SharedIndex,
-    placement: &Placement,
-    kind: &GroupVersionKind,
-    event: &DynamicEvent,
-) {
-    let queue = &shared.queues.snapshots;
-    match event {
-        DynamicEvent::Changed(changes) => {
-            let mut changes = changes.iter();
-            let is_concerned =
-                changes.any(|change| shared.hub.may_select(placement, kind, &change.key));
-            let key = is_concerned.then(|| placement.metadata.key());
-            if let Some(key) = key
-                && let Some(end) = shared.bursts.note(&key)
-            {
-                queue.add_at(key, end);
-            }
-        }
-        DynamicEvent::Unkept(..) => {}
-        // Only now everything that it selects may be known.
-        DynamicEvent::Listed
-        | DynamicEvent::NotServed
-        | DynamicEvent::Forbidden
-        | DynamicEvent::Failing => {
-            if depends_on(placement, kind) {
-                queue.add(placement.metadata.key());
-            }
-        }
-    }
 }
 
 /// The kinds of the hub, as definitions come and go, and every cluster as that of profiles does.
