@@ -1,5 +1,6 @@
 //! Brings the snapshots of one placement up to date, of its policy and of what it selects.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fleet_api::Placement;
@@ -53,7 +54,10 @@ impl Controller for SnapshotReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(placed) = self.index.read(|index| index.placed(key)) else {
-            self.index.change(|index| index.selected.remove(key));
+            self.index.change(|index| {
+                index.selected.remove(key);
+                index.runs.answer(key, BTreeSet::new());
+            });
             self.index.bursts.close(key);
             return Ok(());
         };
