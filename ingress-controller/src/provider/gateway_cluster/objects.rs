@@ -190,9 +190,12 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.remove(object, &write).await
     }
 
-    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
+    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster. If that is us, once the
+    /// cluster is back, nobody has undone what we wrote before.
     pub(in crate::provider) async fn cut(&self, object: &K) -> WriteResult {
-        self.remove(object, &deletion(object)).await
+        let removed = self.remove(object, &deletion(object)).await;
+        self.committer.forget(K::TARGET, &Key::of(object));
+        removed
     }
 
     async fn remove(&self, object: &K, write: &Write) -> WriteResult {
