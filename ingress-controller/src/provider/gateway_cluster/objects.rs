@@ -16,7 +16,7 @@ use objects::Key;
 use objects::wanted::Wanted;
 use objects::write::{Guard, ObjectRef, Write};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use traffic::ingress::kubernetes::{self, Clash, Managed, ManagedBy, Update, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
@@ -166,7 +166,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     async fn update(&self, update: &Update<K>) -> WriteResult {
         let (existing, edits) = (&*update.existing, &update.edits);
         let (key, object) = (Key::of(existing), ObjectRef::of(existing, &()));
-        let wanted = Wanted::created(json!(edits));
+        let wanted = Wanted::patched(edits, &[]);
         let write = Write::json(K::TARGET, object, edits.clone());
         let write = write.guarded(Guard::Version).bringing(wanted);
         match self.committer.write(&write, None).await {
