@@ -51,13 +51,14 @@ impl Part {
         }
     }
 
-    /// Returns what is written, in the words of metrics.
+    /// Returns what is written, in the words of metrics. No word is one of both kinds: a route may have the name of an ingress.
     fn target(self, object: &ObjectRef) -> &'static str {
-        match self {
-            Self::Finalizers | Self::Release => "finalizers",
-            _ if is_route(object) => "route_parents",
-            Self::Status => "status",
-            Self::LoadBalancer => "load_balancer",
+        match (self, is_route(object)) {
+            (Self::Finalizers | Self::Release, false) => "finalizers",
+            (Self::Finalizers | Self::Release, true) => "route_finalizers",
+            (Self::Status, false) => "status",
+            (Self::LoadBalancer, false) => "load_balancer",
+            (Self::Status | Self::LoadBalancer, true) => "route_parents",
         }
     }
 
