@@ -22,11 +22,6 @@ const KNOWN: [(&str, &str, &str); 5] = [
         "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
     ),
     (
-        "placement/controller",
-        "index inventory rollout updates watch",
-        "one index has the facts of all parts, which take it from the watch",
-    ),
-    (
         "tests",
         "fleet propagation",
         "a fleet starts the programs of the propagation, which are written for a fleet's members",
