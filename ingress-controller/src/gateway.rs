@@ -250,8 +250,9 @@ impl GatewayReconciler {
         if let Some(mut write) = finalizers {
             write.object.version = version;
             let write = self.ingresses.write(ingress, &write, &self.queue);
-            write.await?;
-            tracing::info!(ingress = %key, "Ingress let go");
+            if write.await?.is_stored() {
+                tracing::info!(ingress = %key, "Ingress let go");
+            }
         }
         Ok(())
     }

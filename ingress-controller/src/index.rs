@@ -228,24 +228,6 @@ impl Index {
     }
 }
 
-impl Backends {
-    /// Adds the exports of Services, which the controller manages.
-    pub(crate) fn with_exports(self) -> Self {
-        Self {
-            exports: true,
-            ..self
-        }
-    }
-
-    /// Adds Secrets, which the controller copies.
-    pub(crate) fn with_secrets(self) -> Self {
-        Self {
-            secrets: true,
-            ..self
-        }
-    }
-}
-
 /// Nothing else of a cluster decides here: actions that cannot be read neither block nor unblock.
 fn judge_cluster(cluster: &Cluster) -> Verdict {
     if cluster.has_unclear_actions() {

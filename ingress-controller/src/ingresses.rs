@@ -9,6 +9,7 @@ use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::core::DynamicObject;
 use kube::{Api, Client, Resource};
 use objects::Key;
+use objects::patch::JsonPatch;
 use objects::wanted::Wanted;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
@@ -51,13 +52,14 @@ impl Part {
         }
     }
 
-    /// Returns what is written, in the words of metrics.
+    /// Returns what is written, in the words of metrics. No word is one of both kinds: a route may have the name of an ingress.
     fn target(self, object: &ObjectRef) -> &'static str {
-        match self {
-            Self::Finalizers | Self::Release => "finalizers",
-            _ if is_route(object) => "route_parents",
-            Self::Status => "status",
-            Self::LoadBalancer => "load_balancer",
+        match (self, is_route(object)) {
+            (Self::Finalizers | Self::Release, false) => "finalizers",
+            (Self::Finalizers | Self::Release, true) => "route_finalizers",
+            (Self::Status, false) => "status",
+            (Self::LoadBalancer, false) => "load_balancer",
+            (Self::Status | Self::LoadBalancer, true) => "route_parents",
         }
     }
 
@@ -132,6 +134,14 @@ pub(crate) fn status(ingress: &MultiClusterIngress, part: Part, status: &Value) 
     write.of_part(part.name().to_owned()).bringing(wanted)
 }
 
+/// Returns the write of our entries in the status of an `HTTPRoute`, which takes these steps and brings about what `report` says.
+fn entries(object: ObjectRef, part: Part, report: &RouteReport, steps: JsonPatch) -> Write {
+    let wanted = part.wanted(&object, json!(report));
+    let write = Write::json(part.target(&object), object, steps).of_status();
+    let write = write.guarded(Guard::Version).bringing(wanted);
+    write.of_part(part.name().to_owned())
+}
+
 /// The ingresses in the Karmada API.
 #[derive(Clone)]
 pub(crate) struct Ingresses {
@@ -177,17 +187,15 @@ impl Ingresses {
         if steps.is_empty() {
             return Ok(None);
         }
-        let wanted = part.wanted(&object, json!(report));
         let object = ObjectRef {
             version: found.metadata.resource_version,
             ..object
         };
-        let write = Write::json(part.target(&object), object, steps).of_status();
-        let write = write.guarded(Guard::Version).bringing(wanted);
-        Ok(Some(write.of_part(part.name().to_owned())))
+        Ok(Some(entries(object, part, report, steps)))
     }
 
-    /// Has our entries in the status of an `HTTPRoute` say what `report` says, as [`Self::write`] does.
+    /// Has our entries in the status of an `HTTPRoute` say what `report` says, as [`Self::write`] does. During a pause it is not
+    /// read either: whoever undoes the entries wakes us each time.
     pub(crate) async fn write_report(
         &self,
         ingress: &MultiClusterIngress,
@@ -195,6 +203,11 @@ impl Ingresses {
         report: &RouteReport,
         queue: &Queue<Key>,
     ) -> Result<Outcome, WriteError> {
+        let unread = entries(object(ingress), part, report, JsonPatch::default());
+        if let Some(until) = self.committer.paused_until(&unread).await {
+            queue.add_at(Key::of(ingress), until);
+            return Ok(Outcome::Contended(until));
+        }
         match self.report(ingress, part, report).await {
             Ok(Some(write)) => self.write(ingress, &write, queue).await,
             Ok(None) => Ok(Outcome::Unchanged),

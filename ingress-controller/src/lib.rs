@@ -248,14 +248,10 @@ fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Co
 
 /// Returns the objects to watch for a load balancer.
 fn backends(args: &Args) -> Backends {
-    let mut backends = Backends::default();
-    if args.export_services {
-        backends = backends.with_exports();
+    Backends {
+        secrets: args.provider.kubernetes.copy_tls_secrets(),
+        exports: args.export_services,
     }
-    if args.provider.kubernetes.copy_tls_secrets() {
-        backends = backends.with_secrets();
-    }
-    backends
 }
 
 /// Spawns the writer of Events.

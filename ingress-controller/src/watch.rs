@@ -77,19 +77,21 @@ impl SharedIndex {
         self.decisive(rows)
     }
 
-    /// Those located there if its admission changes, and no others.
+    /// Those located there if its admission changes, those that are left, and no others.
     fn clusters(&self) -> Watch<Index, Cluster> {
         let enforcement = Arc::clone(&self.enforcement);
-        let rows = Watch::new(&self.index, |index| &mut index.clusters)
-            .follows(move |index, change| {
-                if is_flip(change) {
-                    let located = index.located_in(&change.key.name);
-                    enforcement.arrive(&located.into_iter().collect());
+        let rows = Watch::new(&self.index, |index| &mut index.clusters).wakes_each(
+            &self.queues.ingresses(),
+            move |index, change| {
+                if !change.differs(is_flip) {
+                    return Vec::new();
                 }
-            })
-            .wakes_each(&self.queues.ingresses(), |index, change| {
-                index.flipped(change)
-            });
+                let mut woken = index.located_in(&change.key.name);
+                enforcement.arrive(&woken.iter().cloned().collect());
+                woken.extend(index.left());
+                woken
+            },
+        );
         self.decisive(rows)
     }
 
@@ -145,16 +147,10 @@ impl SharedIndex {
 
     /// Those in the blocked clusters of people's decisions that change: whether these may be readmitted depends on it.
     fn remedies(&self) -> Watch<Index, Remedy> {
-        let (expiries, mut next) = (Arc::clone(&self.expiries), None);
+        let expiries = Arc::clone(&self.expiries);
         let rows = Watch::new(&self.index, |index| &mut index.remedies)
             .wakes_each(&self.queues.ingresses(), Index::redecide)
-            .follows(move |index, _| {
-                let expiry = index.decided.next_expiry();
-                if expiry != next {
-                    next = expiry;
-                    expiries.notify_one();
-                }
-            });
+            .follows(move |_, _| expiries.notify_one());
         self.decisive(rows)
     }
 

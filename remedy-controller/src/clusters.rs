@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use objects::write::{ObjectRef, Plan, Write};
 use serde_json::Value;
 use traffic::ClusterKind;
-use traffic::remedy::{ActionChange, member_write, take_actions};
+use traffic::remedy::{ActionChange, member_change, member_write, take_actions};
 
 /// An object of either kind.
 type Stored = Object<ClusterSpec, ClusterStatus>;
@@ -86,16 +86,14 @@ impl Clusters {
             return Ok(write.map(|write| (write, plan.events)));
         }
         // Of one that requires no more than it has, nothing is read.
-        if plan.events.is_empty() {
+        let Some(change) = member_change(plan.events) else {
             return Ok(None);
-        }
+        };
         let Some((object, conditions)) = self.conditions(name).await? else {
             return Ok(None);
         };
-        Ok(plan.events.into_iter().find_map(|change| {
-            let write = member_write(object.clone(), &conditions, &change, time)?;
-            Some((write, vec![change]))
-        }))
+        let write = member_write(object, &conditions, &change, time);
+        Ok(Some((write, vec![change])))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The changes that wake clusters and remedies.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use karmada_api::{Cluster, Remedy};
@@ -42,12 +43,19 @@ pub(crate) fn watch(
     });
 }
 
-/// Itself, and those that may be blocked in its place. The echo of our own write is a change, too, so that a decision on an
-/// older version is made again.
+/// Itself, and those that may be blocked in its place, or because there is one more, be it readable or not. The echo of our
+/// own write is a change, too, so that a decision on an older version is made again.
 fn clusters(index: &Arc<Mutex<Index>>, queues: &Queues) -> Watch<Index, Cluster> {
+    let recounting = queues.clone();
+    let recount = move |index: &mut Index, _: &BTreeSet<Key>| {
+        recounting.clusters.add_all(index.claim([]));
+        recounting.remedies.add_all(index.take_concerned());
+    };
     Watch::new(index, |index| &mut index.clusters)
         .wakes(&queues.clusters, Index::follow_cluster)
         .wakes(&queues.remedies, |index, _| index.take_concerned())
+        .follows_unread(recount.clone())
+        .follows_known(recount)
 }
 
 /// Itself, and the clusters of its old and its new scope. While one is unread no cluster's actions are cleared; once it

@@ -63,6 +63,9 @@ pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
 /// The condition of a cluster whose agent tells what its nodes cost: True if it knows the price of one at least.
 pub const COSTS_COLLECTED: &str = "AKSClusterCostPropertiesCollectionSucceeded";
 
+/// The condition of a cluster, ours: True while a Remedy requires the action of this name. KubeFleet has no actions.
+pub const TRAFFIC_CONTROL: &str = "TrafficControl";
+
 /// Returns the type of a condition of a placement: those of bindings, said of all of its clusters, follow its kind.
 pub fn of_placement(scope: Scope, condition: &str) -> String {
     format!("{}{condition}", Placement::kind_of(scope))

@@ -8,8 +8,6 @@ use kube::core::ApiResource;
 use kube::runtime::watcher::Event;
 use objects::Key;
 use objects::write::{ObjectRef, Write};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::expectations::{Expectations, Shown, is_as_new};
 use crate::watch::Decoded;
@@ -66,6 +64,15 @@ impl<K> Transition<K> {
         let versions = self.old.iter().chain(&self.new);
         versions.map(|version| &**version)
     }
+
+    /// Returns the versions before and after, each as `V` shows it.
+    pub fn views<'a, V>(&'a self) -> [Option<V>; 2]
+    where
+        &'a K: Into<V>,
+    {
+        let versions = [&self.old, &self.new];
+        versions.map(|version| version.as_deref().map(Into::into))
+    }
 }
 
 impl<K> Default for Cache<K> {
@@ -118,11 +125,11 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
-    /// Creates the cache of objects that the API has as `resource`, and whose events show what was written to them.
-    pub fn expecting(expectations: &Expectations, resource: ApiResource) -> Self {
+    /// Has the events show what was written to the objects, which the API has as `resource`.
+    pub(crate) fn expecting(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
             expected: Some((expectations.clone(), resource)),
-            ..Self::default()
+            ..self
         }
     }
 
@@ -138,9 +145,12 @@ impl<K: Resource + Clone + Default> Cache<K> {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                // The API may have been restored from a backup.
                 let key = key_of(&object);
-                self.ahead.remove(&key);
+                let known = self.objects.get(&key);
+                // The API may have been restored from a backup.
+                if !known.is_some_and(|known| same_version(&**known, &object)) {
+                    self.ahead.remove(&key);
+                }
                 self.deleted.remove(&key);
                 self.apply(object).into_iter().collect()
             }
@@ -205,7 +215,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
-    /// change.
+    /// change: what is decided next counts it before the watch shows it.
     pub(crate) fn written_as(
         &mut self,
         write: &Write,
@@ -317,16 +327,6 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 }
 
-impl<K: Resource + Clone + Default + Serialize + DeserializeOwned> Cache<K> {
-    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
-    /// next counts it before the watch shows it.
-    pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
-        self.written_as(write, stored, |known| {
-            serde_json::from_value(write.applied(known, stored)?).ok()
-        })
-    }
-}
-
 fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
     Key::of(object)
 }
@@ -351,7 +351,7 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::ObjectMeta;
     use proptest::prelude::*;
-    use serde_json::json;
+    use serde_json::{from_value, json};
 
     use super::*;
 
@@ -472,6 +472,18 @@ mod tests {
         assert_eq!(shown(&mut cache, listed).as_deref(), Some("10"));
         let done = shown(&mut cache, Event::InitDone);
         assert_eq!(done.as_deref(), Some("10"));
+    }
+
+    /// A list shows more of what was written than its writer knew.
+    #[test]
+    fn list_completes_written_object() {
+        let mut cache = Cache::default();
+        cache.add_ahead(of("a", 9));
+        cache.observe(Event::Init);
+        for changes in [1, 0] {
+            let listed = Event::InitApply(Decoded::Valid(of("a", 9)));
+            assert_eq!(cache.observe(listed).len(), changes);
+        }
     }
 
     /// An object that becomes invalid keeps its last valid version.
@@ -602,7 +614,9 @@ mod tests {
             };
             let write = Write::merge("map", decided_on, json!({ "data": { "k": "a" } }));
             cache.observe(Event::Apply(valid(1, shown)));
-            let change = cache.written(&write, &stored);
+            let change = cache.written_as(&write, &stored, |known| {
+                from_value(write.applied(known, &stored)?).ok()
+            });
             let data = change.and_then(|change| change.new?.data.clone());
             let value = data.as_ref().map(|data| data["k"].as_str());
             assert_eq!(value, expected);

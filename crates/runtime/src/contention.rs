@@ -213,6 +213,9 @@ pub async fn find_rival<K>(
 where
     K: Clone + DeserializeOwned + Debug,
 {
+    if paths.is_empty() {
+        return None;
+    }
     let found = timeout(READ_LIMIT, objects.get_metadata(name)).await;
     let entries = found.ok()?.ok()?.metadata.managed_fields?;
     rival_at(&entries, own, paths).map(str::to_owned)

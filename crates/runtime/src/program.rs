@@ -209,20 +209,6 @@ impl Program {
     pub fn watch_if_served<K>(
         &mut self,
         name: &'static str,
-        api: Api<Decoded<K>>,
-        selected: Config,
-        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
-    ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        let kind = K::DynamicType::default();
-        self.watch_kind_if_served(name, (api, &kind), selected, observe);
-    }
-
-    /// Watches like [`Self::watch_if_served`] a kind that its type leaves open.
-    pub fn watch_kind_if_served<K>(
-        &mut self,
-        name: &'static str,
         (api, kind): (Api<Decoded<K>>, &K::DynamicType),
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,

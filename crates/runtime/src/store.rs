@@ -47,7 +47,7 @@ pub struct Changes<K> {
     pub objects: Vec<Transition<K>>,
     /// The objects that had never decoded, and now do or are gone.
     pub mended: BTreeSet<Key>,
-    /// The objects that exist now, and have never decoded.
+    /// The objects that have appeared, and do not decode.
     pub unread: BTreeSet<Key>,
     /// True if every object has been listed for the first time.
     pub is_first_list: bool,
@@ -146,7 +146,7 @@ impl<K: Resource + Clone + Default, T> Store<K, T> {
     #[must_use]
     pub fn expecting_as(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
-            objects: Cache::expecting(expectations, resource),
+            objects: self.objects.expecting(expectations, resource),
             ..self
         }
     }
@@ -249,9 +249,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
             (event, _) => event,
         }
     }
-}
 
-impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Takes in a version of a known object that a read has shown, as [`Cache::read_ahead`] does, and returns the change.
     pub fn read_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
@@ -290,9 +288,15 @@ where
     K: Resource + Clone + Default + Serialize + DeserializeOwned,
     T: Clone + Ord,
 {
-    /// Takes in what a write has made of a known object, as [`Cache::written`] does, and returns the change.
+    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
+    /// next counts it before the watch shows it.
     pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
-        let change = self.objects.written(write, stored)?;
+        let keep = self.keep;
+        let change = self.objects.written_as(write, stored, |known| {
+            let mut object: K = serde_json::from_value(write.applied(known, stored)?).ok()?;
+            keep(&mut object);
+            Some(object)
+        })?;
         self.refer(&change);
         Some(change)
     }

@@ -88,7 +88,7 @@ impl<S, K, T> Watch<S, K, T> {
         })
     }
 
-    /// Does this when less is known: there are objects that have never decoded, these.
+    /// Does this when less is known: these objects have appeared, and do not decode.
     #[must_use]
     pub fn follows_unread(
         mut self,
@@ -172,7 +172,7 @@ where
         program.watch(name, Api::all(client.clone()), selected, observe);
     }
 
-    /// Watches objects as [`Program::watch_kind_if_served`] does.
+    /// Watches objects as [`Program::watch_if_served`] does.
     pub fn start_if_served(
         self,
         program: &mut Program,
@@ -180,7 +180,7 @@ where
         (api, kind): (Api<Decoded<K>>, &K::DynamicType),
     ) {
         let observe = self.into_observer(program, &K::kind(kind));
-        program.watch_kind_if_served(name, (api, kind), Config::default(), observe);
+        program.watch_if_served(name, (api, kind), Config::default(), observe);
     }
 
     /// Watches objects as [`Program::watch_elsewhere`] does.

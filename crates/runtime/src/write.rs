@@ -13,8 +13,8 @@ use tokio::time::Instant;
 pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
-pub(crate) use self::request::perform;
-pub use self::request::{Sender, Stored, in_path, patch, patch_status, submit};
+pub use self::request::{Sender, in_path, submit};
+pub(crate) use self::request::{Stored, perform};
 
 use crate::error::Chain;
 use crate::lease::Leadership;

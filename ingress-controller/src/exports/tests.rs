@@ -36,7 +36,10 @@ impl Stage {
     async fn new() -> Self {
         let api = karmada().await;
         api.install(export_kinds());
-        let backends = Backends::default().with_exports();
+        let backends = Backends {
+            exports: true,
+            ..Backends::default()
+        };
         let queues = Queues::new(1);
         let index = SharedIndex::new(queues.clone(), Some(backends));
         // It must exist: the API collects the dependents of an owner that does not.

@@ -44,16 +44,6 @@ impl Index {
         }
     }
 
-    /// Returns the ingresses for which a cluster is blocked, or no longer.
-    pub(super) fn flipped(&self, change: &Transition<Cluster>) -> Vec<Key> {
-        if !is_flip(change) {
-            return Vec::new();
-        }
-        let mut woken = self.located_in(&change.key.name);
-        woken.extend(self.left());
-        woken
-    }
-
     /// Takes in where a Service runs now, and notes its export.
     pub(super) fn follow_binding(&mut self, change: &Transition<ResourceBinding>) {
         if !change.differs(is_elsewhere) {
@@ -135,14 +125,12 @@ impl Index {
 
 /// Returns `true` if a cluster gets requests now, or no more. A blocked one may be readmitted, but not one that begins to
 /// leave.
-pub(super) fn is_flip(change: &Transition<Cluster>) -> bool {
-    change.differs(|old, new| {
-        let [before, now] = [old, new].map(|cluster| {
-            let is_leaving = cluster.metadata.deletion_timestamp.is_some();
-            (Admission::of(cluster), is_leaving)
-        });
-        before != now
-    })
+pub(super) fn is_flip(old: &Cluster, new: &Cluster) -> bool {
+    let [before, now] = [old, new].map(|cluster| {
+        let is_leaving = cluster.metadata.deletion_timestamp.is_some();
+        (Admission::of(cluster), is_leaving)
+    });
+    before != now
 }
 
 /// Returns `true` if an ingress refers to other objects.

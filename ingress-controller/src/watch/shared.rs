@@ -60,7 +60,7 @@ pub(crate) struct SharedIndex {
     pub(super) queues: Queues,
     /// How far the loops have followed what the changes ask of them.
     pub(crate) enforcement: Arc<Enforcement>,
-    /// Notified when another moment is that of the next expiry.
+    /// Notified when another moment may be that of the next expiry.
     pub(super) expiries: Arc<Notify>,
     /// Notified when there is a host whose addresses are not known.
     hosts: Arc<Notify>,

@@ -62,6 +62,13 @@ impl SharedIndex {
     fn of_backends(backends: Option<Backends>) -> Self {
         Self::new(Queues::new(1), backends)
     }
+
+    fn with_exports() -> Self {
+        Self::of_backends(Some(Backends {
+            exports: true,
+            ..Backends::default()
+        }))
+    }
 }
 
 /// `a` names Service s in m1 and m2; `b` names t in m2; `c` names neither.
@@ -116,7 +123,7 @@ fn index_follows_references() {
         ingress.metadata.resource_version = Some(version.to_owned());
         ingress
     };
-    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
+    let index = SharedIndex::with_exports();
     index.observe_binding(applied(binding("t", &["m1"])));
     index.observe_ingress(applied(version("1", &["s"])));
     // Emptied behind the back of the cache.
@@ -432,7 +439,7 @@ proptest! {
 /// Something unread that comes or goes concerns every export.
 #[test]
 fn unread_objects_concern_every_export() {
-    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
+    let index = SharedIndex::with_exports();
     index.observe_ingress(applied(ingress("a", &["s"])));
     index.observe_ingress(applied(ingress("b", &["t"])));
     index.take_concerned();
@@ -475,7 +482,10 @@ fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
 /// A Secret wakes the ingresses whose TLS names it, and only with other data.
 #[test]
 fn secret_wakes_who_names_it() {
-    let index = SharedIndex::of_backends(Some(Backends::default().with_secrets()));
+    let index = SharedIndex::of_backends(Some(Backends {
+        secrets: true,
+        ..Backends::default()
+    }));
     let mut with_tls = ingress("a", &["s"]);
     with_tls.spec.ingress.tls = object(json!([{ "secretName": "cert" }]));
     index.observe_ingress(applied(with_tls));

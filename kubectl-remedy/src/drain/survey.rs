@@ -12,7 +12,7 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Key;
 use propagation_rules::binding_ref::BindingRef;
-use propagation_rules::schedule::drain::{Shortage, shortage};
+use propagation_rules::schedule::drain::{Shortage, shortage, shortage_without};
 
 use super::remedy::{name, remedy};
 use crate::answer::Answer;
@@ -30,7 +30,7 @@ pub(super) struct Survey {
     /// The Remedy of an earlier drain of the cluster.
     pub(super) known: Option<Arc<Remedy>>,
     plan: Plan,
-    /// `None` if workloads stay.
+    /// `None` if all workloads stay.
     shortage: Option<Shortage>,
 }
 
@@ -49,8 +49,9 @@ impl Survey {
             list(Api::all(client.clone()), ListParams::default()).await?;
         let mut drained = drained(&clusters);
         drained.insert(args.cluster.clone());
-        let shortage = if args.workloads {
-            Some(homeless(&fleet, &clusters, &drained, client).await?)
+        // Even if workloads stay, the cluster is no room for those that leave others.
+        let shortage = if args.workloads || drained.len() > 1 {
+            Some(homeless(args, &fleet, &clusters, &drained, client).await?)
         } else {
             None
         };
@@ -92,6 +93,7 @@ fn drained(clusters: &Cache<ClusterView>) -> BTreeSet<String> {
 
 /// Returns what the other clusters lack for the workloads of those that are drained.
 async fn homeless(
+    args: &DrainArgs,
     fleet: &FleetSnapshot,
     clusters: &Cache<ClusterView>,
     drained: &BTreeSet<String>,
@@ -103,8 +105,15 @@ async fn homeless(
     let bindings = bindings.map(|(_, binding)| BindingRef::from(&**binding));
     let others = without_namespace.iter();
     let others = others.map(|(_, binding)| BindingRef::from(&**binding));
+    let bindings: Vec<BindingRef<'_>> = bindings.chain(others).collect();
     let views: Vec<&ClusterView> = clusters.iter().map(|(_, cluster)| &**cluster).collect();
-    let found = shortage(bindings.chain(others), &views, drained, fleet.now);
+    let found = if args.workloads {
+        shortage(bindings, &views, drained, fleet.now)
+    } else {
+        let mut others = drained.clone();
+        others.remove(&args.cluster);
+        shortage_without(&args.cluster, &bindings, &views, &others, fleet.now)
+    };
     let unread = fleet.bindings.unread().len() + without_namespace.unread().len();
     if unread > 0 {
         terminal::print_error(&format!(

@@ -25,9 +25,6 @@ pub(crate) async fn run(name: &str, cluster: &str, kubeconfig: &Path) -> Result<
         performed.map_err(|error| error.to_string())
     });
     let is_done = running.await?.map_err(Error::msg)?;
-    ensure!(
-        is_done,
-        "the others cannot do without {cluster}: the terminal has what they lack"
-    );
+    ensure!(is_done, "no {name} of {cluster}: the terminal says why");
     Ok(())
 }

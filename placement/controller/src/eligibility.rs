@@ -58,6 +58,6 @@ impl Judge {
         queues.rollout.add_all(placed.iter().cloned());
         let runs = index.runs.open_keys(placed.iter().cloned());
         queues.updates.add_all(runs);
-        queues.tell(index, placed);
+        queues.wake_status(index, placed);
     }
 }

@@ -14,11 +14,13 @@ use fleet_api::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::expectations::Expectations;
 use karmada_runtime::store::Store;
 use kube::Resource;
+use kube::core::PartialObjectMeta;
 use objects::{Key, Metadata, group_kind};
 use placement_rules::eviction::is_decided;
 use placement_rules::overrides::named_placement;
@@ -46,6 +48,9 @@ impl<K> From<&K> for Unasked {
 pub(crate) type StoredSnapshot = AsText<ResourceSnapshot, Unasked>;
 /// A Work as text.
 pub(crate) type StoredWork = AsText<Work, Unasked>;
+
+/// A definition of a kind, of which nothing but the metadata is read.
+pub(crate) type Definition = PartialObjectMeta<CustomResourceDefinition>;
 
 /// What a placement selects, or why nothing is done about it.
 pub(crate) type Selected = Result<Selection, Refusal>;
@@ -79,9 +84,9 @@ pub(crate) struct Index {
     pub(crate) roles: Store<Role>,
     pub(crate) role_bindings: Store<RoleBinding>,
     pub(crate) channels: Store<InternalMemberCluster>,
-    /// The profiles of clusters, and whether the hub has the kind.
+    /// That of the profiles of clusters, if the hub has it.
+    pub(crate) definitions: Store<Definition>,
     pub(crate) profiles: Store<ClusterProfile>,
-    pub(crate) serves_profiles: bool,
     /// What holds objects that the Works of a binding give up.
     pub(crate) held: BTreeMap<Key, String>,
     /// What each placement selected last.
@@ -198,12 +203,17 @@ impl Index {
             roles: Store::default().only(is_of_cluster).expecting(shown, &()),
             role_bindings: Store::default().only(is_of_cluster).expecting(shown, &()),
             channels: Store::default().only(is_of_cluster).expecting(shown, &()),
+            definitions: Store::default().only(is_of_profiles),
             profiles: Store::default().expecting(shown, &()),
-            serves_profiles: false,
             held: BTreeMap::new(),
             selected: BTreeMap::new(),
             expectations,
         }
+    }
+
+    /// Returns `true` if the hub has the kind of profiles.
+    pub(crate) fn serves_profiles(&self) -> bool {
+        self.definitions.existing() > 0
     }
 
     /// Returns what holds objects that a placement gives up, by their clusters.
@@ -386,6 +396,11 @@ pub(crate) fn cluster_of(key: &Key) -> Option<&str> {
 
 fn is_of_cluster(key: &Key) -> bool {
     cluster_of(key).is_some()
+}
+
+fn is_of_profiles(definition: &Key) -> bool {
+    let (plural, group) = (ClusterProfile::plural(&()), ClusterProfile::group(&()));
+    definition.name == format!("{plural}.{group}")
 }
 
 /// The reasons of a placement's first condition. A label has no other value.

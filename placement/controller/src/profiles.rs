@@ -39,7 +39,7 @@ impl Controller for ProfileReconciler {
         let known = self.index.read(|index| {
             // Many hubs have no inventory.
             let member = index
-                .serves_profiles
+                .serves_profiles()
                 .then(|| index.fleet.member(&key.name, now));
             let profile = index.profiles.get(&of_profile).cloned();
             Some((member??, profile))

@@ -49,7 +49,7 @@ pub(crate) struct SharedIndex {
 
 impl Queues {
     /// Wakes what says where placements stand, which happens at most once a second, and less often for many clusters.
-    pub(crate) fn tell(&self, index: &Index, placements: impl IntoIterator<Item = Key>) {
+    pub(crate) fn wake_status(&self, index: &Index, placements: impl IntoIterator<Item = Key>) {
         for placement in placements {
             let clusters = u32::try_from(index.count_bindings(&placement)).unwrap_or(u32::MAX);
             let pace = PACE + PACE_OF_CLUSTER.saturating_mul(clusters);
@@ -105,8 +105,8 @@ impl SharedIndex {
         self.read(|index| index.expectations.clone())
     }
 
-    /// Wakes what says where a placement stands, as [`Queues::tell`] does.
-    pub(crate) fn tell(&self, placement: Key) {
-        self.read(|index| self.queues.tell(index, [placement]));
+    /// Wakes what says where a placement stands, as [`Queues::wake_status`] does.
+    pub(crate) fn wake_status(&self, placement: Key) {
+        self.read(|index| self.queues.wake_status(index, [placement]));
     }
 }

@@ -1,5 +1,6 @@
 //! Brings the snapshots of one placement up to date, of its policy and of what it selects.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fleet_api::Placement;
@@ -53,7 +54,10 @@ impl Controller for SnapshotReconciler {
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let Some(placed) = self.index.read(|index| index.placed(key)) else {
-            self.index.change(|index| index.selected.remove(key));
+            self.index.change(|index| {
+                index.selected.remove(key);
+                index.runs.answer(key, BTreeSet::new());
+            });
             self.index.bursts.close(key);
             return Ok(());
         };
@@ -170,14 +174,14 @@ impl SnapshotReconciler {
         Ok(self.hub.write_snapshots(writes, &subject).await?)
     }
 
-    /// Notes what a placement selects, and has it told if it is news.
+    /// Notes what a placement selects, and wakes its status if that is news.
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
             index.selected.insert(key.clone(), selected)
         });
         if before.as_ref() != Some(selected) {
-            self.index.tell(key.clone());
+            self.index.wake_status(key.clone());
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The changes that wake placements, bindings, runs, overrides and clusters.
+//! The changes that wake placements, bindings, runs, overrides and clusters: a table of each kind. What may be placed is of
+//! any kind: `selected`.
+
+mod selected;
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -12,17 +15,14 @@ use fleet_api::{
     PolicySnapshot, ResourceOverride, StagedUpdateRun, StagedUpdateStrategy,
 };
 use jiff::Timestamp;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
-use karmada_runtime::dynamic::{DynamicEvent, DynamicWatches};
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
-use objects::{GroupVersionKind, Key, Metadata, Scope};
+use objects::{Key, Metadata, Scope};
 use placement_rules::overrides::listed;
 use placement_rules::parents::placement_of;
 use serde::de::DeserializeOwned;
@@ -30,8 +30,7 @@ use tokio::sync::Notify;
 
 use crate::args::Args;
 use crate::identity::NAMESPACE;
-use crate::index::{BindingSide, Index, StoredSnapshot, StoredWork, cluster_of};
-use crate::inventory::depends_on;
+use crate::index::{BindingSide, Definition, Index, StoredSnapshot, StoredWork, cluster_of};
 use crate::kinds;
 use crate::overrides::InScope;
 use crate::scoped::Scoped;
@@ -43,7 +42,7 @@ type Rows<K, T = ()> = Watch<Index, K, T>;
 /// Watches everything that decides about placements, and returns what the watches show.
 pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<SharedIndex> {
     let shared = Arc::new_cyclic(|shared| {
-        let (watches, watching) = watch_objects(client, Weak::clone(shared));
+        let (watches, watching) = selected::watches(client, Weak::clone(shared));
         program.run_until_stopped("objects", watching);
         SharedIndex::new(args, watches)
     });
@@ -122,13 +121,13 @@ fn watch_hub(to: &mut Starter<'_>) {
     );
     let index = &shared.index;
     let namespaces = Watch::new(index, |index| &mut index.namespaces);
-    belongings(namespaces, shared).start(to.program, to.client, "namespaces");
+    hub_resources(namespaces, shared).start(to.program, to.client, "namespaces");
     let roles = Watch::new(index, |index| &mut index.roles);
-    belongings(roles, shared).start(to.program, to.client, "roles");
+    hub_resources(roles, shared).start(to.program, to.client, "roles");
     let role_bindings = Watch::new(index, |index| &mut index.role_bindings);
-    belongings(role_bindings, shared).start(to.program, to.client, "rolebindings");
+    hub_resources(role_bindings, shared).start(to.program, to.client, "rolebindings");
     let channels = Watch::new(index, |index| &mut index.channels);
-    belongings(channels, shared).start(to.program, to.client, "internalmemberclusters");
+    hub_resources(channels, shared).start(to.program, to.client, "internalmemberclusters");
     // Others may be in other namespaces.
     let ours = Api::namespaced(to.client.clone(), NAMESPACE);
     profiles(shared).start_if_served(to.program, "clusterprofiles", (ours, &()));
@@ -145,7 +144,7 @@ fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placemen
             wanting.hub.want(staying);
         }
         if !is_status(change) || !index.is_deleting(&change.key) {
-            queues.tell(index, [change.key.clone()]);
+            queues.wake_status(index, [change.key.clone()]);
         }
     })
     .wakes(&shared.queues.snapshots, |_, change| edited(change))
@@ -163,7 +162,7 @@ fn policies(
 ) -> Rows<PolicySnapshot, Key> {
     let queues = shared.queues.clone();
     rolled_out(rows, &shared.queues)
-        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .follows(move |index, change| queues.wake_status(index, placements_of(change)))
         .wakes(&shared.queues.schedule, |_, change| placements_of(change))
         .wakes(&shared.queues.snapshots, |_, change| {
             let placements = edited(change).map(|_| placements_of(change));
@@ -178,7 +177,7 @@ fn snapshots(
 ) -> Rows<StoredSnapshot, Key> {
     let queues = shared.queues.clone();
     rolled_out(rows, &shared.queues)
-        .follows(move |index, change| queues.tell(index, placements_of(change)))
+        .follows(move |index, change| queues.wake_status(index, placements_of(change)))
         .wakes(&shared.queues.snapshots, |_, change| placements_of(change))
         .wakes(&shared.queues.works, |index, change| naming(index, change))
 }
@@ -198,7 +197,7 @@ fn bindings(
             // What is left of one that is going is told from time to time.
             let mut placements = placements_of(change);
             placements.retain(|placement| !index.is_deleting(placement));
-            queues.tell(index, placements);
+            queues.wake_status(index, placements);
         })
         .wakes(&shared.queues.schedule, |index, change| {
             to_schedule(index, change)
@@ -241,7 +240,7 @@ fn profiles(shared: &Arc<SharedIndex>) -> Rows<ClusterProfile> {
 }
 
 /// The cluster to which it belongs.
-fn belongings<K>(rows: Rows<K>, shared: &SharedIndex) -> Rows<K> {
+fn hub_resources<K>(rows: Rows<K>, shared: &SharedIndex) -> Rows<K> {
     rows.wakes(&shared.queues.membership, |_, change| {
         cluster_of(&change.key).map(Key::cluster_scoped)
     })
@@ -262,7 +261,7 @@ fn evictions(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementEviction
 fn status_copies(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementStatus> {
     let queues = shared.queues.clone();
     Watch::new(&shared.index, |index| &mut index.status_copies).follows(move |index, change| {
-        queues.tell(index, [Key::cluster_scoped(&*change.key.name)]);
+        queues.wake_status(index, [Key::cluster_scoped(&*change.key.name)]);
     })
 }
 
@@ -323,13 +322,13 @@ fn override_snapshots<K: InScope>(shared: &Arc<SharedIndex>) -> Rows<K::Snapshot
         concerned.collect::<Vec<_>>()
     })
     .wakes(&queues.rollout, |index, change| {
-        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let spec = created_or_deleted(change).map(|one| &one.spec().override_spec);
         let placements = spec.map(|spec| index.overridden(spec, &change.key.namespace));
         placements.unwrap_or_default()
     })
     .wakes(&queues.works, |index, change| {
         let Key { namespace, name } = &change.key;
-        let spec = come_or_gone(change).map(|one| &one.spec().override_spec);
+        let spec = created_or_deleted(change).map(|one| &one.spec().override_spec);
         let bindings = spec.map(|spec| index.overridden_by(spec, namespace));
         let listing = bindings.into_iter().flatten().filter(|binding| {
             listed(&binding.spec).any(|listed| listed == (&**namespace, &**name))
@@ -346,86 +345,26 @@ fn rolled_out<K: Resource, T>(rows: Rows<K, T>, queues: &Queues) -> Rows<K, T> {
         })
 }
 
-/// The placements that may select objects, once the burst of their changes is over.
-fn watch_objects(
-    client: &Client,
-    shared: Weak<SharedIndex>,
-) -> (DynamicWatches, impl Future<Output = ()> + Send + use<>) {
-    DynamicWatches::new(
-        client.clone(),
-        |_| Config::default(),
-        move |kind, event| {
-            if let Some(shared) = shared.upgrade() {
-                shared.read(|index| {
-                    for (_, placement) in index.placements.iter() {
-                        wake_selecting(&shared, placement, kind, &event);
-                    }
-                });
-            }
-        },
-    )
-}
-
-/// Wakes a placement if it may select objects that have changed.
-fn wake_selecting(
-    shared: &SharedIndex,
-    placement: &Placement,
-    kind: &GroupVersionKind,
-    event: &DynamicEvent,
-) {
-    let queue = &shared.queues.snapshots;
-    match event {
-        DynamicEvent::Changed(changes) => {
-            let mut changes = changes.iter();
-            let is_concerned =
-                changes.any(|change| shared.hub.may_select(placement, kind, &change.key));
-            let key = is_concerned.then(|| placement.metadata.key());
-            if let Some(key) = key
-                && let Some(end) = shared.bursts.note(&key)
-            {
-                queue.add_at(key, end);
-            }
-        }
-        DynamicEvent::Unkept(..) => {}
-        // Only now everything that it selects may be known.
-        DynamicEvent::Listed
-        | DynamicEvent::NotServed
-        | DynamicEvent::Forbidden
-        | DynamicEvent::Failing => {
-            if depends_on(placement, kind) {
-                queue.add(placement.metadata.key());
-            }
-        }
-    }
-}
-
-/// The kinds of the hub, as definitions come and go, and every cluster once the hub has profiles.
+/// The kinds of the hub, as definitions come and go, and every cluster as that of profiles does.
 fn watch_definitions(
     program: &mut Program,
     client: &Client,
     shared: &Arc<SharedIndex>,
     changed: Arc<Notify>,
 ) {
-    let (group, plural) = (ClusterProfile::group(&()), ClusterProfile::plural(&()));
-    let (of_profiles, shared) = (format!("{plural}.{group}"), Arc::clone(shared));
-    let definitions: Api<Decoded<PartialObjectMeta<CustomResourceDefinition>>> =
-        Api::all(client.clone());
-    let observe = move |event: Event<Decoded<PartialObjectMeta<CustomResourceDefinition>>>| {
-        changed.notify_one();
-        let (definition, is_served) = match &event {
-            Event::Apply(definition) | Event::InitApply(definition) => (definition, true),
-            Event::Delete(definition) => (definition, false),
-            Event::Init | Event::InitDone => return,
-        };
-        if Key::of(definition).name == of_profiles {
-            let clusters = shared.change(|index| {
-                index.serves_profiles = is_served;
-                index.fleet.keys()
-            });
-            shared.queues.profiles.add_all(clusters);
-        }
-    };
-    program.watch("definitions", definitions, Config::default(), observe);
+    let rows = Watch::new(&shared.index, |index| &mut index.definitions)
+        .wakes(&shared.queues.profiles, |index, _| index.fleet.keys());
+    let mut observe = rows.into_observer(program, &Definition::kind(&()));
+    let definitions: Api<Decoded<Definition>> = Api::all(client.clone());
+    program.watch(
+        "definitions",
+        definitions,
+        Config::default(),
+        move |event| {
+            observe(event);
+            changed.notify_one();
+        },
+    );
 }
 
 /// When a kind was first released.
@@ -524,7 +463,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
 }
 
 /// Returns the object if it is new or gone.
-fn come_or_gone<K>(change: &Transition<K>) -> Option<&K> {
+fn created_or_deleted<K>(change: &Transition<K>) -> Option<&K> {
     let mut versions = change.versions();
     let one = versions.next();
     one.filter(|_| versions.next().is_none())

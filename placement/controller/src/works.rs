@@ -153,7 +153,7 @@ impl Controller for WorksReconciler {
 }
 
 impl WorksReconciler {
-    /// Notes what holds objects that the Works of a binding give up, and has its placement tell if that is news.
+    /// Notes what holds objects that the Works of a binding give up, and wakes the status of its placement if that is news.
     fn note_held(&self, key: &Key, known: &Known) {
         let held = held(&known.works);
         let before = self.index.change(|index| {
@@ -164,7 +164,7 @@ impl WorksReconciler {
             }
         });
         if before.unwrap_or_default() != held {
-            self.index.tell(known.placement.clone());
+            self.index.wake_status(known.placement.clone());
         }
     }
 

@@ -60,7 +60,11 @@ impl Controller for Reconciler {
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {
-        self.committer.held_until([Subject::new(CLUSTER, key)])
+        match self.role {
+            Role::ControlPlane { .. } => self.committer.held_until([Subject::new(CLUSTER, key)]),
+            // A heartbeat waits for nothing, and each other write is of a version.
+            Role::Member(_) => None,
+        }
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {

@@ -25,7 +25,7 @@ use serde_json::Value;
 pub(crate) use self::links::{Link, is_referring, kinds_of_binding};
 use self::links::{links, selected, selected_everywhere};
 pub(crate) use self::owner::{Owner, StoredWork};
-pub(crate) use self::stored::{Policy, StoredBinding, TemplateKey, policy_key, template_of, views};
+pub(crate) use self::stored::{Policy, StoredBinding, TemplateKey, policy_key, template_of};
 pub(crate) use self::works::Urgency;
 
 /// The objects of the Karmada API as the watches last showed them, besides the templates.

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
 
-use crate::index::{Index, Link, Owner, StoredWork, TemplateKey, views};
+use crate::index::{Index, Link, Owner, StoredWork, TemplateKey};
 use crate::queues::Queues;
 use crate::templates::Templates;
 
@@ -52,16 +52,16 @@ where
     let (watching, selecting) = (Arc::clone(templates), Arc::clone(templates));
     let queues = &templates.queues;
     Watch::new(&templates.index, store)
-        .follows(move |index, change| watching.follow_policy(index, views(change)))
+        .follows(move |index, change| watching.follow_policy(index, change.views()))
         .wakes(&queues.policies, |_, change| [change.key.clone()])
         .wakes(&queues.templates, move |index, change| {
-            selecting.decided_otherwise(index, views(change))
+            selecting.decided_otherwise(index, change.views())
         })
         .wakes(&queues.dependencies, |index, change| {
-            index.paused_otherwise(views(change))
+            index.paused_otherwise(change.views())
         })
         .wakes(&queues.bindings, |index, change| {
-            let paused = index.paused_otherwise(views(change));
+            let paused = index.paused_otherwise(change.views());
             let required = paused.iter().flat_map(|key| index.required_by(key));
             let required: Vec<_> = required.collect();
             paused.into_iter().chain(required)
@@ -124,13 +124,12 @@ where
     K: 'static,
     for<'a> &'a K: Into<BindingRef<'a>>,
 {
-    let (watching, edited) = (Arc::clone(templates), Arc::clone(templates));
+    let following = Arc::clone(templates);
     Watch::new(&templates.index, store)
-        .follows(move |index, change| watching.follow_binding(index, views(change)))
+        .follows(move |index, change| following.follow_binding(index, change))
         .wakes(&templates.queues.bindings, |index, change| {
-            index.paused_with(&change.key, views(change))
+            index.paused_with(&change.key, change.views())
         })
-        .follows(move |index, change| edited.wake_edited(index, change))
 }
 
 /// The binding or Namespace whose it is, or was.

@@ -56,7 +56,7 @@ fn watch_remedies(program: &mut Program, client: &Client, works: &Arc<Works>) {
         }
     };
     let remedies = Api::all(client.clone());
-    program.watch_if_served("remedies", remedies, Config::default(), observe);
+    program.watch_if_served("remedies", (remedies, &()), Config::default(), observe);
     let shared = Arc::clone(works);
     alarm::spawn(program, "expiries", changed, move |now| {
         shared.change_imports(|imports| imports.expire(now))

@@ -38,9 +38,9 @@ impl Index {
         woken
     }
 
-    /// Updates what `clusters` claim of the bound and which remedies concern them, and returns those that
+    /// Updates the number of clusters, what these claim of the bound and which remedies concern them, and returns those that
     /// are admitted thereby.
-    pub(super) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
+    pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
         let now = self.now();
         let mut touched: Vec<Key> = Vec::new();
         for key in clusters {

@@ -319,6 +319,19 @@ fn freed_place_wakes_next() {
     assert_eq!((index.bound.limit(), index.bound.waiting()), (2, 1));
 }
 
+/// A cluster counts among all, readable or not: half of two may be blocked.
+#[test]
+fn unreadable_cluster_raises_bound() {
+    let mut watched = Watched::unexpecting(MaxBlocked::Percent(50));
+    watched.remedy(Event::Apply(on_dns("dns")));
+    watched.cluster(Event::Apply(cluster("m1", 1, Some("False"), &[])));
+    let is_over = |watched: &Watched| watched.snapshot("m1").unwrap().over_bound.is_some();
+    assert!(is_over(&watched));
+    let unread = invalid(&cluster("m2", 1, None, &[]));
+    assert_eq!(watched.cluster(Event::Apply(unread)), keys(&["m1"]));
+    assert!(!is_over(&watched));
+}
+
 /// A new term keeps the blocks that are set and admits the others by name.
 #[test]
 fn new_term_keeps_blocks() {

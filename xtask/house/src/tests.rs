@@ -5,7 +5,7 @@ use crate::modules::{Modules, read};
 use crate::packages::{Circle, packages};
 
 /// The circles between modules that are still there: the package, the modules and why.
-const KNOWN: [(&str, &str, &str); 5] = [
+const KNOWN: [(&str, &str, &str); 4] = [
     (
         "crates/runtime",
         "admin args client conflicts delivery error events lease metrics program tasks telemetry watch write",
@@ -20,11 +20,6 @@ const KNOWN: [(&str, &str, &str); 5] = [
         "lab/apiserver",
         "kinds metadata",
         "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
-    ),
-    (
-        "placement/controller",
-        "index inventory rollout updates watch",
-        "one index has the facts of all parts, which take it from the watch",
     ),
     (
         "tests",

@@ -1,17 +1,16 @@
 //! Requests whose answer is only the metadata of what is stored.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
 
 use http::HeaderValue;
 use http::header::ACCEPT;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DynamicObject, Request, request};
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use objects::write::{Action, Guard, ObjectRef, Write};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The form of an answer of which only the version is read: the metadata alone, if the server has that
@@ -22,7 +21,7 @@ const METADATA: HeaderValue = HeaderValue::from_static(
 
 /// An object as a write has left it, of which the answer shows only which one it is, and its version.
 #[derive(Debug, Deserialize)]
-pub struct Stored {
+pub(crate) struct Stored {
     /// Those of a `Status`, which answers a deletion, have no version.
     #[serde(default)]
     metadata: StoredMetadata,
@@ -40,11 +39,6 @@ struct StoredMetadata {
 }
 
 impl Stored {
-    /// Returns its resource version.
-    pub fn version(self) -> Option<String> {
-        self.metadata.resource_version
-    }
-
     /// Returns `object` as it is stored.
     pub(crate) fn of(self, object: &ObjectRef) -> ObjectRef {
         ObjectRef {
@@ -80,39 +74,6 @@ const RESERVED: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
-
-/// Patches the object `name`.
-pub async fn patch<K: Resource + Clone>(
-    objects: &Api<K>,
-    name: &str,
-    parameters: &PatchParams,
-    patch: &Patch<impl Serialize + Debug>,
-) -> kube::Result<Stored> {
-    let name = in_path(name);
-    send(objects, |request| request.patch(&name, parameters, patch)).await
-}
-
-/// Patches the status of the object `name`.
-pub async fn patch_status<K: Resource + Clone>(
-    objects: &Api<K>,
-    name: &str,
-    parameters: &PatchParams,
-    patch: &Patch<impl Serialize + Debug>,
-) -> kube::Result<Stored> {
-    let name = in_path(name);
-    send(objects, |request| {
-        request.patch_subresource("status", &name, parameters, patch)
-    })
-    .await
-}
-
-async fn send<K: Resource + Clone>(
-    objects: &Api<K>,
-    build: impl FnOnce(Request) -> Result<http::Request<Vec<u8>>, request::Error>,
-) -> kube::Result<Stored> {
-    let request = build(Request::new(objects.resource_url()));
-    answered(&objects.clone().into_client(), request).await
-}
 
 /// The sender of a write.
 #[derive(Clone, Copy, Debug)]
@@ -241,6 +202,7 @@ mod tests {
     use std::convert::Infallible;
 
     use k8s_openapi::api::core::v1::Node;
+    use objects::Key;
 
     use super::*;
 
@@ -257,10 +219,11 @@ mod tests {
                 answer.as_bytes().to_vec(),
             )))
         });
-        let nodes: Api<Node> = Api::all(Client::new(service, "default"));
-        let patch = Patch::Merge(serde_json::json!({}));
-        let stored = patch_status(&nodes, "n", &PatchParams::default(), &patch).await;
-        assert_eq!(stored.unwrap().version().as_deref(), Some("7"));
+        let client = Client::new(service, "default");
+        let node = ObjectRef::named::<Node>(Key::cluster_scoped("n"), &());
+        let write = Write::merge("node", node.clone(), serde_json::json!({}));
+        let stored = perform(&client, &write, "tests").await.unwrap();
+        assert_eq!(stored.of(&node).version.as_deref(), Some("7"));
     }
 
     /// A name that would end the path, or lead out of it, stays one segment; others stay as they are.

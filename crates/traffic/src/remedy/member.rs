@@ -28,17 +28,20 @@ pub fn take_actions(cluster: &mut Cluster) {
     status.remedy_actions = is_set.then(|| vec![TRAFFIC_CONTROL.to_owned()]);
 }
 
+/// Returns the one of these changes that a `MemberCluster` can have: a Remedy may name actions that nobody knows.
+pub fn member_change(changes: Vec<ActionChange>) -> Option<ActionChange> {
+    let mut changes = changes.into_iter();
+    changes.find(|change| change.action() == TRAFFIC_CONTROL)
+}
+
 /// Returns the write that makes `change` of the action of a `MemberCluster`, with its `conditions`, raw as the server stores
-/// them; `None` for an action that it cannot have. `time` becomes the transition time of one that is set.
+/// them. `time` becomes the transition time of one that is set.
 pub fn member_write(
     object: ObjectRef,
     conditions: &[Value],
     change: &ActionChange,
     time: Timestamp,
-) -> Option<Write> {
-    if change.action() != TRAFFIC_CONTROL {
-        return None;
-    }
+) -> Write {
     let version = object.version.as_deref();
     let body = match change {
         ActionChange::Set { .. } => {
@@ -63,7 +66,7 @@ pub fn member_write(
     };
     let write = Write::merge("remedy_actions", object, body);
     let write = write.of_status().guarded(Guard::Version);
-    Some(write.bringing(wanted))
+    write.bringing(wanted)
 }
 
 #[cfg(test)]
@@ -97,20 +100,20 @@ mod tests {
     }
 
     /// Returns the conditions that a change makes of these.
-    fn conditions(change: &ActionChange, before: &[Value]) -> Option<Value> {
+    fn conditions(change: &ActionChange, before: &[Value]) -> Value {
         let metadata = json!({ "name": "m1", "resourceVersion": "7" });
         let member: MemberCluster = from_value(json!({ "metadata": metadata })).unwrap();
         let object = ObjectRef::of(&member, &());
-        let write = member_write(object, before, change, Timestamp::UNIX_EPOCH)?;
+        let write = member_write(object, before, change, Timestamp::UNIX_EPOCH);
         let sent = write.guarded_body();
         assert_eq!(sent["metadata"]["resourceVersion"], "7");
-        Some(sent["status"]["conditions"].clone())
+        sent["status"]["conditions"].clone()
     }
 
     /// The action is a condition that names its Remedy, beside those of others as they are stored, and goes without a trace.
     #[test]
     fn action_is_a_condition() {
-        let both = conditions(&set(TRAFFIC_CONTROL), &[joined()]).unwrap();
+        let both = conditions(&set(TRAFFIC_CONTROL), &[joined()]);
         assert_eq!(both[0], joined());
         assert_eq!(
             both[1],
@@ -120,10 +123,11 @@ mod tests {
             })
         );
         let both = both.as_array().unwrap();
-        assert_eq!(conditions(&cleared(), both), Some(json!([joined()])));
-        let again = conditions(&set(TRAFFIC_CONTROL), &[action("True")]).unwrap();
+        assert_eq!(conditions(&cleared(), both), json!([joined()]));
+        let again = conditions(&set(TRAFFIC_CONTROL), &[action("True")]);
         assert_eq!(again[0]["lastTransitionTime"], "2026-11-19T08:00:00Z");
-        assert_eq!(conditions(&set("Joined"), &[joined()]), None);
+        let changes = vec![set("Joined"), cleared()];
+        assert_eq!(member_change(changes), Some(cleared()));
     }
 
     /// No Remedy can refer to the action as to a condition.

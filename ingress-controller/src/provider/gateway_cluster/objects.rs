@@ -16,7 +16,7 @@ use objects::Key;
 use objects::wanted::Wanted;
 use objects::write::{Guard, ObjectRef, Write};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use traffic::ingress::kubernetes::{self, Clash, Managed, ManagedBy, Update, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
@@ -166,7 +166,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     async fn update(&self, update: &Update<K>) -> WriteResult {
         let (existing, edits) = (&*update.existing, &update.edits);
         let (key, object) = (Key::of(existing), ObjectRef::of(existing, &()));
-        let wanted = Wanted::created(json!(edits));
+        let wanted = Wanted::patched(edits, &[]);
         let write = Write::json(K::TARGET, object, edits.clone());
         let write = write.guarded(Guard::Version).bringing(wanted);
         match self.committer.write(&write, None).await {
@@ -190,9 +190,12 @@ impl<K: GatewayKind> GatewayObjects<K> {
         self.remove(object, &write).await
     }
 
-    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster.
+    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster. If that is us, once the
+    /// cluster is back, nobody has undone what we wrote before.
     pub(in crate::provider) async fn cut(&self, object: &K) -> WriteResult {
-        self.remove(object, &deletion(object)).await
+        let removed = self.remove(object, &deletion(object)).await;
+        self.committer.forget(K::TARGET, &Key::of(object));
+        removed
     }
 
     async fn remove(&self, object: &K, write: &Write) -> WriteResult {

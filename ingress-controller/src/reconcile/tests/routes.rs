@@ -197,6 +197,22 @@ async fn route_moved_away_is_released() {
     assert_eq!(stored.status.unwrap().parents, []);
 }
 
+/// Who undoes our entries each time meets pauses, in which the route is not read either.
+#[tokio::test(start_paused = true)]
+async fn contended_entries_back_off() {
+    let stage = Stage::with_route(http_route("i", "s")).await;
+    let (key, path) = (served_key(&key("i")), format!("{ROUTE}/status"));
+    let theirs = json!({ "status": { "parents": [] } });
+    for _ in 0..20 {
+        stage.reconciler.reconcile(&key).await.unwrap();
+        stage.api.send("PATCH", &path, &theirs).await;
+        stage.show_route().await;
+    }
+    // Before each of three writes, and once to find out who it is.
+    assert_eq!(stage.api.reads(), [ROUTE; 3 + 1]);
+    assert_eq!(stage.reconciler.queue.len(), 1, "after the pause");
+}
+
 /// A finalizer that another adds during the release stays.
 #[tokio::test]
 async fn release_keeps_other_finalizer() {

@@ -11,7 +11,7 @@ use crate::fixtures::{
 use crate::routes::Routes;
 
 fn index() -> SharedIndex {
-    let index = SharedIndex::of_backends(Some(Backends::default().with_exports()));
+    let index = SharedIndex::with_exports();
     let [controller, finalizer] =
         [GATEWAY_CONTROLLER, CONTROLLER].map(|name| name.parse().unwrap());
     let index = index.reading(Routes::new(controller, finalizer));

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::placements::Hub;
 use crate::args::DryRun;
 use crate::drain::progress::Left;
+use crate::drain::target::Effect;
 use crate::error::Error;
 use crate::send::send;
 use crate::{evict, terminal};
@@ -30,7 +31,7 @@ pub(super) async fn evict_all(
 ) -> Result<Left, Error> {
     let now = Timestamp::now();
     let hub = Hub::read(client).await?;
-    let departures = hub.departures(cluster, now);
+    let departures = hub.departures(cluster, Effect::DriveOut, now);
     let evictions = evictions(cluster, client).await?;
     let mut items = hub.leaving(cluster);
     for (placement, departure) in departures {

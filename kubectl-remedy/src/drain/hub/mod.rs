@@ -115,17 +115,19 @@ async fn known(cluster: &str, client: &Client) -> Result<Known, Error> {
     }
 }
 
-/// Returns what the drain makes of placements; nothing if workloads stay.
+/// Returns what the drain makes of placements. Even if workloads stay, it takes a place from those that leave others.
 async fn departures(
     args: &DrainArgs,
     client: &Client,
     now: Timestamp,
 ) -> Result<BTreeMap<String, Departure>, Error> {
-    if !args.workloads {
-        return Ok(BTreeMap::new());
-    }
+    let effect = if args.workloads {
+        Effect::DriveOut
+    } else {
+        Effect::KeepAway
+    };
     let hub = Hub::read(client).await?;
-    Ok(hub.departures(&args.cluster, now))
+    Ok(hub.departures(&args.cluster, effect, now))
 }
 
 fn is_short(departures: &BTreeMap<String, Departure>) -> bool {

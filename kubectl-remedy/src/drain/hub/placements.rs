@@ -16,6 +16,7 @@ use placement_rules::drain::{Departure, DrainFacts, departure};
 use placement_rules::snapshot::latest_policy;
 use serde::de::DeserializeOwned;
 
+use crate::drain::target::Effect;
 use crate::error::Error;
 use crate::fleet::pages;
 
@@ -69,33 +70,42 @@ impl Hub {
         bindings.any(|binding| binding.spec.target_cluster == cluster)
     }
 
-    /// Returns what becomes of each placement that is in the cluster, and of those that leave another which is drained,
-    /// and would have come to this one.
-    pub(super) fn departures(&self, cluster: &str, now: Timestamp) -> BTreeMap<String, Departure> {
-        let mut drained: BTreeSet<String> = self
-            .clusters
-            .iter()
-            .filter(|cluster| cluster.spec.taints.iter().any(|taint| taint.key == DRAIN))
-            .map(|cluster| cluster.metadata.name().to_owned())
-            .collect();
-        drained.remove(cluster);
-        let without = self.departures_from(&drained, now);
-        drained.insert(cluster.to_owned());
-        let mut departures = self.departures_from(&drained, now);
+    /// Returns what becomes of each placement that the taint drives out of the cluster, and of those that leave another which
+    /// is drained, and would have come to this one.
+    pub(super) fn departures(
+        &self,
+        cluster: &str,
+        effect: Effect,
+        now: Timestamp,
+    ) -> BTreeMap<String, Departure> {
+        let clusters = self.clusters.iter().filter(|cluster| {
+            let mut taints = cluster.spec.taints.iter();
+            taints.any(|taint| taint.key == DRAIN)
+        });
+        let drained = clusters.map(|cluster| cluster.metadata.name().to_owned());
+        let others: BTreeSet<String> = drained.filter(|name| name != cluster).collect();
+        let mut all = others.clone();
+        all.insert(cluster.to_owned());
+        let is_emptied = effect == Effect::DriveOut;
+        let emptied = if is_emptied { &all } else { &others };
+        let without = self.departures_from(&others, &others, now);
+        let mut departures = self.departures_from(&all, emptied, now);
         departures.retain(|placement, departure| {
-            self.has(placement, cluster) || without.get(placement) != Some(&*departure)
+            let leaves = is_emptied && self.has(placement, cluster);
+            leaves || without.get(placement) != Some(&*departure)
         });
         departures
     }
 
-    /// Returns what becomes of each placement that is in clusters which are drained.
+    /// Returns what becomes of each placement that is in the clusters `emptied`, while those of `tainted` get nothing new.
     fn departures_from(
         &self,
-        drained: &BTreeSet<String>,
+        tainted: &BTreeSet<String>,
+        emptied: &BTreeSet<String>,
         now: Timestamp,
     ) -> BTreeMap<String, Departure> {
         let clusters = self.clusters.iter();
-        let clusters = clusters.map(|cluster| emptied(cluster, drained));
+        let clusters = clusters.map(|cluster| with_drains(cluster, tainted));
         let clusters: Vec<MemberCluster> = clusters.collect();
         let mut departures = BTreeMap::new();
         for placement in &self.placements {
@@ -110,7 +120,7 @@ impl Hub {
                 policy,
                 bindings: &bindings,
                 clusters: &clusters,
-                drained,
+                drained: emptied,
                 now,
             });
             if let Some(departure) = departure {
@@ -121,11 +131,11 @@ impl Hub {
     }
 }
 
-/// Returns a cluster as it is once these are drained, and no other.
-fn emptied(cluster: &MemberCluster, drained: &BTreeSet<String>) -> MemberCluster {
+/// Returns a cluster as it is once these have the taint of a drain, and no other.
+fn with_drains(cluster: &MemberCluster, tainted: &BTreeSet<String>) -> MemberCluster {
     let mut cluster = cluster.clone();
     cluster.spec.taints.retain(|taint| taint.key != DRAIN);
-    if drained.contains(cluster.metadata.name()) {
+    if tainted.contains(cluster.metadata.name()) {
         cluster.spec.taints.push(Taint {
             key: DRAIN.to_owned(),
             effect: NO_SCHEDULE.to_owned(),

@@ -97,6 +97,27 @@ async fn joining_cluster_gets_everything() {
     assert_eq!(timeless(stored), timeless(recorded));
 }
 
+/// An agent says what it finds out, and not what is to be done about its cluster: else a member would lift its own block.
+#[tokio::test(start_paused = true)]
+async fn agent_says_no_action() {
+    let stage = joined().await;
+    let said = ["TrafficControl", "Collected"].map(|kind| {
+        json!({ "type": kind, "status": "False", "reason": "Told", "message": "",
+            "lastTransitionTime": clock() })
+    });
+    let status = json!({ "status": { "conditions": said } });
+    let path = format!("{}/status", channel("kind-cluster-1"));
+    stage.change("PATCH", &path, &status).await;
+    let cluster = stage.get(&format!("{CLUSTERS}/kind-cluster-1")).await;
+    assert_eq!(
+        conditions(&cluster["status"]),
+        [
+            "ReadyToJoin True MemberClusterReadyToJoin",
+            "Collected False Told"
+        ]
+    );
+}
+
 /// At rest a cluster costs one write for each heartbeat, and a restart none.
 #[tokio::test(start_paused = true)]
 async fn heartbeat_is_one_write() {
@@ -174,7 +195,7 @@ async fn observer_writes_nothing() {
 
 /// What somebody changed or deleted is as before again, and another identity is given the rights.
 #[tokio::test(start_paused = true)]
-async fn belongings_are_repaired() {
+async fn hub_resources_are_repaired() {
     let stage = joined().await;
     let role = format!("{RBAC}/roles/fleet-role-kind-cluster-1");
     let before = stage.get(&role).await["rules"].clone();

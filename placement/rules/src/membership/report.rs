@@ -1,6 +1,6 @@
 //! The status of a cluster of the fleet.
 
-use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED};
+use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED, TRAFFIC_CONTROL};
 use fleet_api::member::{AgentStatus, MEMBER_AGENT};
 use objects::condition::Condition;
 use objects::condition::find;
@@ -59,15 +59,18 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
             condition.observed_generation = cluster.metadata.generation;
         }
     }
-    // What its agent says of itself, as that the properties of the cluster are collected.
-    let told = channel.map_or(&[][..], |channel| &channel.conditions);
+    // What its agent says of itself, as that the properties of the cluster are collected. What is to be done about the
+    // cluster is not the agent's to say.
+    let told = channel.into_iter().flat_map(|channel| &channel.conditions);
+    let told = told.filter(|one| one.type_ != TRAFFIC_CONTROL);
+    let told: Vec<_> = told.cloned().collect();
     for kind in [COSTS_COLLECTED, NAMESPACES_COLLECTED] {
-        if find(told, kind).is_none() {
+        if find(&told, kind).is_none() {
             after.conditions.retain(|one| one.type_ != kind);
         }
     }
     let new = [Some(readiness.condition()), joined(&after.agent_status)];
-    let new = told.iter().cloned().chain(new.into_iter().flatten());
+    let new = told.into_iter().chain(new.into_iter().flatten());
     let dated = (cluster.metadata.generation, facts.now);
     put(&mut after.conditions, new, dated);
     let object = ObjectRef::of(cluster, &());

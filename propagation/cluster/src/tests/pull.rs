@@ -134,6 +134,26 @@ async fn only_lease_is_renewed() {
     assert_eq!(stage.api.writes(), [&*format!("PUT {LEASE}"); 6]);
 }
 
+/// The Lease is renewed every ten seconds, too, while the watch has still to show what was written.
+#[tokio::test(start_paused = true)]
+async fn late_watch_delays_no_heartbeat() {
+    let (stage, member) = registered().await;
+    let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
+    sleep(Duration::from_secs(15)).await;
+    stage.api.writes();
+    let (by, coalesce) = (Duration::from_secs(12), false);
+    let late = Fault::DelayEvents { by, coalesce };
+    stage.api.server.faults().inject(late.kind("clusters"));
+    let wrong = json!({ "status": { "kubernetesVersion": "v0" } });
+    let status = format!("{CLUSTER}/status");
+    stage.api.send("PATCH", &status, &wrong).await;
+    sleep(Duration::from_secs(40)).await;
+    let writes = stage.api.writes();
+    assert!(writes.contains(&format!("PUT {status}")), "{writes:?}");
+    let renewals = writes.iter().filter(|write| write.ends_with(LEASE));
+    assert_eq!(renewals.count(), 4, "{writes:?}");
+}
+
 /// Case I100: the Lease is renewed no more, and the health is unknown once it has run out: nothing new goes there. Once
 /// the member speaks again, all is as before.
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,6 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding,
     ResourceBindingSpec, Suspension,
 };
-use karmada_runtime::cache::Transition;
 use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
 use propagation_rules::binding_ref::BindingRef;
@@ -136,15 +135,6 @@ impl StoredBinding {
     pub(crate) fn metadata(&self) -> &ObjectMeta {
         self.view().metadata
     }
-}
-
-/// Returns the versions of an object before and after a change, as rules see them.
-pub(crate) fn views<'a, K, V>(change: &'a Transition<K>) -> [Option<V>; 2]
-where
-    &'a K: Into<V>,
-{
-    let versions = [&change.old, &change.new];
-    versions.map(|version| version.as_deref().map(Into::into))
 }
 
 /// Returns the suspension that a policy asks for, unless the policy is not applied.

@@ -18,7 +18,7 @@ use propagation_rules::customization;
 use super::Templates;
 use super::kinds::{has_priority, kinds_of, priority_class};
 use crate::index::{
-    Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of, views,
+    Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of,
 };
 
 impl Templates {
@@ -48,15 +48,6 @@ impl Templates {
         }
     }
 
-    /// Watches the kinds that a binding names now.
-    pub(crate) fn follow_binding(&self, index: &mut Index, versions: [Option<BindingRef<'_>>; 2]) {
-        let kinds = versions.map(|binding| binding.map(kinds_of_binding));
-        let [before, now] = kinds.map(Option::unwrap_or_default);
-        if index.replace_kinds(before, now) {
-            self.want(index);
-        }
-    }
-
     /// Returns the keys of the templates that a policy selects or has, or did so, unless it decides about them as before.
     pub(crate) fn decided_otherwise(
         &self,
@@ -72,13 +63,18 @@ impl Templates {
         self.of_candidates(index, &policies)
     }
 
-    /// Wakes the template of a binding, those whose dependencies it concerns, and the policy that has lost it, unless only
-    /// the status of the binding differs: what happens in the clusters is of no concern to them.
-    pub(crate) fn wake_edited<K>(&self, index: &Index, change: &Transition<K>)
+    /// Watches the kinds that a binding names now, and wakes its template, those whose dependencies it concerns, and the policy
+    /// that has lost it, unless only its status differs: what happens in the clusters is of no concern to them.
+    pub(crate) fn follow_binding<K>(&self, index: &mut Index, change: &Transition<K>)
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
     {
-        let versions: [Option<BindingRef<'_>>; 2] = views(change);
+        let versions: [Option<BindingRef<'_>>; 2] = change.views();
+        let kinds = versions.map(|binding| binding.map(kinds_of_binding));
+        let [before, now] = kinds.map(Option::unwrap_or_default);
+        if index.replace_kinds(before, now) {
+            self.want(index);
+        }
         if let [Some(old), Some(new)] = versions
             && is_same_but_status(old.metadata, new.metadata)
         {
@@ -98,10 +94,10 @@ impl Templates {
         let mut index = self.index.lock();
         if stored.key.namespace.is_empty() {
             if let Some(change) = index.cluster_bindings.written(write, stored) {
-                self.wake_edited(&index, &change);
+                self.follow_binding(&mut index, &change);
             }
         } else if let Some(change) = index.bindings.written(write, stored) {
-            self.wake_edited(&index, &change);
+            self.follow_binding(&mut index, &change);
         }
     }
 

@@ -13,7 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use karmada_api::remedy::DRAIN;
 use karmada_api::{ClusterView, ResourceBindingSpec, TargetCluster};
 use objects::amounts::Amounts;
-use objects::taint::{NO_EXECUTE, first_untolerated};
+use objects::taint::{NO_EXECUTE, NO_SCHEDULE, first_untolerated};
 use objects::write::{Guard, Write};
 use objects::{Key, Metadata};
 use serde_json::json;
@@ -111,6 +111,37 @@ pub fn shortage<'a>(
     }
 }
 
+/// Returns what the workloads of the clusters `drained` lack once `closed` gets nothing new; nothing if they lack that anyway.
+pub fn shortage_without(
+    closed: &str,
+    bindings: &[BindingRef<'_>],
+    clusters: &[&ClusterView],
+    drained: &BTreeSet<String>,
+    now: Timestamp,
+) -> Shortage {
+    let [before, after] = [None, Some(NO_SCHEDULE)].map(|effect| {
+        let clusters = clusters.iter().map(|cluster| {
+            if cluster.metadata.name() == closed {
+                with_drain(cluster, effect)
+            } else {
+                (*cluster).clone()
+            }
+        });
+        let clusters: Vec<ClusterView> = clusters.collect();
+        let views: Vec<&ClusterView> = clusters.iter().collect();
+        shortage(bindings.iter().copied(), &views, drained, now)
+    });
+    let is_new = |one: &Homeless| {
+        let mut known = before.homeless.iter();
+        known.all(|known| known.binding != one.binding)
+    };
+    if after.homeless.iter().any(is_new) {
+        after
+    } else {
+        Shortage::default()
+    }
+}
+
 impl Homeless {
     fn new(binding: BindingRef<'_>, drained: &BTreeSet<String>, reason: String) -> Self {
         let resource = &binding.spec.resource;
@@ -140,18 +171,25 @@ fn free_in(clusters: &[&ClusterView]) -> Amounts {
 /// Returns the cluster as it is once it is drained, if it is one of these. Nothing tolerates that for a time only: who
 /// leaves later needs room, too.
 fn emptied(cluster: &ClusterView, drained: &BTreeSet<String>) -> ClusterView {
-    let mut cluster = cluster.clone();
     if drained.contains(cluster.metadata.name()) {
-        cluster.spec.taints.retain(|taint| taint.key != DRAIN);
-        cluster.spec.taints.push(taint());
+        with_drain(cluster, Some(NO_EXECUTE))
+    } else {
+        cluster.clone()
     }
+}
+
+/// Returns the cluster with the taint of a drain that has this effect, and no other of a drain.
+fn with_drain(cluster: &ClusterView, effect: Option<&str>) -> ClusterView {
+    let mut cluster = cluster.clone();
+    cluster.spec.taints.retain(|taint| taint.key != DRAIN);
+    cluster.spec.taints.extend(effect.map(taint));
     cluster
 }
 
-fn taint() -> Taint {
+fn taint(effect: &str) -> Taint {
     Taint {
         key: DRAIN.to_owned(),
-        effect: NO_EXECUTE.to_owned(),
+        effect: effect.to_owned(),
         time_added: Some(Time(Timestamp::UNIX_EPOCH)),
         ..Taint::default()
     }
@@ -245,7 +283,7 @@ pub fn remaining(binding: BindingRef<'_>, cluster: &str) -> Option<Remaining> {
     }
     let placement = binding.placement();
     let leaves = placement.is_some_and(|placement| {
-        first_untolerated([&taint()], &placement.cluster_tolerations).is_some()
+        first_untolerated([&taint(NO_EXECUTE)], &placement.cluster_tolerations).is_some()
     });
     Some(if !leaves {
         Remaining::Staying

@@ -69,9 +69,8 @@ impl Index {
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
     {
-        let Transition { key, old, new } = change;
-        let [old, new]: [Option<BindingRef<'_>>; 2] =
-            [old, new].map(|form| form.as_deref().map(Into::into));
+        let key = &change.key;
+        let [old, new]: [Option<BindingRef<'_>>; 2] = change.views();
         if new.is_none() {
             self.decisions.remove(key);
         }

@@ -154,3 +154,14 @@ async fn contended_endpoints_still_go() {
     let calls = stage.api.calls();
     assert_eq!(calls.iter().filter(|call| **call == deletion).count(), 20);
 }
+
+/// The endpoints of a cluster that flaps return each time at once: nobody else undoes them.
+#[tokio::test(start_paused = true)]
+async fn flapping_endpoints_return() {
+    let stage = Stage::converged(&open()).await;
+    for _ in 0..20 {
+        stage.ensure(&m1_blocked()).await.unwrap();
+        let ensured = stage.ensure(&open()).await.unwrap();
+        assert_eq!(ensured.obstacles, BTreeSet::new());
+    }
+}

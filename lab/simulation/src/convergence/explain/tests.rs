@@ -503,7 +503,7 @@ async fn a_patch_is_judged_on_the_version_that_it_names() {
             .await
     };
     let merge = json!({ "endpoints": [] });
-    violates(write(merge).await, "no JSON patch");
+    violates(write(merge).await, "does not depend");
     violates(write(json!([add("10.9.9.9")])).await, "does not depend");
     violates(
         write(patch(&json!("1"), &[add("10.9.9.9")])).await,

@@ -89,6 +89,24 @@ fn drained_clusters_are_no_room() {
     assert_eq!(short(&all, [9, 9, 0], &["m1", "m2"]).homeless.len(), 1);
 }
 
+/// A cluster that gets nothing new is no room either, which counts only where there was some. Case T23.
+#[test]
+fn closed_cluster_is_no_room() {
+    let binding = workload("a", &aggregated(), &[("m1", 2)]);
+    let drained = ["m1".to_owned()].into();
+    for (rooms, homeless) in [([9, 0], 1), ([9, 9], 0), ([0, 0], 0)] {
+        let clusters = [
+            cluster("m1", 9),
+            cluster("m2", rooms[0]),
+            cluster("m3", rooms[1]),
+        ];
+        let views: Vec<_> = clusters.iter().collect();
+        let bindings = [BindingRef::from(&binding)];
+        let short = shortage_without("m2", &bindings, &views, &drained, now());
+        assert_eq!(short.homeless.len(), homeless, "{rooms:?}");
+    }
+}
+
 /// A copy in each cluster needs no other room, but another cluster; what tolerates the taint stays.
 #[test]
 fn last_copy_has_no_place() {

@@ -25,7 +25,7 @@ mod real {
     use super::super::Reader;
     use crate::install::mount;
 
-    const PAGE: &str = include_str!("../../../../../docs/kubectl-remedy.md");
+    const PAGE: &str = include_str!("../../../../../docs/kubectl-remedy-join.md");
     /// The proxy of the page.
     const PROXY: &str = "http://proxy.example:3128";
     /// The credentials of the member, of which a check reads the end.
@@ -37,7 +37,7 @@ kubectl --context karmada -n karmada-cluster create secret generic member1 --fro
     /// Returns the page's component, which has this proxy.
     fn component(proxy: &ConnectProxy) -> Result<String> {
         let (_, section) = PAGE
-            .split_once("\n### join with a kustomization\n")
+            .split_once("\n## With a kustomization\n")
             .context("the page has no such section")?;
         let lines = section.lines().skip_while(|line| !line.starts_with("    "));
         let block: Vec<&str> = lines.map_while(|line| line.strip_prefix("    ")).collect();
