@@ -209,7 +209,9 @@ impl Index {
         let status = ingress.status.as_ref();
         let previous = status.and_then(|status| status.service_locations.as_deref());
         let locations = service_locations(&key.namespace, spec, previous.unwrap_or_default(), self);
-        let clusters = locations.into_iter().flat_map(|location| location.clusters);
+        let clusters = locations
+            .into_iter()
+            .filter_map(|location| location.clusters);
         named
             .map(Dependency::Service)
             .chain(secrets.map(Dependency::Secret))

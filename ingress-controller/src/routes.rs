@@ -25,7 +25,7 @@ pub(crate) struct Routes {
     /// `None` if none are read.
     names: Option<Names>,
     /// By the Gateways that they refer to.
-    pub(crate) routes: Store<HttpRoute, Key>,
+    pub(crate) stored: Store<HttpRoute, Key>,
     pub(crate) gateways: Store<Gateway>,
     pub(crate) classes: Store<GatewayClass>,
     kinds: Kinds,
@@ -91,7 +91,7 @@ impl Routes {
                 controller,
                 finalizer,
             }),
-            routes: Store::by(referred_gateways),
+            stored: Store::by(referred_gateways),
             kinds: Kinds::Unknown,
             ..Self::default()
         }
@@ -128,12 +128,12 @@ impl Routes {
     }
 
     fn is_unread(&self, key: &Key) -> bool {
-        route_of(key).is_some_and(|route| self.routes.unread().contains(&route))
+        route_of(key).is_some_and(|route| self.stored.unread().contains(&route))
     }
 
     /// Returns `true` if a route of `namespace` may be ours, and its Services are not known.
     pub(crate) fn may_name_services(&self, namespace: &str) -> bool {
-        let mut unread = self.routes.unread().iter();
+        let mut unread = self.stored.unread().iter();
         let mut refused = self.read.iter();
         match self.kinds {
             Kinds::Unserved => false,
@@ -159,22 +159,22 @@ impl Routes {
     /// Returns `true` if all objects of all three kinds are known.
     pub(crate) fn is_listed(&self) -> bool {
         self.kinds == Kinds::Served
-            && self.routes.is_listed()
+            && self.stored.is_listed()
             && self.gateways.is_listed()
             && self.classes.is_listed()
     }
 
     /// Returns the Gateways that share routes with this one.
     pub(crate) fn sharing_routes(&self, gateway: &Key) -> BTreeSet<Key> {
-        let routes = self.routes.keys_of(gateway);
-        let shared = routes.flat_map(|route| self.routes.targets(route));
+        let routes = self.stored.keys_of(gateway);
+        let shared = routes.flat_map(|route| self.stored.targets(route));
         shared.cloned().collect()
     }
 
     /// Returns what the status of a Gateway must say; `None` unless it is ours, and all that counts is known.
     pub(crate) fn gateway_report(&self, key: &Key) -> Option<(Arc<Gateway>, GatewayReport)> {
         let gateway = self.gateways.get(key).filter(|_| self.is_listed())?;
-        let routes = self.routes.keys_of(key);
+        let routes = self.stored.keys_of(key);
         let read = routes.filter_map(|route| self.read.get(&served_key(route)));
         let accepted = read.filter(|read| read.is_accepted());
         let accepted = accepted.map(|read| &*read.route);
@@ -186,7 +186,7 @@ impl Routes {
     pub(crate) fn read(&mut self, route: &Key) -> Option<Reread> {
         let key = served_key(route);
         let before = self.read.remove(&key);
-        let found = self.routes.get(route).map(Arc::clone);
+        let found = self.stored.get(route).map(Arc::clone);
         let now = found.and_then(|route| self.as_ours(route, before.as_ref()));
         let is_ours = before.is_some() || now.is_some();
         if let Some(now) = now {

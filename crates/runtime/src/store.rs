@@ -236,7 +236,6 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
             _ => Verdict::Valid,
         };
         match (event, verdict) {
-            (event, Verdict::Valid) => event,
             (Event::Apply(object), Verdict::Unreadable(error)) => {
                 Event::Apply(unreadable(&object, error))
             }

@@ -64,13 +64,13 @@ impl SharedIndex {
     /// Itself, and the Gateways that it refers to if its spec changes.
     pub(super) fn http_routes(&self) -> Watch<Index, HttpRoute, Key> {
         let ingresses = self.queues.ingresses();
-        let rows = Watch::new(&self.index, |index| &mut index.routes.routes)
+        let rows = Watch::new(&self.index, |index| &mut index.routes.stored)
             .wakes_each(&ingresses, |index, change| {
                 index.reread(iter::once(change.key.clone()))
             })
             .wakes(&self.queues.parents, |index, change| {
                 let is_news = change.differs(|old, new| old.spec != new.spec);
-                let parents = is_news.then(|| index.routes.routes.concerned(change));
+                let parents = is_news.then(|| index.routes.stored.concerned(change));
                 parents.unwrap_or_default()
             })
             .wakes(&self.queues.exports, |index, _| index.take_concerned())
@@ -89,7 +89,7 @@ impl SharedIndex {
                 if !change.differs(|old, new| old.spec != new.spec) {
                     return Vec::new();
                 }
-                let routes = index.routes.routes.keys_of(&change.key);
+                let routes = index.routes.stored.keys_of(&change.key);
                 let routes: Vec<Key> = routes.cloned().collect();
                 index.reread(routes)
             })
@@ -175,7 +175,7 @@ impl Index {
     }
 
     fn reread_all(&mut self) -> Vec<Key> {
-        let all: BTreeSet<Key> = self.routes.routes.keys().cloned().collect();
+        let all: BTreeSet<Key> = self.routes.stored.keys().cloned().collect();
         self.reread(all)
     }
 }

@@ -147,8 +147,9 @@ impl SharedIndex {
 }
 
 /// Adds `keys` to each of `queues`.
-pub(super) fn wake<'a>(queues: &[Queue<Key>], keys: impl IntoIterator<Item = &'a Key> + Clone) {
+pub(super) fn wake<'a>(queues: &[Queue<Key>], keys: impl IntoIterator<Item = &'a Key>) {
+    let keys: Vec<&Key> = keys.into_iter().collect();
     for queue in queues {
-        queue.add_all(keys.clone().into_iter().cloned());
+        queue.add_all(keys.iter().copied().cloned());
     }
 }

@@ -39,6 +39,9 @@ use crate::shared::{Queues, SharedIndex};
 /// The rows of a kind.
 type Rows<K, T = ()> = Watch<Index, K, T>;
 
+/// Adds to the rows of a kind what it wakes.
+type Table<K, T> = fn(Rows<K, T>, &Arc<SharedIndex>) -> Rows<K, T>;
+
 /// Watches everything that decides about placements, and returns what the watches show.
 pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<SharedIndex> {
     let shared = Arc::new_cyclic(|shared| {
@@ -400,7 +403,7 @@ impl Starter<'_> {
         since: Since,
         [cluster_scoped, namespaced]: [&'static str; 2],
         stores: fn(&mut Index) -> &mut Scoped<K, T>,
-        table: fn(Rows<K, T>, &Arc<SharedIndex>) -> Rows<K, T>,
+        table: Table<K, T>,
     ) where
         K: Resource<DynamicType = Scope>
             + Clone

@@ -34,9 +34,8 @@ impl Desired {
             if !backend.takers().any(serves) {
                 continue;
             }
-            let served = backend.clusters.iter_mut();
-            for cluster in served.filter(|cluster| cluster.admission.is_served()) {
-                if !serves(cluster) {
+            for cluster in &mut backend.clusters {
+                if cluster.admission.is_served() && !serves(cluster) {
                     cluster.admission = Admission::Incomplete;
                 }
             }

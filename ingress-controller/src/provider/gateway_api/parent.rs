@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use karmada_api::gateway_api::{Gateway, GatewayClass};
+use karmada_api::gateway_api::{Gateway, GatewayClass, GatewayStatus};
 use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
@@ -21,8 +21,9 @@ impl Parent {
     /// the routes of each listener.
     pub(super) fn observe(&mut self, event: Event<Decoded<Gateway>>) -> bool {
         let changes = self.gateways.observe(event).objects;
-        let differ =
-            |old: &Gateway, new: &Gateway| (&old.spec, &old.status) != (&new.spec, &new.status);
+        let differ = |old: &Gateway, new: &Gateway| {
+            old.spec != new.spec || without_counts(old) != without_counts(new)
+        };
         changes.iter().any(|change| change.differs(differ))
     }
 
@@ -45,4 +46,12 @@ impl Parent {
         };
         (gateway, class)
     }
+}
+
+fn without_counts(gateway: &Gateway) -> Option<GatewayStatus> {
+    let mut status = gateway.status.clone()?;
+    for listener in &mut status.listeners {
+        listener.attached_routes = 0;
+    }
+    Some(status)
 }
