@@ -36,8 +36,9 @@ const WHILE_SILENT: usize = 1_500;
 /// The time that a controller lives, in milliseconds, where it is killed at random.
 const LIFE: std::ops::Range<u64> = 500..5_000;
 
-/// Traefik collects changes for so long (`providers.providersThrottleDuration`).
-const TRAEFIK_DELAY: Duration = Duration::from_secs(2);
+/// Traefik collects changes for two seconds (`providers.providersThrottleDuration`), and then makes the routers of all
+/// ingresses anew, which takes it a part of a second on two cores.
+const TRAEFIK_DELAY: Duration = Duration::from_secs(3);
 
 /// The `--provider` of the controller.
 #[derive(Clone, Copy, PartialEq, Eq)]
