@@ -428,7 +428,7 @@ mod tests {
         Event::Delete(Decoded::Valid(of(uid, version)))
     }
 
-    /// What a write has created is there until the watch catches up, which it may have done before the answer.
+    /// An object that a write has created is there until the watch catches up, which it may have done before the answer.
     #[test]
     fn created_object_shows_at_once() {
         let mut cache = Cache::default();
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(cache.observe(deleted("b", 13)).len(), 1);
     }
 
-    /// What a write has deleted is gone at once, and another object may have its name before the watch shows that.
+    /// An object that a write has deleted is gone at once, and another object may have its name before the watch shows that.
     #[test]
     fn deleted_object_is_gone() {
         let mut cache = Cache::default();

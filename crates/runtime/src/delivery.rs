@@ -31,6 +31,19 @@ pub(crate) struct Source<K> {
     pub(crate) may_be_unserved: bool,
 }
 
+impl<K: Resource> Source<K> {
+    /// Selects objects of a kind that the API serves, and without which nobody leads.
+    pub(crate) fn new((api, kind): (Api<Decoded<K>>, &K::DynamicType), selected: Config) -> Self {
+        Self {
+            kind: K::kind(kind).into_owned(),
+            api,
+            selected,
+            needed_to_lead: true,
+            may_be_unserved: false,
+        }
+    }
+}
+
 /// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
 /// list.
 pub(crate) async fn deliver<K>(

@@ -25,12 +25,13 @@ use crate::activity::Activity;
 use crate::cache::Undecoded;
 use crate::client::{Addresses, ClientError};
 use crate::contention::CONTESTED;
+use crate::delivery::{Source, deliver};
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::panics::PANICS;
 use crate::readiness::{Gate, Readiness};
 use crate::watch::Decoded;
-use crate::{admin, client, delivery, metrics, open_files, telemetry};
+use crate::{admin, client, metrics, open_files, telemetry};
 
 /// The longest that ordinary tasks, and then the last ones, may take to end.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
@@ -188,20 +189,13 @@ impl Program {
     pub fn watch_kind<K>(
         &mut self,
         name: &'static str,
-        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+        objects: (Api<Decoded<K>>, &K::DynamicType),
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let source = delivery::Source {
-            kind: K::kind(kind).into_owned(),
-            api,
-            selected,
-            needed_to_lead: true,
-            may_be_unserved: false,
-        };
-        self.watch_own(name, source, observe);
+        self.watch_own(name, Source::new(objects, selected), observe);
     }
 
     /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than what is
@@ -209,18 +203,15 @@ impl Program {
     pub fn watch_if_served<K>(
         &mut self,
         name: &'static str,
-        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+        objects: (Api<Decoded<K>>, &K::DynamicType),
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let source = delivery::Source {
-            kind: K::kind(kind).into_owned(),
-            api,
-            selected,
-            needed_to_lead: true,
+        let source = Source {
             may_be_unserved: true,
+            ..Source::new(objects, selected)
         };
         self.watch_own(name, source, observe);
     }
@@ -229,7 +220,7 @@ impl Program {
     fn watch_own<K>(
         &mut self,
         name: &'static str,
-        source: delivery::Source<K>,
+        source: Source<K>,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
@@ -253,12 +244,9 @@ impl Program {
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let gate = self.elsewhere.gate(name);
-        let source = delivery::Source {
-            kind: K::kind(&K::DynamicType::default()).into_owned(),
-            api,
-            selected,
+        let source = Source {
             needed_to_lead: false,
-            may_be_unserved: false,
+            ..Source::new((api, &K::DynamicType::default()), selected)
         };
         self.spawn_watch(gate, source, observe);
     }
@@ -266,14 +254,14 @@ impl Program {
     fn spawn_watch<K>(
         &mut self,
         gate: Gate,
-        source: delivery::Source<K>,
+        source: Source<K>,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let name = gate.name();
         let stopping = self.stopping.clone();
-        let task = delivery::deliver(source, gate, stopping, observe);
+        let task = deliver(source, gate, stopping, observe);
         self.tasks.spawn(name, task);
     }
 

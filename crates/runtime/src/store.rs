@@ -188,6 +188,10 @@ impl<K, T: Clone + Ord> Store<K, T> {
             .replace(&change.key, targets.unwrap_or_default());
     }
 
+    fn referred(&mut self, change: Option<Transition<K>>) -> Option<Transition<K>> {
+        change.inspect(|change| self.refer(change))
+    }
+
     /// Returns what either version of an object refers to.
     pub fn concerned(&self, change: &Transition<K>) -> BTreeSet<T> {
         change.versions().flat_map(self.refers).collect()
@@ -197,9 +201,13 @@ impl<K, T: Clone + Ord> Store<K, T> {
 impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
     pub fn observe(&mut self, event: Event<Decoded<K>>) -> Changes<K> {
-        if let Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) = &event
-            && !(self.is_kept)(&Key::of(object))
-        {
+        let key = match &event {
+            Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
+                Some(Key::of(object))
+            }
+            Event::Init | Event::InitDone => None,
+        };
+        if key.as_ref().is_some_and(|key| !(self.is_kept)(key)) {
             return Changes::default();
         }
         let mut event = self.judged(event);
@@ -213,18 +221,27 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
             }
             _ => true,
         };
-        let unread = self.objects.unread().clone();
+        let before = self.unread_of(key.as_ref());
         let mut objects = self.objects.observe(event);
         objects.retain(|_| is_news);
         for change in &objects {
             self.refer(change);
         }
-        let (before, now) = (&unread, self.objects.unread());
+        let now = self.unread_of(key.as_ref());
         Changes {
-            mended: before.difference(now).cloned().collect(),
-            unread: now.difference(before).cloned().collect(),
+            mended: before.difference(&now).cloned().collect(),
+            unread: now.difference(&before).cloned().collect(),
             objects,
             is_first_list,
+        }
+    }
+
+    /// Returns the objects that do not decode and never did: this one alone, if an event is about one.
+    fn unread_of(&self, key: Option<&Key>) -> BTreeSet<Key> {
+        let unread = self.objects.unread();
+        match key {
+            Some(key) => unread.get(key).cloned().into_iter().collect(),
+            None => unread.clone(),
         }
     }
 
@@ -252,17 +269,15 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     /// Takes in a version of a known object that a read has shown, as [`Cache::read_ahead`] does, and returns the change.
     pub fn read_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
-        let change = self.objects.read_ahead(object)?;
-        self.refer(&change);
-        Some(change)
+        let change = self.objects.read_ahead(object);
+        self.referred(change)
     }
 
     /// Takes in an object that a read has shown, as [`Cache::add_ahead`] does, and returns the change.
     pub fn add_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
-        let change = self.objects.add_ahead(object)?;
-        self.refer(&change);
-        Some(change)
+        let change = self.objects.add_ahead(object);
+        self.referred(change)
     }
 
     /// Takes in an object that a write has created, which is `stored` now, and returns the change.
@@ -276,9 +291,8 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
 
     /// Takes in that a write has deleted an object, as [`Cache::remove_ahead`] does, and returns the change.
     pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
-        let change = self.objects.remove_ahead(object)?;
-        self.refer(&change);
-        Some(change)
+        let change = self.objects.remove_ahead(object);
+        self.referred(change)
     }
 }
 
@@ -295,9 +309,8 @@ where
             let mut object: K = serde_json::from_value(write.applied(known, stored)?).ok()?;
             keep(&mut object);
             Some(object)
-        })?;
-        self.refer(&change);
-        Some(change)
+        });
+        self.referred(change)
     }
 }
 
