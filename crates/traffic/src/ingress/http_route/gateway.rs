@@ -23,7 +23,7 @@ use crate::ingress::class::{ControllerName, Ownership};
 /// The condition for whether there is what serves an object.
 const PROGRAMMED: &str = "Programmed";
 
-/// What the status of a Gateway of ours says.
+/// The conditions and listeners in the status of a Gateway of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GatewayReport {
     /// The generation of the Gateway.
@@ -40,7 +40,7 @@ struct ListenerReport {
     conditions: [Said; 3],
 }
 
-/// Returns what the status of `gateway` must say, whose routes `accepted` are served; `None` unless its class has our `controller`.
+/// Reports on `gateway`, whose routes `accepted` are served. Returns `None` unless its class has our `controller`.
 pub fn gateway_report<'a>(
     gateway: &Gateway,
     accepted: impl IntoIterator<Item = &'a HttpRoute>,
@@ -198,7 +198,7 @@ fn resolved(listener: &Listener) -> Said {
 }
 
 impl GatewayReport {
-    /// Returns the write that makes the status of `gateway` say this, which needs a guard. What others say beside stays.
+    /// Returns the steps that make the status of `gateway` say this, which need a guard. Conditions of others stay.
     pub fn patch(&self, gateway: &Gateway, now: Timestamp) -> JsonPatch {
         let status = gateway.status.clone().unwrap_or_default();
         let wanted = self.conditions.iter();

@@ -8,7 +8,7 @@ use super::attachment::Parent;
 use super::refusal::Refusal;
 use crate::ingress::gateway_api::is_host_within;
 
-/// What is said of routes whose namespaces a listener selects by label.
+/// The refusal of routes whose namespaces a listener selects by label.
 pub(super) const SELECTS: &str =
     "selects namespaces by label, which is not served; write Same or All";
 
