@@ -2,6 +2,35 @@
 //! embedded one evaluates no admission policies.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+/// Begins what a policy says when it refuses.
+const DENIED: &str = "denied request: ";
+
+/// Checks that the API has `refused` an object if and only if our rules find `problems` in it, and that a policy says one of
+/// these; adds that to `seen`.
+pub(crate) fn agrees(
+    object: &Value,
+    refused: Option<&str>,
+    problems: &[String],
+    seen: &mut BTreeSet<String>,
+) -> Result<()> {
+    ensure!(
+        refused.is_some() != problems.is_empty(),
+        "{object}: {refused:?} against {problems:?}"
+    );
+    // The schema refuses before the policies do, in words of its own.
+    if let Some((_, message)) = refused.and_then(|text| text.split_once(DENIED)) {
+        let is_known = problems.iter().any(|known| known == message);
+        ensure!(is_known, "{object}: {message} is not of {problems:?}");
+        seen.insert(message.to_owned());
+    }
+    Ok(())
+}
+
 /// Returns `true` if what was refused, or was not, is what is expected: a refusal with this text, or none.
 pub(crate) fn is_refusal(refused: Option<&str>, expected: Option<&str>) -> bool {
     match (refused, expected) {
@@ -40,9 +69,7 @@ mod real {
     use serde_json::{Value, from_value, json};
     use traffic::remedy::{self, FleetLookup};
 
-    use super::is_refusal;
-
-    const DENIED: &str = "denied request: ";
+    use super::{agrees, is_refusal};
 
     /// Starts the API of a fleet, without admission policies.
     async fn start() -> Result<ControlPlane> {
@@ -300,19 +327,7 @@ mod real {
                     })
                     .collect();
                 let refused = refusal(&karmada, namespaced, fields).await?;
-                ensure!(
-                    refused.is_some() != invalid.is_empty(),
-                    "{fields}: {refused:?} against {invalid:?}"
-                );
-                // The schema refuses before the policies do, in words of its own.
-                if let Some((_, message)) = refused.iter().find_map(|text| text.split_once(DENIED))
-                {
-                    ensure!(
-                        invalid.iter().any(|known| known == message),
-                        "{fields}: {message}"
-                    );
-                    seen.insert(message.to_owned());
-                }
+                agrees(fields, refused.as_deref(), &invalid, &mut seen)?;
             }
             // Each check has refused something.
             ensure!(seen.len() == 27, "{seen:#?}");
