@@ -1,5 +1,7 @@
 //! One run of a world, in virtual time: its steps, the wait until it has settled, and the quiet after it.
 
+use std::panic;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -9,6 +11,9 @@ use tokio::time::{Instant, sleep};
 use super::world::{Figures, Property, Run, StepOf, World};
 use crate::clock;
 
+/// The stack of a run, in bytes. Unoptimised, the futures of a fleet need more than the two megabytes that threads have.
+const STACK: usize = 16 << 20;
+
 /// Runs a sequence. The seed is that of all that the programs and the world draw.
 pub fn run<P: Property>(steps: &[StepOf<P>], seed: u64) -> Run {
     run_with::<P>(steps, seed, P::QUIET)
@@ -16,20 +21,27 @@ pub fn run<P: Property>(steps: &[StepOf<P>], seed: u64) -> Run {
 
 /// Runs a sequence, after which no program may write for as long as `quiet`.
 pub fn run_with<P: Property>(steps: &[StepOf<P>], seed: u64, quiet: Duration) -> Run {
-    // The jitter draws from this thread's generator, and the runtime stays on this thread.
-    fastrand::seed(seed);
-    let runtime = Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build();
-    let run = runtime
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(in_virtual_time::<P::World>(steps, quiet)));
+    let run = thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK);
+        let run = thread.spawn_scoped(scope, || on_this_thread::<P::World>(steps, seed, quiet))?;
+        run.join()
+            .unwrap_or_else(|payload| panic::resume_unwind(payload))
+    });
     run.unwrap_or_else(|error| Run {
         outcome: Err(format!("{error:#}")),
         figures: Figures::default(),
         log: None,
     })
+}
+
+fn on_this_thread<W: World>(steps: &[W::Step], seed: u64, quiet: Duration) -> Result<Run> {
+    // The jitter draws from this thread's generator, and the runtime stays on this thread.
+    fastrand::seed(seed);
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()?;
+    runtime.block_on(in_virtual_time::<W>(steps, quiet))
 }
 
 async fn in_virtual_time<W: World>(steps: &[W::Step], quiet: Duration) -> Result<Run> {

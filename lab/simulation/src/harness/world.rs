@@ -15,7 +15,7 @@ use proptest::strategy::BoxedStrategy;
 )]
 pub trait World: Sized {
     /// A step: something that users, members, APIs or programs do, or that time passes.
-    type Step: Clone + fmt::Debug + 'static;
+    type Step: Clone + fmt::Debug + Sync + 'static;
     /// The time at the start of every run.
     const BEGINNING: Timestamp;
     /// When the world counts as settled.
@@ -112,7 +112,7 @@ impl Run {
 }
 
 /// A record of requests, which is made readable only if somebody reads it.
-pub trait Log: fmt::Debug {
+pub trait Log: fmt::Debug + Send {
     /// Returns the record as lines.
     fn text(&self) -> String;
 }
