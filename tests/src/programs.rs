@@ -373,6 +373,12 @@ impl Running {
         Ok(lab_parts::memory::resident(id)?)
     }
 
+    /// The most memory that it has had resident, in KiB.
+    pub fn peak_memory(&self) -> Result<u64> {
+        let id = self.process.id().context("it has ended")?;
+        Ok(lab_parts::memory::peak(id)?)
+    }
+
     /// Returns the number of its open descriptors.
     pub fn descriptors(&self) -> Result<usize> {
         let id = self.process.id().context("it has ended")?;

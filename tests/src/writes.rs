@@ -125,6 +125,16 @@ pub(crate) fn reads(text: &str) -> u64 {
     of_one.map(|(_, count)| count).sum()
 }
 
+/// Counts the requests about single objects of a resource in the API server's metrics, whatever came of them.
+pub(crate) fn requests_about(text: &str, resource: &str) -> u64 {
+    let samples = text.lines().filter_map(sample);
+    let about = samples.filter(|(labels, _)| {
+        let is = |name, value| labels.get(name) == Some(&value);
+        is("scope", "resource") && is("resource", resource)
+    });
+    about.map(|(_, count)| count).sum()
+}
+
 /// Parses labels and value of a line of that metric, whose label values have neither quotes nor commas.
 fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
     let rest = line.strip_prefix("apiserver_request_total{")?;
@@ -146,7 +156,7 @@ fn sample(line: &str) -> Option<(BTreeMap<&str, &str>, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{WriteCounts, reads};
+    use super::{WriteCounts, reads, requests_about};
 
     const EARLIER: &str = r#"
 # TYPE apiserver_request_total counter
@@ -172,6 +182,14 @@ apiserver_request_total{code="409",component="apiserver",dry_run="",group="",res
     fn reads_of_one_are_counted() {
         let lease = EARLIER.replace("PUT", "GET").replace("\"} 3", "\"} 5");
         assert_eq!((reads(EARLIER), reads(&lease)), (9, 9 + 5));
+    }
+
+    /// Every request about an object of the resource is counted, one that fails included.
+    #[test]
+    fn requests_about_one_are_counted() {
+        assert_eq!(requests_about(EARLIER, "clusters"), 2 + 9);
+        assert_eq!(requests_about(EARLIER, "services"), 1 + 1_048_577 + 3);
+        assert_eq!(requests_about(EARLIER, "ingresses"), 0);
     }
 
     /// Writes since an earlier reading hold only what was added.

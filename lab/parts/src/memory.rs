@@ -11,6 +11,14 @@ pub fn resident(pid: u32) -> io::Result<u64> {
     field(pid, "VmRSS:")
 }
 
+/// Returns the most memory that a process has had resident since it started, in KiB.
+///
+/// # Errors
+/// See [`resident`].
+pub fn peak(pid: u32) -> io::Result<u64> {
+    field(pid, "VmHWM:")
+}
+
 /// Returns the resident memory of a process that no file backs, neither its binary nor another, in
 /// KiB.
 ///
@@ -41,6 +49,7 @@ mod tests {
             0 < anonymous && anonymous < resident,
             "{anonymous} of {resident}"
         );
+        assert!(anonymous < peak(pid).unwrap());
     }
 
     #[test]

@@ -224,7 +224,11 @@ async fn leads(controller: &Running, prefix: &str) -> Result<()> {
 
 /// Returns the resident memory of a controller, in MiB.
 fn mebibytes(controller: &Running) -> Result<f64> {
-    Ok(f64::from(u32::try_from(controller.memory()?)?) / 1024.0)
+    in_mebibytes(controller.memory()?)
+}
+
+fn in_mebibytes(kibibytes: u64) -> Result<f64> {
+    Ok(f64::from(u32::try_from(kibibytes)?) / 1024.0)
 }
 
 /// Formats the resident memory of a controller.

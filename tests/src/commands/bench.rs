@@ -27,11 +27,14 @@ pub(crate) enum Bench {
         #[arg(long, default_value_t = 0)]
         remedies: u16,
     },
-    /// The ingress controller with many ingresses of one cluster, likewise
+    /// The ingress controller with many ingresses, when a cluster of some of them is blocked and admitted again, likewise
     Ingresses {
-        /// The number of ingresses
-        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=20_000))]
-        ingresses: u16,
+        /// The number of ingresses, each with a Service of its own in three of the clusters
+        #[arg(long, alias = "ingresses", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(2..=20_000))]
+        mcis: u16,
+        /// The number of clusters, over which the ingresses are spread evenly
+        #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=1_000))]
+        clusters: u16,
     },
     /// The three programs that propagate, from templates to members with embedded APIs
     Propagation {
@@ -86,9 +89,11 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
                 remedies::bench(*clusters, *remedies, print).await
             })
         }
-        Bench::Ingresses { ingresses } => {
+        Bench::Ingresses { mcis, clusters } => {
             let build = programs::build_controllers;
-            in_a_fleet(build, async || ingresses::bench(*ingresses, print).await)
+            in_a_fleet(build, async || {
+                ingresses::bench(*mcis, *clusters, print).await
+            })
         }
         Bench::Propagation {
             templates,

@@ -240,6 +240,12 @@ impl ControlPlane {
         Ok(writes::reads(&self.metrics().await?))
     }
 
+    /// Returns the number of requests about single objects of a resource since the API server started, whatever
+    /// came of them.
+    pub async fn requests_about(&self, resource: &str) -> Result<u64> {
+        Ok(writes::requests_about(&self.metrics().await?, resource))
+    }
+
     async fn metrics(&self) -> Result<String> {
         let request = Request::get("/metrics").body(Vec::new())?;
         let metrics = self.client.request_text(request).await;

@@ -1,6 +1,6 @@
 //! The objects that users and Karmada itself create.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, net::SocketAddr};
 
 use anyhow::Result;
 use k8s_openapi::NamespaceResourceScope;
@@ -81,41 +81,48 @@ impl Fleet {
     /// Places the Service in exactly these clusters: its template, its binding, and the endpoints
     /// that Karmada collects.
     pub async fn place(&self, members: &[Member]) -> Result<()> {
+        let clusters = members
+            .iter()
+            .map(|member| (member.name(), member.backend()));
+        let clusters: Vec<_> = clusters.collect();
+        self.place_service(SERVICE, &clusters).await
+    }
+
+    /// Places a Service in exactly these clusters, with one endpoint in each, as [`Self::place`] does.
+    pub async fn place_service(
+        &self,
+        service: &str,
+        clusters: &[(String, SocketAddr)],
+    ) -> Result<()> {
         let client = self.karmada.client();
         let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
         let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
-        apply(&services, SERVICE, json!({ "spec": { "ports": [port] } })).await?;
+        apply(&services, service, json!({ "spec": { "ports": [port] } })).await?;
 
         let bindings: Api<ResourceBinding> = Api::namespaced(client.clone(), NAMESPACE);
-        let clusters: Vec<Value> = members
+        let targets: Vec<Value> = clusters
             .iter()
-            .map(|member| json!({ "name": member.name() }))
+            .map(|(cluster, _)| json!({ "name": cluster }))
             .collect();
-        let resource = json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": SERVICE });
-        let spec = json!({ "spec": { "resource": resource, "clusters": clusters } });
-        apply(&bindings, &format!("{SERVICE}-service"), spec).await?;
+        let resource = json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": service });
+        let spec = json!({ "spec": { "resource": resource, "clusters": targets } });
+        apply(&bindings, &format!("{service}-service"), spec).await?;
 
         let slices: Api<EndpointSlice> = Api::namespaced(client, NAMESPACE);
-        for member in members {
-            let backend = member.backend();
+        for (cluster, backend) in clusters {
             let slice = json!({
                 "metadata": {
                     "labels": {
-                        "kubernetes.io/service-name": format!("derived-{SERVICE}"),
+                        "kubernetes.io/service-name": format!("derived-{service}"),
                         "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
                     },
-                    "annotations": { "work.karmada.io/namespace": execution_namespace(&member.name()) },
+                    "annotations": { "work.karmada.io/namespace": execution_namespace(cluster) },
                 },
                 "addressType": "IPv4",
                 "endpoints": [{ "addresses": [backend.ip()], "conditions": { "ready": true } }],
                 "ports": [{ "name": "http", "port": backend.port(), "protocol": "TCP" }],
             });
-            apply(
-                &slices,
-                &format!("imported-{}-{SERVICE}", member.name()),
-                slice,
-            )
-            .await?;
+            apply(&slices, &format!("imported-{cluster}-{service}"), slice).await?;
         }
         Ok(())
     }
@@ -148,6 +155,17 @@ impl Fleet {
 
     /// Creates an ingress of that class for the Service, with a host of its own.
     pub async fn create_ingress_for(&self, name: &str, class: &str, host: &str) -> Result<()> {
+        self.create_ingress_to(SERVICE, name, class, host).await
+    }
+
+    /// Creates an ingress of that class for that Service, with a host of its own.
+    pub async fn create_ingress_to(
+        &self,
+        service: &str,
+        name: &str,
+        class: &str,
+        host: &str,
+    ) -> Result<()> {
         let ingress = serde_json::from_value(json!({
             "apiVersion": "networking.karmada.io/v1alpha1",
             "kind": "MultiClusterIngress",
@@ -157,7 +175,7 @@ impl Fleet {
                 "rules": [{ "host": host, "http": { "paths": [{
                     "path": "/",
                     "pathType": "Prefix",
-                    "backend": { "service": { "name": SERVICE, "port": { "number": 80 } } },
+                    "backend": { "service": { "name": service, "port": { "number": 80 } } },
                 }] } }],
             },
         }))?;
