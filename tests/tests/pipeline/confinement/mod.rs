@@ -1,7 +1,7 @@
-//! What a thief of a program's token cannot do with it, beyond what RBAC says: `manifests/admission`, and
-//! `manifests/placement/hub/confinement.yaml`. On a real API only: the embedded one has neither accounts nor admission policies.
+//! What a thief of a token cannot do with it: beyond what RBAC says, by `manifests/admission` and `manifests/placement/hub/confinement.yaml`; and by
+//! RBAC alone. On a real API only: the embedded one has neither accounts nor admission policies.
 //!
-//! - `real`: the attempts. `with_tools`: the page for users.
+//! - `real`: the attempts; those that RBAC alone refuses are in `rights`. `with_tools`: the page for users.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 #![expect(clippy::print_stdout, reason = "shows what is refused, and how")]
 
@@ -17,12 +17,13 @@ use serde_json::{Value, json};
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
 /// The kinds of what is created.
-const KINDS: [(&str, &str); 22] = [
+const KINDS: [(&str, &str); 25] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
     ("clusters", "Cluster"),
     ("configmaps", "ConfigMap"),
     ("deployments", "Deployment"),
+    ("dnsendpoints", "DNSEndpoint"),
     ("endpointslices", "EndpointSlice"),
     ("events", "Event"),
     ("httproutes", "HTTPRoute"),
@@ -32,12 +33,14 @@ const KINDS: [(&str, &str); 22] = [
     ("multiclusteringresses", "MultiClusterIngress"),
     ("namespaces", "Namespace"),
     ("propagationpolicies", "PropagationPolicy"),
+    ("remedies", "Remedy"),
     ("resourcebindings", "ResourceBinding"),
     ("resourceenvelopes", "ResourceEnvelope"),
     ("rolebindings", "RoleBinding"),
     ("roles", "Role"),
     ("secrets", "Secret"),
     ("services", "Service"),
+    ("token", "TokenRequest"),
     (
         "validatingwebhookconfigurations",
         "ValidatingWebhookConfiguration",

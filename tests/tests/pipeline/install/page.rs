@@ -1,6 +1,12 @@
 //! The pages of the documentation that a user follows, and their commands.
 
-use std::{env, fs, os::unix::fs::PermissionsExt, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    env, fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::PathBuf,
+    process::Stdio,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, ensure};
 use kube::config::Kubeconfig;
@@ -9,6 +15,7 @@ use pipeline_tests::{
     agents::MEMBER,
     control_plane::{ApiKind, ControlPlane},
     fleet::Fleet,
+    programs::{self, Binary, Profile},
 };
 use tempfile::TempDir;
 use tokio::{process::Command, time::timeout};
@@ -28,6 +35,7 @@ pub(crate) enum Page {
     Pull,
     Remedy,
     Security,
+    Day2,
 }
 
 impl Page {
@@ -44,6 +52,7 @@ impl Page {
             Self::Pull => include_str!("../../../../docs/pull.md"),
             Self::Remedy => include_str!("../../../../docs/remedy.md"),
             Self::Security => include_str!("../../../../docs/security.md"),
+            Self::Day2 => include_str!("../../../../docs/day-2.md"),
         }
     }
 }
@@ -124,6 +133,12 @@ impl Reader {
         let functions = functions.context("the page has no functions")?;
         let (functions, _) = functions.split_once("\naccess ").context("no call")?;
         self.run(functions).await.map(drop)
+    }
+
+    /// Has the scripts that follow find our plugin.
+    pub(super) fn install_plugin(&self) -> Result<()> {
+        let plugin = programs::path(Binary::KubectlRemedy, Profile::Debug)?;
+        Ok(symlink(plugin, self.path("bin/kubectl-remedy"))?)
     }
 
     /// Returns each block of commands of a section as a script.

@@ -1,4 +1,5 @@
 mod charts;
+mod day_2;
 mod egress;
 mod list;
 mod release;

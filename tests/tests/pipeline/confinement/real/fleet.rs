@@ -28,15 +28,16 @@ const RIGHTS: [&str; 9] = [
     "renew/rights.yaml",
 ];
 
-const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
-const WORKS: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works";
-const WORK: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/web";
+pub(super) const WEB: &str = "/apis/apps/v1/namespaces/shop/deployments/web";
+pub(super) const WORKS: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works";
+pub(super) const WORK: &str =
+    "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/web";
 /// The Work of an agent.
-const AGENT: &str =
+pub(super) const AGENT: &str =
     "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member1/works/karmada-rs-agent";
-const BINDING: &str =
+pub(super) const BINDING: &str =
     "/apis/work.karmada.io/v1alpha2/namespaces/shop/resourcebindings/web-deployment";
-const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
+pub(super) const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 const SERVICES: &str = "/api/v1/namespaces/shop/services";
@@ -633,12 +634,12 @@ fn of_joiner() -> Vec<Attempt> {
     ]
 }
 
-fn endpoint(url: &str) -> Value {
+pub(super) fn endpoint(url: &str) -> Value {
     json!({ "spec": { "apiEndpoint": url } })
 }
 
 /// Makes what the attempts are about, as those do who may.
-async fn furnish(api: &ControlPlane) -> Result<()> {
+pub(super) async fn furnish(api: &ControlPlane) -> Result<()> {
     for namespace in ["shop", "karmada-es-member1"] {
         api.namespace(namespace).await?;
     }

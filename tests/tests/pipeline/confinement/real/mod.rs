@@ -1,5 +1,6 @@
-//! What is tried with the token of each program, where that may write.
+//! What is tried with the token of each program, where that may write, and of each other account.
 
 mod fleet;
 mod gateway;
 mod hub;
+mod rights;
