@@ -116,8 +116,8 @@ async fn discover(
     let mut service: Store<Service> = Store::default();
     let mut pods: Store<EndpointSlice> = Store::default();
     let changes = select(
-        services.map(|event| Change::Service(Box::new(event))),
-        slices.map(|event| Change::Slice(Box::new(event))),
+        services.map(|event| WatchEvent::Service(Box::new(event))),
+        slices.map(|event| WatchEvent::Slice(Box::new(event))),
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
     let mut listed = Listed::default();
@@ -125,8 +125,8 @@ async fn discover(
     while let Some(change) = changes.next().await {
         listed.note(&change);
         let relevant = match change {
-            Change::Service(event) => !service.observe(*event).objects.is_empty(),
-            Change::Slice(event) => !pods.observe(*event).objects.is_empty(),
+            WatchEvent::Service(event) => !service.observe(*event).objects.is_empty(),
+            WatchEvent::Slice(event) => !pods.observe(*event).objects.is_empty(),
         };
         let now_missing = listed.missing(
             service.iter().next().map(|(_, service)| &**service),
@@ -170,7 +170,7 @@ async fn discover(
 }
 
 /// An event of either watch.
-enum Change {
+enum WatchEvent {
     Service(Box<Event<Decoded<Service>>>),
     Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
@@ -183,10 +183,10 @@ struct Listed {
 }
 
 impl Listed {
-    fn note(&mut self, change: &Change) {
+    fn note(&mut self, change: &WatchEvent) {
         match change {
-            Change::Service(event) => self.service |= matches!(**event, Event::InitDone),
-            Change::Slice(event) => self.slices |= matches!(**event, Event::InitDone),
+            WatchEvent::Service(event) => self.service |= matches!(**event, Event::InitDone),
+            WatchEvent::Slice(event) => self.slices |= matches!(**event, Event::InitDone),
         }
     }
 
