@@ -36,8 +36,8 @@ const MEMBER: Member = Member(1);
 /// The flag of a program that need not wait until the lease of a dead one has run out.
 const ALONE: &str = "--leader-elect=false";
 
-/// Starts a program, kills it once a write of its is stored and before that is answered, starts it again, and lets the watches
-/// flow only once it no longer waits for them. Each object gets one write of the kinds `once`.
+/// Starts a program, kills it once a write is stored and before that is answered, and starts it again. The watches flow only
+/// once the second one waits for them no longer. Each object gets one write of the kinds `once`.
 async fn survives(
     proxy: &ApiProxy,
     once: &[&str],
