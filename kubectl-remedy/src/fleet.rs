@@ -12,7 +12,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
 use kube::runtime::watcher::Event;
@@ -32,18 +32,18 @@ use crate::error::Error;
 /// The number of objects in a page of a list. A cluster may have 100 kB.
 const PAGE: u32 = 500;
 
-/// The objects that decide about traffic, as the caches of the controllers hold them.
+/// The objects that decide about traffic, as the stores of the controllers hold them.
 #[derive(Debug, Default)]
 pub struct FleetSnapshot {
     /// The moment at which it was read.
     pub(crate) now: Timestamp,
-    pub(crate) clusters: Cache<Cluster>,
-    pub(crate) remedies: Cache<Remedy>,
+    pub(crate) clusters: Store<Cluster>,
+    pub(crate) remedies: Store<Remedy>,
     /// The ingresses, and the `HTTPRoute`s that are served as such.
-    pub(crate) ingresses: Cache<MultiClusterIngress>,
-    pub(crate) classes: Cache<IngressClass>,
-    pub(crate) bindings: Cache<ResourceBinding>,
-    pub(crate) slices: Cache<EndpointSlice>,
+    pub(crate) ingresses: Store<MultiClusterIngress>,
+    pub(crate) classes: Store<IngressClass>,
+    pub(crate) bindings: Store<ResourceBinding>,
+    pub(crate) slices: Store<EndpointSlice>,
 }
 
 impl FleetSnapshot {
@@ -82,7 +82,7 @@ impl FleetSnapshot {
             list(scoped(client, namespace), all()),
             routes(client, namespace),
         )?;
-        for (_, route) in routes.iter().flat_map(Cache::iter) {
+        for (_, route) in routes.iter().flat_map(Store::iter) {
             if let Some(ingress) = reported_ingress(route) {
                 put(&mut ingresses, ingress);
             }
@@ -153,11 +153,11 @@ impl FleetSnapshot {
     }
 }
 
-/// Puts `object` into `cache`, in place of the one of its name.
-pub(crate) fn put<K: Resource + Clone + Default>(cache: &mut Cache<K>, mut object: K) {
-    // The cache takes one of a version that it knows for the one it has.
+/// Puts `object` into `store`, in place of the one of its name.
+pub(crate) fn put<K: Resource + Clone + Default>(store: &mut Store<K>, mut object: K) {
+    // The store takes one of a version that it knows for the one it has.
     object.meta_mut().resource_version = None;
-    drop(cache.observe(Event::Apply(Decoded::Valid(object))));
+    drop(store.observe(Event::Apply(Decoded::Valid(object))));
 }
 
 /// Returns the objects of one namespace, or of all.
@@ -172,24 +172,24 @@ where
 }
 
 /// Reads the objects that `api` and `selected` cover.
-pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Cache<K>, Error>
+pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Store<K>, Error>
 where
     K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
 {
-    let mut cache = Cache::default();
-    let observe = |object| drop(cache.observe(Event::InitApply(object)));
+    let mut store: Store<K> = Store::default();
+    let observe = |object| drop(store.observe(Event::InitApply(object)));
     let api = &api;
     let request = |page| async move { api.list(&page).await };
     let read = pages(selected, request, observe).await;
     read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
-    Ok(cache)
+    Ok(store)
 }
 
 /// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
 pub(crate) async fn routes(
     client: &Client,
     namespace: Option<&str>,
-) -> Result<Option<Cache<HttpRoute>>, Error> {
+) -> Result<Option<Store<HttpRoute>>, Error> {
     optional(list(scoped(client, namespace), ListParams::default()).await)
 }
 
@@ -304,10 +304,10 @@ impl Facts for FleetSnapshot {
     }
 }
 
-fn find<'a, K: Resource>(cache: &'a Cache<K>, key: &Key) -> Cached<&'a K> {
-    match cache.get(key) {
+fn find<'a, K: Resource>(store: &'a Store<K>, key: &Key) -> Cached<&'a K> {
+    match store.get(key) {
         Some(object) => Cached::Present(object),
-        None if cache.unread().contains(key) => Cached::Unread,
+        None if store.unread().contains(key) => Cached::Unread,
         None => Cached::Absent,
     }
 }
@@ -393,7 +393,7 @@ mod tests {
                 .await
                 .unwrap();
         }
-        let read: Cache<IngressClass> =
+        let read: Store<IngressClass> =
             list(Api::all(client), ListParams::default()).await.unwrap();
         assert_eq!(read.iter().count(), count);
     }

@@ -193,16 +193,22 @@ impl PlacementFleet {
 
     /// Starts the agent of a member.
     pub async fn run_agent(&self, member: Member) -> Result<Running> {
+        self.run_agent_with(member, &[]).await
+    }
+
+    /// Starts the agent of a member, with these flags besides.
+    pub async fn run_agent_with(&self, member: Member, flags: &[&str]) -> Result<Running> {
         let name = member.name();
         let account = |name: &str| format!("system:serviceaccount:{SYSTEM}:{name}");
         let own = account("placement-agent");
         let own = self.member(member).kubeconfig_for(&own, None)?;
         let hub = self.hub.kubeconfig_for(&account(&name), None)?;
-        let flags = [
+        let own = [
             format!("--kubeconfig={}", own.display()),
             format!("--hub-kubeconfig={}", hub.display()),
             format!("--cluster-name={name}"),
         ];
+        let flags = own.into_iter().chain(flags.iter().map(ToString::to_string));
         let started = Running::start(Binary::PlacementAgent, self.profile, flags).await;
         started.with_context(|| format!("the agent of {name} does not start"))
     }
@@ -254,6 +260,11 @@ impl PlacementFleet {
     /// Returns the API of a member.
     pub fn member(&self, member: Member) -> &ControlPlane {
         &self.members[usize::from(member.0) - 1]
+    }
+
+    /// Returns the API of a member, to lead it through a proxy.
+    pub fn member_mut(&mut self, member: Member) -> &mut ControlPlane {
+        &mut self.members[usize::from(member.0) - 1]
     }
 
     /// Returns the clusters of the fleet.

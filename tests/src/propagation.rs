@@ -163,7 +163,7 @@ impl PropagationFleet {
     }
 
     /// Joins a member as a cluster-controller would, without one.
-    async fn join(&self, member: Member) -> Result<()> {
+    pub async fn join(&self, member: Member) -> Result<()> {
         let name = member.name();
         self.karmada.namespace(&execution_namespace(&name)).await?;
         self.register(member).await?;

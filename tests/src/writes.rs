@@ -39,6 +39,26 @@ const OWN: [(&str, &str); 7] = [
     ("networking.k8s.io", "servicecidrs"),
 ];
 
+impl fmt::Display for WriteKind {
+    /// Writes it like `PATCH clusters.cluster.karmada.io/status`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            verb,
+            group,
+            resource,
+            subresource,
+        } = self;
+        write!(formatter, "{verb} {resource}")?;
+        if !group.is_empty() {
+            write!(formatter, ".{group}")?;
+        }
+        if !subresource.is_empty() {
+            write!(formatter, "/{subresource}")?;
+        }
+        Ok(())
+    }
+}
+
 impl WriteCounts {
     /// Reads `apiserver_request_total` out of the API server's metrics
     /// ([exposition format](https://prometheus.io/docs/instrumenting/exposition_formats/)).
@@ -96,20 +116,8 @@ impl fmt::Display for WriteCounts {
             return formatter.write_str("no writes");
         }
         for (position, (write, count)) in self.0.iter().enumerate() {
-            let WriteKind {
-                verb,
-                group,
-                resource,
-                subresource,
-            } = write;
             let comma = if position == 0 { "" } else { ", " };
-            write!(formatter, "{comma}{count} {verb} {resource}")?;
-            if !group.is_empty() {
-                write!(formatter, ".{group}")?;
-            }
-            if !subresource.is_empty() {
-                write!(formatter, "/{subresource}")?;
-            }
+            write!(formatter, "{comma}{count} {write}")?;
         }
         Ok(())
     }

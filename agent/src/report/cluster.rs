@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::{OWNED, is_declared};
 use kube::Resource;
-use kube::api::{ApiResource, Patch};
+use kube::api::ApiResource;
 use objects::condition::{AnyCondition, find, retain_patch, upsert_patch};
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,10 +27,6 @@ struct RawStatus {
     #[serde(default)]
     conditions: Option<Vec<Value>>,
 }
-
-/// A write of one condition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change(Value);
 
 impl RawCluster {
     /// Returns the conditions that this agent owns. One whose status cannot be read counts as absent and
@@ -57,20 +53,16 @@ impl RawCluster {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    /// Returns the change that brings `condition` into the list.
-    pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Change> {
+    /// Returns the merge patch that brings `condition` into the list.
+    pub(super) fn change_to(&self, condition: &Condition) -> serde_json::Result<Value> {
         let condition = serde_json::to_value(condition)?;
-        Ok(Change(upsert_patch(
-            self.elements(),
-            condition,
-            self.version(),
-        )))
+        Ok(upsert_patch(self.elements(), condition, self.version()))
     }
 
-    /// Returns the change that removes the condition of type `kind` of a declared signal.
-    pub(super) fn change_without(&self, kind: &str) -> Change {
+    /// Returns the merge patch that removes the condition of type `kind` of a declared signal.
+    pub(super) fn change_without(&self, kind: &str) -> Value {
         let kept = |element: &Value| element.kind() != kind || !is_declared(&read(element));
-        Change(retain_patch(self.elements(), kept, self.version()))
+        retain_patch(self.elements(), kept, self.version())
     }
 
     pub(super) fn version(&self) -> Option<&str> {
@@ -93,12 +85,6 @@ fn read(element: &Value) -> Condition {
         type_: element.kind().to_owned(),
         ..Condition::default()
     })
-}
-
-impl Change {
-    pub(super) fn to_patch(&self) -> Patch<&Value> {
-        Patch::Merge(&self.0)
-    }
 }
 
 impl Resource for RawCluster {

@@ -13,11 +13,11 @@ use karmada_runtime::error::Chain;
 use karmada_runtime::panics::Panicked;
 use karmada_runtime::write::{Refusals, WriteError, WriteErrorKind};
 use kube::Api;
-use kube::api::PatchParams;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::cluster::{Change, RawCluster};
+use super::cluster::RawCluster;
 use super::parts::{Report, Subject};
 use super::told::{failed, refused, taken};
 use crate::backoff::Backoff;
@@ -214,7 +214,7 @@ impl<'a> ClusterReport<'a> {
                 }
             };
             let wanted = change(object, condition)?;
-            let patch = wanted.to_patch();
+            let patch = Patch::Merge(&wanted);
             let parameters = PatchParams::apply(NAME);
             let call = self.objects.patch_status(&self.name, &parameters, &patch);
             let written = self.report.writer.write("conditions", call).await;
@@ -245,7 +245,7 @@ impl<'a> ClusterReport<'a> {
             return Ok(None);
         };
         let wanted = object.change_without(kind);
-        let patch = wanted.to_patch();
+        let patch = Patch::Merge(&wanted);
         let parameters = PatchParams::apply(NAME);
         let call = self.objects.patch_status(&self.name, &parameters, &patch);
         let written = self.report.writer.write("conditions", call).await;
@@ -294,8 +294,8 @@ impl<'a> ClusterReport<'a> {
     async fn check_conflict(
         &mut self,
         error: WriteError,
-        newest: impl Fn(&RawCluster) -> Result<Change, WriteError>,
-        rejected: &Change,
+        newest: impl Fn(&RawCluster) -> Result<Value, WriteError>,
+        rejected: &Value,
     ) -> Result<(), WriteError> {
         // A server that is away would not answer a read either, and what it refuses it refuses again.
         if let WriteErrorKind::Transient | WriteErrorKind::Invalid = error.kind() {
@@ -338,7 +338,7 @@ impl<'a> ClusterReport<'a> {
     }
 }
 
-pub(super) fn change(object: &RawCluster, condition: &Condition) -> Result<Change, WriteError> {
+pub(super) fn change(object: &RawCluster, condition: &Condition) -> Result<Value, WriteError> {
     let change = object.change_to(condition);
     change.map_err(|error| kube::Error::SerdeError(error).into())
 }

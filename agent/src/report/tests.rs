@@ -29,7 +29,7 @@ use karmada_runtime::metrics::WriteMetrics;
 use karmada_runtime::program::Program;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::Writer;
-use kube::api::{Patch, PatchParams};
+use kube::api::PatchParams;
 use kube::{Api, Client};
 use lab_parts::mutations::mutations;
 use serde_json::{Value, json};
@@ -411,10 +411,7 @@ fn a_condition_of_ours_that_cannot_be_read_is_overwritten() {
     let kinds: Vec<_> = ours.iter().map(|condition| &condition.type_).collect();
     assert_eq!(kinds, [REPORTER_READY]);
     let wanted: Condition = serde_json::from_value(dns_true()).unwrap();
-    let change = change(&found, &wanted).unwrap();
-    let Patch::Merge(patch) = change.to_patch() else {
-        panic!("{change:?}");
-    };
+    let patch = change(&found, &wanted).unwrap();
     assert_eq!(patch["status"]["conditions"], json!([wanted, reporting()]));
 }
 
@@ -464,10 +461,7 @@ fn the_verdict_of_a_cluster_is_read_and_replaced_whatever_any_foreign_value_is()
         };
         let statuses: Vec<_> = found.ours().into_iter().map(|c| c.status).collect();
         assert_eq!(statuses, [FALSE], "{at}");
-        let change = change(&found, &wanted).unwrap();
-        let Patch::Merge(patch) = change.to_patch() else {
-            panic!("{at}: {change:?}");
-        };
+        let patch = change(&found, &wanted).unwrap();
         let mut expected = mutation.object["status"]["conditions"].clone();
         let place = expected.as_array().unwrap().iter();
         let place = place.enumerate().find(|(_, one)| one["type"] == DNS_READY);

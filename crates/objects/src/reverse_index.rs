@@ -64,6 +64,11 @@ impl<S: Clone + Ord, T: Clone + Ord> ReverseIndex<S, T> {
         self.targets.get(source).map_or(&[], |targets| targets)
     }
 
+    /// Iterates over the targets of all sources, in order.
+    pub fn all_targets(&self) -> impl Iterator<Item = &T> {
+        self.sources.keys()
+    }
+
     /// Returns the number of sources of `target`.
     pub fn count<Q: Ord + ?Sized>(&self, target: &Q) -> usize
     where
@@ -111,6 +116,8 @@ mod tests {
                 let targets = last.get(&source).into_iter().flatten();
                 prop_assert!(incremental.targets(&source).iter().eq(targets));
             }
+            let all: BTreeSet<_> = last.values().flatten().collect();
+            prop_assert!(incremental.all_targets().eq(all));
             for target in 0..8 {
                 let named: Vec<_> = last.iter().filter(|(_, targets)| targets.contains(&target)).map(|(s, _)| s).collect();
                 prop_assert_eq!(incremental.count(&target), named.len());

@@ -14,7 +14,7 @@ use crate::watch::Decoded;
 
 /// The last valid version of every object of one kind.
 #[derive(Debug)]
-pub struct Cache<K> {
+pub(crate) struct Cache<K> {
     objects: BTreeMap<Key, Arc<K>>,
     /// Objects that exist but never had a valid version.
     unread: BTreeSet<Key>,
@@ -133,10 +133,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
     }
 
-    /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid
-    /// version, a known resource version is no change, and an object missing from a complete list is
-    /// gone. An invalid object that is being deleted is valid with its last content, or none, since only
-    /// its metadata matter then.
+    /// Applies an event of the watch, as [`Store::observe`](crate::store::Store::observe) says, and returns the changes.
     pub fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Transition<K>> {
         match event {
             Event::Init => {

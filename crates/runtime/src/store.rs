@@ -199,7 +199,9 @@ impl<K, T: Clone + Ord> Store<K, T> {
 }
 
 impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
-    /// Applies an event of the watch, as [`Cache::observe`] does, and returns the changes.
+    /// Applies an event of the watch and returns the changes. An invalid object keeps its last valid version, a known
+    /// resource version is no change, and an object missing from a complete list is gone. An invalid object that is being
+    /// deleted is valid with its last content, or none, since only its metadata matter then.
     pub fn observe(&mut self, event: Event<Decoded<K>>) -> Changes<K> {
         let key = match &event {
             Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
@@ -266,14 +268,15 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         }
     }
 
-    /// Takes in a version of a known object that a read has shown, as [`Cache::read_ahead`] does, and returns the change.
+    /// Takes in a version of a known object that a read has shown, and returns the change. If it is newer than that of the
+    /// watch, it is in effect until the watch has caught up.
     pub fn read_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
         let change = self.objects.read_ahead(object);
         self.referred(change)
     }
 
-    /// Takes in an object that a read has shown, as [`Cache::add_ahead`] does, and returns the change.
+    /// Takes in an object as [`Self::read_ahead`] does, also one that the watch has not shown yet.
     pub fn add_ahead(&mut self, mut object: K) -> Option<Transition<K>> {
         (self.keep)(&mut object);
         let change = self.objects.add_ahead(object);
@@ -289,7 +292,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         self.add_ahead(object)
     }
 
-    /// Takes in that a write has deleted an object, as [`Cache::remove_ahead`] does, and returns the change.
+    /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
     pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
         let change = self.objects.remove_ahead(object);
         self.referred(change)

@@ -9,7 +9,7 @@ use karmada_api::condition::{
     DNS_READY, GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE, REPORTER_READY, TRUE,
 };
 use karmada_api::{Cluster, Work, cluster_of_execution_namespace};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
@@ -29,7 +29,7 @@ pub(super) async fn section(
     now: Timestamp,
 ) -> Result<Section, Error> {
     let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
-    let leases: Cache<Lease> = list(Api::all(client.clone()), ours).await?;
+    let leases: Store<Lease> = list(Api::all(client.clone()), ours).await?;
     let of_gateway = leases.get(&Key::new(GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE));
     let of_gateway = of_gateway.map(AsRef::as_ref);
     let leases: BTreeMap<&str, &Lease> = leases

@@ -8,7 +8,7 @@ use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{FutureExt, StreamExt};
 use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{ClusterResourceBinding, MultiClusterIngress, ResourceBinding};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt;
@@ -31,10 +31,10 @@ type Change = Box<dyn FnOnce(&mut State) + Send>;
 /// The objects that tell what is left.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    pub(super) bindings: Cache<ResourceBinding>,
-    pub(super) cluster_bindings: Cache<ClusterResourceBinding>,
-    ingresses: Cache<MultiClusterIngress>,
-    routes: Cache<HttpRoute>,
+    pub(super) bindings: Store<ResourceBinding>,
+    pub(super) cluster_bindings: Store<ClusterResourceBinding>,
+    ingresses: Store<MultiClusterIngress>,
+    routes: Store<HttpRoute>,
     /// The kinds that were listed.
     listed: BTreeSet<String>,
 }
@@ -87,7 +87,7 @@ impl Observed {
 
 fn watch<K>(
     client: &Client,
-    cache: fn(&mut State) -> &mut Cache<K>,
+    store: fn(&mut State) -> &mut Store<K>,
 ) -> BoxStream<'static, Result<Change, Error>>
 where
     K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug + Send + 'static,
@@ -107,7 +107,7 @@ where
             if matches!(event, Event::InitDone) {
                 state.listed.insert(K::plural(&()).into_owned());
             }
-            drop(cache(state).observe(event));
+            drop(store(state).observe(event));
         });
         Ok(change)
     });
@@ -178,12 +178,12 @@ fn sends(ingress: &MultiClusterIngress, cluster: &str) -> bool {
 }
 
 /// Takes an object in, unless it cannot be read.
-fn apply<K>(cache: &mut Cache<K>, object: DynamicObject)
+fn apply<K>(store: &mut Store<K>, object: DynamicObject)
 where
     K: Resource + Clone + Default + DeserializeOwned,
 {
     if let Ok(object) = object.try_parse() {
-        drop(cache.observe(Event::Apply(Decoded::Valid(object))));
+        drop(store.observe(Event::Apply(Decoded::Valid(object))));
     }
 }
 

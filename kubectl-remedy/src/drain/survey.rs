@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use karmada_api::remedy::DRAIN;
 use karmada_api::{ClusterResourceBinding, ClusterView, Remedy};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::Key;
@@ -45,7 +45,7 @@ impl Survey {
         let fleet = FleetSnapshot::read(client, None, now).await?;
         fleet.require(&args.cluster)?;
         let known = own(&fleet, &name(&args.cluster))?;
-        let clusters: Cache<ClusterView> =
+        let clusters: Store<ClusterView> =
             list(Api::all(client.clone()), ListParams::default()).await?;
         let mut drained = drained(&clusters);
         drained.insert(args.cluster.clone());
@@ -83,7 +83,7 @@ impl Survey {
 }
 
 /// Returns the clusters that somebody drains.
-fn drained(clusters: &Cache<ClusterView>) -> BTreeSet<String> {
+fn drained(clusters: &Store<ClusterView>) -> BTreeSet<String> {
     let drained = clusters.iter().filter(|(_, cluster)| {
         let mut taints = cluster.spec.taints.iter();
         taints.any(|taint| taint.key == DRAIN)
@@ -95,11 +95,11 @@ fn drained(clusters: &Cache<ClusterView>) -> BTreeSet<String> {
 async fn homeless(
     args: &DrainArgs,
     fleet: &FleetSnapshot,
-    clusters: &Cache<ClusterView>,
+    clusters: &Store<ClusterView>,
     drained: &BTreeSet<String>,
     client: &Client,
 ) -> Result<Shortage, Error> {
-    let without_namespace: Cache<ClusterResourceBinding> =
+    let without_namespace: Store<ClusterResourceBinding> =
         list(Api::all(client.clone()), ListParams::default()).await?;
     let bindings = fleet.bindings.iter();
     let bindings = bindings.map(|(_, binding)| BindingRef::from(&**binding));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, Remedy, ResourceBinding};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
@@ -95,9 +95,9 @@ async fn forget_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<b
     let namespaced = optional(namespaced)?;
     let others = list::<ClusterResourceBinding>(Api::all(client.clone()), all()).await;
     let others = optional(others)?;
-    let namespaced = namespaced.iter().flat_map(Cache::iter);
+    let namespaced = namespaced.iter().flat_map(Store::iter);
     let namespaced = namespaced.map(|(_, binding)| BindingRef::from(&**binding));
-    let others = others.iter().flat_map(Cache::iter);
+    let others = others.iter().flat_map(Store::iter);
     let others = others.map(|(_, binding)| BindingRef::from(&**binding));
     let notes = namespaced
         .chain(others)

@@ -1,6 +1,6 @@
 use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, REASON, WHEN};
 use karmada_api::{MultiClusterIngress, TRAFFIC_CONTROL};
-use karmada_runtime::cache::Cache;
+use karmada_runtime::store::Store;
 use kube::ResourceExt;
 use objects::Key;
 use serde_json::{Value, from_value, json};
@@ -136,7 +136,7 @@ fn pending_steps_are_said() {
 fn readmitted_cluster_serves() {
     let mut fleet = fleet();
     put(&mut fleet.bindings, fixtures::binding("web", &["member1"]));
-    fleet.slices = Cache::default();
+    fleet.slices = Store::default();
     let shown = explain(&fleet, "member1", &Traces::default());
     let line = "    Service web is served by member1 (blocked, readmitted): no other cluster does, and fail-open is assumed";
     assert!(shown.lines().any(|shown| shown == line), "{shown}");

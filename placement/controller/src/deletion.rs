@@ -5,27 +5,25 @@ use std::collections::BTreeMap;
 use fleet_api::Placement;
 use jiff::Timestamp;
 use karmada_runtime::error::BoxError;
+use objects::condition::Condition;
 use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
-use placement_rules::deletion::{DeletionFacts, DeletionPlan, plan};
+use placement_rules::deletion::{self, DeletionFacts, plan};
 
 use crate::index::Placed;
 use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 
-/// Returns what is to be done about a placement that is being deleted.
-pub(crate) fn planned(index: &SharedIndex, placed: &Placed, now: Timestamp) -> DeletionPlan {
+/// Returns what a placement that is being deleted says of its end, unless it says so already.
+pub(crate) fn removing(index: &SharedIndex, placed: &Placed, now: Timestamp) -> Option<Condition> {
     let (members, held) = index.read(|index| (index.fleet.all(now), index.held(placed)));
     let clusters: BTreeMap<_, _> = members
         .iter()
         .map(|member| (member.name(), member.reach()))
         .collect();
-    let policies = placed.policies.iter().map(|policy| &policy.metadata);
-    plan(&DeletionFacts {
+    deletion::removing(&DeletionFacts {
         placement: &placed.placement,
         bindings: &placed.bindings(),
-        policies: &policies.collect::<Vec<_>>(),
-        snapshots: &placed.snapshots(),
         clusters: &clusters,
         held: &held,
         now,
@@ -33,14 +31,12 @@ pub(crate) fn planned(index: &SharedIndex, placed: &Placed, now: Timestamp) -> D
 }
 
 /// Takes the next step towards the end of a placement. Whatever it leads to wakes the placement again.
-pub(crate) async fn end(
-    index: &SharedIndex,
-    hub: &HubApi,
-    placed: &Placed,
-    now: Timestamp,
-) -> Result<(), BoxError> {
-    let plan = planned(index, placed, now);
-    hub.committer.commit(&plan.writes, None).await?;
+pub(crate) async fn end(hub: &HubApi, placed: &Placed) -> Result<(), BoxError> {
+    let policies = placed.policies.iter().map(|policy| &policy.metadata);
+    let policies: Vec<_> = policies.collect();
+    let (bindings, snapshots) = (placed.bindings(), placed.snapshots());
+    let writes = plan(&placed.placement, &bindings, &policies, &snapshots);
+    hub.committer.commit(&writes, None).await?;
     Ok(())
 }
 

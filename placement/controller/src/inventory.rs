@@ -6,6 +6,7 @@ use fleet_api::Placement;
 use fleet_api::placement::ResourceSelector;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
 use objects::Scope;
+use objects::reverse_index::ReverseIndex;
 use objects::selector::selects;
 use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
@@ -45,10 +46,10 @@ pub(crate) struct NamespacedKinds {
 /// The kinds that are watched.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// Those that selectors name.
-    named: BTreeSet<GroupVersionKind>,
-    /// True if a namespace is selected with all that is in it.
-    sweeps: bool,
+    /// Those that the selectors of each placement name.
+    named: ReverseIndex<Key, GroupVersionKind>,
+    /// The placements that select a namespace with all that is in it.
+    sweeping: BTreeSet<Key>,
     /// Every kind that a namespace may hold; `None` before that is known.
     namespaced: Option<NamespacedKinds>,
 }
@@ -56,8 +57,8 @@ struct Wanted {
 impl Wanted {
     fn kinds(&self) -> BTreeSet<GroupVersionKind> {
         let swept = self.namespaced.iter().flat_map(|one| &one.kinds);
-        let swept = swept.filter(|_| self.sweeps);
-        self.named.iter().chain(swept).cloned().collect()
+        let swept = swept.filter(|_| !self.sweeping.is_empty());
+        self.named.all_targets().chain(swept).cloned().collect()
     }
 }
 
@@ -69,14 +70,15 @@ impl HubObjects {
         }
     }
 
-    /// Watches what these placements select from now on, and nothing else.
-    pub(crate) fn want<'p>(&self, placements: impl Iterator<Item = &'p Placement>) {
+    /// Watches from now on what the placement `key` selects; nothing on its account if it is `None`.
+    pub(crate) fn want(&self, key: &Key, placement: Option<&Placement>) {
         let mut wanted = self.wanted.lock();
-        wanted.named.clear();
-        wanted.sweeps = false;
-        for placement in placements {
-            wanted.named.extend(kinds_of(placement));
-            wanted.sweeps |= is_sweeping(placement);
+        let named = placement.into_iter().flat_map(kinds_of).collect();
+        wanted.named.replace(key, named);
+        if placement.is_some_and(is_sweeping) {
+            wanted.sweeping.insert(key.clone());
+        } else {
+            wanted.sweeping.remove(key);
         }
         self.watches.want(wanted.kinds());
     }

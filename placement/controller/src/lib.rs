@@ -210,7 +210,6 @@ impl Loops<'_> {
             index: Arc::clone(index),
             hub: hub.clone(),
             of: self.args.hub(),
-            clock: program.clock,
         };
         self.spawn_one(program, "snapshots", snapshots, &queues.snapshots);
         let overrides = OverrideReconciler {

@@ -31,7 +31,6 @@ pub(crate) struct SnapshotReconciler {
     pub(crate) hub: HubApi,
     /// What is true of the hub.
     pub(crate) of: Hub,
-    pub(crate) clock: fn() -> jiff::Timestamp,
 }
 
 impl Controller for SnapshotReconciler {
@@ -62,7 +61,7 @@ impl Controller for SnapshotReconciler {
             return Ok(());
         };
         if placed.placement.metadata.is_deleting() {
-            return deletion::end(&self.index, &self.hub, &placed, (self.clock)()).await;
+            return deletion::end(&self.hub, &placed).await;
         }
         if let Some(refusal) = placed.refusal() {
             self.note(key, &Err(refusal));

@@ -105,7 +105,7 @@ impl StatusReconciler {
     }
 
     fn of_end(&self, placed: &Placed, now: Timestamp) -> StatusPlan {
-        let removing = deletion::planned(&self.index, placed, now).removing;
+        let removing = deletion::removing(&self.index, placed, now);
         let status = removing.map(|removing| {
             let mut after = placed.placement.status.clone().unwrap_or_default();
             upsert(&mut after.conditions, removing);

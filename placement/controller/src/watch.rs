@@ -142,9 +142,9 @@ fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placemen
     let (wanting, queues) = (Arc::clone(shared), shared.queues.clone());
     rows.follows(move |index, change| {
         if !is_status(change) {
-            let placements = index.placements.iter().map(|(_, one)| &**one);
-            let staying = placements.filter(|one| !one.metadata.is_deleting());
-            wanting.hub.want(staying);
+            let placement = change.new.as_deref();
+            let staying = placement.filter(|one| !one.metadata.is_deleting());
+            wanting.hub.want(&change.key, staying);
         }
         if !is_status(change) || !index.is_deleting(&change.key) {
             queues.wake_status(index, [change.key.clone()]);

@@ -30,10 +30,6 @@ pub struct DeletionFacts<'a> {
     pub placement: &'a Placement,
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
-    /// The snapshots of its policy.
-    pub policies: &'a [&'a ObjectMeta],
-    /// The snapshots of what it selected.
-    pub snapshots: &'a [&'a ObjectMeta],
     /// The clusters of the fleet.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
     /// What is held in a cluster, and by what.
@@ -42,41 +38,28 @@ pub struct DeletionFacts<'a> {
     pub now: Timestamp,
 }
 
-/// What is to be done about a placement that is being deleted.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DeletionPlan {
-    /// The next writes: the bindings go, whatever their states; then the snapshots, which no binding needs any more; and once
-    /// nothing is left the placement loses its finalizers.
-    pub writes: Vec<Write>,
-    /// What the placement says of its end, unless it says so already.
-    pub removing: Option<Condition>,
-}
-
-/// Plans the end of a placement.
-pub fn plan(facts: &DeletionFacts<'_>) -> DeletionPlan {
-    let DeletionFacts {
-        placement,
-        policies,
-        snapshots,
-        ..
-    } = facts;
+/// Plans the next writes to what is left of a placement, of which `policies` and `snapshots` are the metadata: the bindings
+/// go, whatever their states; then the snapshots, which no binding needs any more; and once nothing is left the placement
+/// loses its finalizers.
+pub fn plan(
+    placement: &Placement,
+    bindings: &[&Binding],
+    policies: &[&ObjectMeta],
+    snapshots: &[&ObjectMeta],
+) -> Vec<Write> {
     let scope = placement.scope();
-    let mut plan = DeletionPlan::default();
-    if !facts.bindings.is_empty() {
-        let bindings = facts.bindings.iter().map(|one| &one.metadata);
-        plan.writes
-            .extend(deletions::<Binding>(("binding", &scope), bindings));
-        plan.removing = removing(facts);
-    } else if policies.is_empty() && snapshots.is_empty() {
-        plan.writes.extend(released(placement));
-    } else {
-        let kind = ("policy_snapshot", &scope);
-        let policies = deletions::<PolicySnapshot>(kind, policies.iter().copied());
-        let kind = ("resource_snapshot", &scope);
-        let snapshots = deletions::<ResourceSnapshot>(kind, snapshots.iter().copied());
-        plan.writes.extend(policies.chain(snapshots));
+    if !bindings.is_empty() {
+        let bindings = bindings.iter().map(|one| &one.metadata);
+        return deletions::<Binding>(("binding", &scope), bindings).collect();
     }
-    plan
+    if policies.is_empty() && snapshots.is_empty() {
+        return released(placement).into_iter().collect();
+    }
+    let kind = ("policy_snapshot", &scope);
+    let policies = deletions::<PolicySnapshot>(kind, policies.iter().copied());
+    let kind = ("resource_snapshot", &scope);
+    let snapshots = deletions::<ResourceSnapshot>(kind, snapshots.iter().copied());
+    policies.chain(snapshots).collect()
 }
 
 /// Deletes those of a kind, which are written as the target, that stay.
@@ -132,8 +115,11 @@ pub fn held(works: &[Work]) -> String {
         .join("; ")
 }
 
-/// Returns what the placement says of what is left of it.
-fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
+/// Returns what the placement says of its end while bindings of it are left, unless it says so already.
+pub fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
+    if facts.bindings.is_empty() {
+        return None;
+    }
     let clusters = facts.bindings.iter().map(|one| &*one.spec.target_cluster);
     let clusters: BTreeSet<_> = clusters.collect();
     let is_unreachable = |cluster: &&str| facts.clusters.get(cluster) == Some(&Reach::Unreachable);
@@ -168,22 +154,29 @@ mod tests {
     use super::super::fixtures::{fixture, items};
     use super::*;
 
-    fn plan_of(bindings: &[Binding], snapshots: &[&ObjectMeta]) -> DeletionPlan {
+    fn placement() -> Placement {
         let mut placement: Placement = from_value(fixture("crp-1-available")).unwrap();
         placement.metadata.finalizers = Some(FINALIZERS.map(str::to_owned).to_vec());
+        placement
+    }
+
+    fn plan_of(bindings: &[Binding], snapshots: &[&ObjectMeta]) -> Vec<Write> {
         let bindings: Vec<_> = bindings.iter().collect();
-        plan(&DeletionFacts {
-            placement: &placement,
-            bindings: &bindings,
-            policies: &[],
-            snapshots,
+        plan(&placement(), &bindings, &[], snapshots)
+    }
+
+    fn said_of(bindings: &[Binding]) -> Option<String> {
+        let said = removing(&DeletionFacts {
+            placement: &placement(),
+            bindings: &bindings.iter().collect::<Vec<_>>(),
             clusters: &BTreeMap::from([
                 ("kind-cluster-2", Reach::Reachable),
                 ("kind-cluster-3", Reach::Unreachable),
             ]),
             held: &[("kind-cluster-2", "ConfigMap a/b is held by c".to_owned())],
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
-        })
+        });
+        said.map(|said| said.message)
     }
 
     /// Bindings first, and with them what the members have; then the snapshots, and then the placement.
@@ -193,15 +186,16 @@ mod tests {
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
         let snapshot: ResourceSnapshot = from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
-        let targets = |plan: &DeletionPlan| {
-            let targets = plan.writes.iter().map(|write| write.target);
+        let targets = |writes: &[Write]| {
+            let targets = writes.iter().map(|write| write.target);
             targets.collect::<Vec<_>>()
         };
         let first = plan_of(&bindings, &snapshots);
         assert_eq!(targets(&first), ["binding", "binding"]);
         let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \
                        until they leave the fleet: kind-cluster-3; in kind-cluster-2: ConfigMap a/b is held by c";
-        assert_eq!(first.removing.unwrap().message, message);
+        assert_eq!(said_of(&bindings).as_deref(), Some(message));
+        assert_eq!(said_of(&[]), None);
 
         let deleted_at = bindings[0].metadata.creation_timestamp.clone();
         for binding in &mut bindings {
@@ -213,7 +207,7 @@ mod tests {
         let last = plan_of(&[], &[]);
         assert_eq!(targets(&last), ["placement_finalizers"]);
         let kept = json!({ "metadata": { "finalizers": [] } });
-        assert_eq!(last.writes[0].body(), &kept);
+        assert_eq!(last[0].body(), &kept);
     }
 
     #[test]

@@ -35,32 +35,16 @@ mod words;
 use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use fleet_api::update::{RunState, UpdateRunStatus};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::condition::Condition;
 use objects::condition::find;
 use objects::condition::{FALSE, TRUE};
-use objects::write::Write;
 use objects::{Key, Metadata};
 
 pub use explain::{RunExplanation, explain};
 pub use facts::UpdateFacts;
+pub use step::UpdatePlan;
 use step::{Obstacle, Step};
-
-/// A step of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct UpdatePlan {
-    /// What the run says of itself, unless it says so already.
-    pub status: Option<UpdateRunStatus>,
-    /// The writes of bindings.
-    pub bindings: Vec<Write>,
-    /// Those of approval requests.
-    pub approvals: Vec<Write>,
-    /// The time at which the same facts mean something else.
-    pub wake_at: Option<Timestamp>,
-    /// True if the run has failed for good: that is to be decided on facts that are certain.
-    pub has_failed: bool,
-}
 
 /// Returns `true` if nothing becomes of a run any more.
 pub fn is_finished(run: &StagedUpdateRun) -> bool {
@@ -108,9 +92,7 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     let mut step = Step {
         facts,
         status: before.clone(),
-        bindings: Vec::new(),
-        approvals: Vec::new(),
-        wake_at: None,
+        plan: UpdatePlan::default(),
     };
     let is_initialized = facts::is(&before.conditions, INITIALIZED, TRUE);
     let planned = if !is_initialized {
@@ -120,7 +102,6 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     } else {
         go_on(&mut step)
     };
-    let mut has_failed = false;
     match planned {
         Ok(()) => {}
         // Whatever is missing wakes it when it comes.
@@ -132,26 +113,21 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
             };
         }
         Err(Obstacle::Fatal(reason)) => {
-            has_failed = true;
-            step.bindings.clear();
-            step.approvals.clear();
+            step.plan = UpdatePlan {
+                wake_at: step.plan.wake_at,
+                has_failed: true,
+                ..UpdatePlan::default()
+            };
             step.fail(is_initialized, &reason);
         }
     }
     let Step {
-        mut status,
-        bindings,
-        approvals,
-        wake_at,
-        ..
+        mut status, plan, ..
     } = step;
     words::stamp(&mut status, facts.run.metadata.generation);
     UpdatePlan {
         status: (status != before).then_some(status),
-        bindings,
-        approvals,
-        wake_at,
-        has_failed,
+        ..plan
     }
 }
 

@@ -11,7 +11,7 @@ use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
 use objects::Metadata;
 use objects::condition::{find, transition};
 use objects::patch::JsonPatch;
-use objects::write::Guard;
+use objects::write::{Guard, Plan, Write};
 use serde_json::json;
 
 use super::interpret::MemberStatus;
@@ -29,21 +29,9 @@ pub const POLICY_APPLIED: &str = "PolicyApplied";
 /// The health of a template of which nothing is known.
 const UNKNOWN: &str = "Unknown";
 
-/// The write of a binding's status.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StatusPlan {
-    /// It is up to date.
-    Unchanged,
-    /// It is patched.
-    Patch {
-        /// The patch.
-        patch: JsonPatch,
-        /// What must be as it was.
-        guard: Guard,
-        /// True if a cluster's result has changed, and not only details of its status.
-        is_transition: bool,
-    },
-}
+/// A change of a cluster's result, and not only of details of its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition;
 
 /// Plans the status of a binding. `works` are those with its ID; `waiting` says what a binding waits for
 /// that does not follow its policy yet.
@@ -52,7 +40,7 @@ pub fn plan(
     works: &[&Work],
     waiting: Option<String>,
     now: &Time,
-) -> StatusPlan {
+) -> Plan<Transition> {
     let facts = Facts::new(binding, works);
     let status = binding.status;
     let current = status.and_then(|status| status.aggregated_status.as_deref());
@@ -86,7 +74,7 @@ pub fn plan(
         .any(|new| find(known, &new.type_).is_none_or(|old| old.status != new.status));
     patch.conditions(list, &changed);
     if is_same && changed.is_empty() {
-        return StatusPlan::Unchanged;
+        return Plan::default();
     }
     // An element that is not in this version may have been added since.
     let is_added = changed.iter().any(|new| find(known, &new.type_).is_none());
@@ -95,10 +83,11 @@ pub fn plan(
     } else {
         Guard::None
     };
-    StatusPlan::Patch {
-        patch,
-        guard,
-        is_transition,
+    let write = Write::json("binding_status", binding.object(), patch);
+    Plan {
+        writes: vec![write.of_status().guarded(guard)],
+        events: is_transition.then_some(Transition).into_iter().collect(),
+        wake_at: None,
     }
 }
 

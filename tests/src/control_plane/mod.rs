@@ -26,6 +26,7 @@ use self::{
     real::{Real, TOKEN},
 };
 use crate::{
+    api_proxy::ApiProxy,
     certs::Authority,
     crds,
     kubeconfig::{self, Access},
@@ -78,6 +79,7 @@ pub struct ControlPlane {
     kubeconfig: PathBuf,
     client: Client,
     backing: Backing,
+    proxy: Option<(ApiProxy, SocketAddr)>,
     folder: TempDir,
 }
 
@@ -121,6 +123,7 @@ impl ControlPlane {
             access,
             kubeconfig,
             backing,
+            proxy: None,
             folder,
         };
         if let Backing::Real(real) = &mut control_plane.backing {
@@ -144,8 +147,18 @@ impl ControlPlane {
         self.access.address
     }
 
+    /// Leads those through a proxy who are given a kubeconfig or the URL from now on. By the URL everybody has every right.
+    pub fn interpose(&mut self, proxy: &ApiProxy) -> Result<()> {
+        let address = proxy.serve(&self.access.name, &self.kubeconfig)?;
+        self.proxy = Some((proxy.clone(), address));
+        Ok(())
+    }
+
     /// Returns the URL of the API.
     pub fn url(&self) -> String {
+        if let Some((_, address)) = &self.proxy {
+            return format!("http://{address}");
+        }
         let scheme = if self.access.authority.is_some() {
             "https"
         } else {
@@ -186,6 +199,7 @@ impl ControlPlane {
     /// Returns the certificate with which the API's is verified, if it has one.
     pub fn authority(&self) -> Option<&str> {
         let authority = self.access.authority.as_ref();
+        let authority = authority.filter(|_| self.proxy.is_none());
         authority.map(Authority::certificate)
     }
 
@@ -203,7 +217,17 @@ impl ControlPlane {
     /// the embedded API, every right. `system:serviceaccount:<namespace>:<name>` has those of the
     /// service account.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        self.access.grant(self.folder.path(), user, group)
+        let path = self.access.grant(self.folder.path(), user, group)?;
+        let Some((proxy, _)) = &self.proxy else {
+            return Ok(path);
+        };
+        let name = self.access.name.clone();
+        let proxied = Access {
+            address: proxy.serve(&name, &path)?,
+            name,
+            authority: None,
+        };
+        proxied.grant(self.folder.path(), user, group)
     }
 
     /// Creates a namespace unless it exists.

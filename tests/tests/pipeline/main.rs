@@ -8,6 +8,7 @@
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
 //! - What they look at: `sandbox`; in a browser, in a binary of its own: `page`.
+//! - What every program survives: `late_watches`.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
 mod admission;
@@ -29,6 +30,7 @@ mod ingresses;
 mod install;
 mod karmada_address;
 mod kubectl;
+mod late_watches;
 mod leadership;
 mod load;
 mod manifests;

@@ -8,9 +8,9 @@ use futures::stream::{pending, select};
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
-use karmada_runtime::cache::Cache;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::{Program, StartError};
+use karmada_runtime::store::Store;
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
@@ -113,11 +113,11 @@ async fn discover(
     );
     let slices = Config::default().labels(&format!("{SERVICE_NAME}={name}"));
     let slices = watched(&targets.pods, Api::namespaced(client, namespace), slices);
-    let mut service = Cache::<Service>::default();
-    let mut pods = Cache::<EndpointSlice>::default();
+    let mut service: Store<Service> = Store::default();
+    let mut pods: Store<EndpointSlice> = Store::default();
     let changes = select(
-        services.map(|event| Change::Service(Box::new(event))),
-        slices.map(|event| Change::Slice(Box::new(event))),
+        services.map(|event| WatchEvent::Service(Box::new(event))),
+        slices.map(|event| WatchEvent::Slice(Box::new(event))),
     );
     let mut changes = std::pin::pin!(changes.take_until(stopping.cancelled_owned()));
     let mut listed = Listed::default();
@@ -125,8 +125,8 @@ async fn discover(
     while let Some(change) = changes.next().await {
         listed.note(&change);
         let relevant = match change {
-            Change::Service(event) => !service.observe(*event).is_empty(),
-            Change::Slice(event) => !pods.observe(*event).is_empty(),
+            WatchEvent::Service(event) => !service.observe(*event).objects.is_empty(),
+            WatchEvent::Slice(event) => !pods.observe(*event).objects.is_empty(),
         };
         let now_missing = listed.missing(
             service.iter().next().map(|(_, service)| &**service),
@@ -170,7 +170,7 @@ async fn discover(
 }
 
 /// An event of either watch.
-enum Change {
+enum WatchEvent {
     Service(Box<Event<Decoded<Service>>>),
     Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
@@ -183,10 +183,10 @@ struct Listed {
 }
 
 impl Listed {
-    fn note(&mut self, change: &Change) {
+    fn note(&mut self, change: &WatchEvent) {
         match change {
-            Change::Service(event) => self.service |= matches!(**event, Event::InitDone),
-            Change::Slice(event) => self.slices |= matches!(**event, Event::InitDone),
+            WatchEvent::Service(event) => self.service |= matches!(**event, Event::InitDone),
+            WatchEvent::Slice(event) => self.slices |= matches!(**event, Event::InitDone),
         }
     }
 

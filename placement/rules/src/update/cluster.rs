@@ -127,7 +127,9 @@ impl Step<'_, '_> {
             overrides: Some(&overrides),
             digest: self.digest(cluster),
         };
-        self.bindings.push(give(binding, Some(latest), &strategy));
+        self.plan
+            .bindings
+            .push(give(binding, Some(latest), &strategy));
     }
 
     /// Says on a binding that its Works may have what it was given.
@@ -141,7 +143,7 @@ impl Step<'_, '_> {
         let mut started = condition((ROLLOUT_STARTED, TRUE), "RolloutStarted", &message);
         started.observed_generation = binding.metadata.generation;
         let write = write_conditions(binding, vec![started], self.facts.now);
-        self.bindings.extend(write);
+        self.plan.bindings.extend(write);
     }
 
     /// Returns those of a stage that have not become ready for long, and looks at the others again when it is time.

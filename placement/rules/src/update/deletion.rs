@@ -17,7 +17,7 @@ impl Step<'_, '_> {
         self.start_stage(&mut stage);
         for binding in &picked.leaving {
             if !binding.metadata.is_deleting() {
-                self.bindings.push(delete(binding));
+                self.plan.bindings.push(delete(binding));
             }
         }
         self.observe(&mut stage, picked);

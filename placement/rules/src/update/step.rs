@@ -8,6 +8,21 @@ use super::facts::UpdateFacts;
 use super::words;
 use crate::condition::put;
 
+/// The plan of a step of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdatePlan {
+    /// What the run says of itself, unless it says so already.
+    pub status: Option<UpdateRunStatus>,
+    /// The writes of bindings.
+    pub bindings: Vec<Write>,
+    /// Those of approval requests.
+    pub approvals: Vec<Write>,
+    /// The time at which the same facts mean something else.
+    pub wake_at: Option<Timestamp>,
+    /// True if the run has failed for good: that is to be decided on facts that are certain.
+    pub has_failed: bool,
+}
+
 /// Why a step cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
@@ -28,11 +43,8 @@ pub(super) fn invalid(reason: &str) -> Obstacle {
 pub(super) struct Step<'f, 'a> {
     pub(super) facts: &'f UpdateFacts<'a>,
     pub(super) status: UpdateRunStatus,
-    /// The writes of bindings.
-    pub(super) bindings: Vec<Write>,
-    /// Those of approval requests.
-    pub(super) approvals: Vec<Write>,
-    pub(super) wake_at: Option<Timestamp>,
+    /// The plan so far, without the status.
+    pub(super) plan: UpdatePlan,
 }
 
 impl Step<'_, '_> {
@@ -43,7 +55,8 @@ impl Step<'_, '_> {
 
     /// Has the run looked at again at a time.
     pub(super) fn look_at(&mut self, time: Timestamp) {
-        self.wake_at = Some(self.wake_at.map_or(time, |at| at.min(time)));
+        let wake_at = &mut self.plan.wake_at;
+        *wake_at = Some(wake_at.map_or(time, |at| at.min(time)));
     }
 
     /// Ends the run: it has failed for good.

@@ -100,7 +100,8 @@ impl Step<'_, '_> {
         let Some(request) = requests.find(|one| one.metadata.name() == name) else {
             let request = self.request(name, stage, when);
             let scope = request.scope();
-            self.approvals
+            self.plan
+                .approvals
                 .push(Write::create("approval", &request, &scope));
             return Ok(Tasks::Open);
         };
@@ -110,7 +111,7 @@ impl Step<'_, '_> {
         if self.is_earlier(request) {
             // Its approval is none of this run.
             let withdrawal = Write::delete("approval", reference(request));
-            self.approvals.push(withdrawal.guarded(Guard::Uid));
+            self.plan.approvals.push(withdrawal.guarded(Guard::Uid));
             return Ok(Tasks::Open);
         }
         let run = self.facts.run.metadata.name();
@@ -175,7 +176,8 @@ impl Step<'_, '_> {
         put(&mut conditions, [words::request_accepted()], dated);
         let body = json!({ "status": { "conditions": conditions } });
         let write = Write::merge("approval_status", reference(request), body);
-        self.approvals
+        self.plan
+            .approvals
             .push(write.of_status().guarded(Guard::Version));
     }
 }

@@ -11,7 +11,7 @@ use propagation_rules::activation;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::claim::Claim;
 use propagation_rules::interpret::{scripted_status, template_status, with_conditions};
-use propagation_rules::status::{self, StatusPlan};
+use propagation_rules::status;
 use serde_json::{Value, json};
 
 use super::{BindingReconciler, reference, template_reference};
@@ -34,18 +34,12 @@ impl BindingReconciler {
             .collect();
         let now = Time((self.clock)());
         let waiting = self.waiting(binding);
-        let StatusPlan::Patch {
-            patch,
-            guard,
-            is_transition,
-        } = status::plan(binding, &own, waiting, &now)
-        else {
+        let plan = status::plan(binding, &own, waiting, &now);
+        let Some(write) = plan.writes.first() else {
             return Ok(());
         };
-        let write = Write::json("binding_status", binding.object(), patch);
-        let write = write.of_status().guarded(guard);
-        let outcome = self.committer.write(&write, None).await?;
-        if outcome.is_stored() && is_transition {
+        let outcome = self.committer.write(write, None).await?;
+        if outcome.is_stored() && !plan.events.is_empty() {
             let note = format!(
                 "Update binding({}) with AggregatedStatus successfully.",
                 binding.key()

@@ -1,4 +1,5 @@
 use karmada_api::ResourceBinding;
+use objects::write::Action;
 use serde_json::{Value, from_value, to_value};
 
 use super::super::fixtures;
@@ -14,7 +15,7 @@ fn works_of(binding: BindingRef<'_>) -> Vec<Work> {
     works
 }
 
-fn planned(binding: &ResourceBinding, works: &[Work]) -> StatusPlan {
+fn planned(binding: &ResourceBinding, works: &[Work]) -> Plan<Transition> {
     plan(
         binding.into(),
         &works.iter().collect::<Vec<_>>(),
@@ -26,19 +27,18 @@ fn planned(binding: &ResourceBinding, works: &[Work]) -> StatusPlan {
 /// Returns the binding after its status was written.
 #[track_caller]
 fn written(binding: &ResourceBinding, works: &[Work]) -> (ResourceBinding, bool) {
-    let StatusPlan::Patch {
-        patch,
-        is_transition,
-        ..
-    } = planned(binding, works)
-    else {
+    let Plan { writes, events, .. } = planned(binding, works);
+    let [write] = writes.as_slice() else {
         panic!("nothing to write");
+    };
+    let Action::Json(patch) = &write.action else {
+        panic!("{write:?}");
     };
     let mut object = to_value(binding).unwrap();
     json_patch::patch(&mut object, patch.operations()).unwrap();
     let binding = from_value(object).unwrap();
-    assert_eq!(planned(&binding, works), StatusPlan::Unchanged);
-    (binding, is_transition)
+    assert_eq!(planned(&binding, works), Plan::default());
+    (binding, events == [Transition])
 }
 
 #[track_caller]
@@ -83,7 +83,7 @@ fn karmadas_status_is_taken_over() {
         let works = works_of((&binding).into());
         assert_eq!(
             planned(&binding, &works),
-            StatusPlan::Unchanged,
+            Plan::default(),
             "{:?}",
             binding.metadata.name
         );
@@ -92,7 +92,7 @@ fn karmadas_status_is_taken_over() {
     let binding = BindingRef::from(&binding);
     let works = works_of(binding);
     let works: Vec<&Work> = works.iter().collect();
-    assert_eq!(plan(binding, &works, None, &now()), StatusPlan::Unchanged);
+    assert_eq!(plan(binding, &works, None, &now()), Plan::default());
 }
 
 /// A status is built from nothing in one patch.
@@ -120,8 +120,8 @@ fn new_works_say_nothing() {
     for work in &mut works {
         work.status = None;
     }
-    assert_eq!(planned(&binding, &works), StatusPlan::Unchanged);
-    assert_eq!(planned(&binding, &[]), StatusPlan::Unchanged);
+    assert_eq!(planned(&binding, &works), Plan::default());
+    assert_eq!(planned(&binding, &[]), Plan::default());
 }
 
 /// A failure has its message and no status.
@@ -190,7 +190,7 @@ fn unneeded_copy_is_listed() {
     let mut works = works_of((&binding).into());
     binding.spec.clusters.as_mut().unwrap().pop();
     works[1].metadata.deletion_timestamp = Some(now());
-    assert_eq!(planned(&binding, &works), StatusPlan::Unchanged);
+    assert_eq!(planned(&binding, &works), Plan::default());
     works.pop();
     let (gone, _) = written(&binding, &works);
     assert_eq!(items(&gone).as_array().unwrap().len(), 1);

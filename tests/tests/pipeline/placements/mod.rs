@@ -116,14 +116,14 @@ const REPORTED: [&str; 5] = [
 ];
 
 /// A fleet and its programs.
-struct Stage<Programs = PlacementPrograms> {
-    fleet: PlacementFleet,
-    programs: Programs,
+pub(crate) struct Stage<Programs = PlacementPrograms> {
+    pub(crate) fleet: PlacementFleet,
+    pub(crate) programs: Programs,
 }
 
 impl Stage {
     /// Starts a fleet whose members have joined.
-    async fn start(server: ApiKind, members: u8) -> Result<Self> {
+    pub(crate) async fn start(server: ApiKind, members: u8) -> Result<Self> {
         let fleet = registered(server, members).await?;
         let programs = fleet.run().await?;
         let stage = Self { fleet, programs };
@@ -183,14 +183,14 @@ impl<Programs> Stage<Programs> {
     }
 
     /// Creates a namespace on the hub with the `ConfigMap` in it.
-    async fn fill(&self, namespace: &str) -> Result<()> {
+    pub(crate) async fn fill(&self, namespace: &str) -> Result<()> {
         self.fleet.hub.namespace(namespace).await?;
         let map = json!({ "metadata": { "name": MAP }, "data": { KEY: "value" } });
         create(&maps(&self.fleet.hub, namespace), map).await
     }
 
     /// Places a namespace with all that is in it, by a placement of its name.
-    async fn place(&self, namespace: &str, policy: Value) -> Result<()> {
+    pub(crate) async fn place(&self, namespace: &str, policy: Value) -> Result<()> {
         let selector =
             json!({ "group": "", "version": "v1", "kind": "Namespace", "name": namespace });
         let strategy = json!({ "type": "RollingUpdate",
@@ -219,7 +219,7 @@ impl<Programs> Stage<Programs> {
     }
 
     /// Waits until the newest of what a placement selects is available in all of its clusters.
-    async fn until_complete(&self, placement: &str) -> Result<()> {
+    pub(crate) async fn until_complete(&self, placement: &str) -> Result<()> {
         self.until_status(placement, "complete", |status| {
             said(&status.conditions) == COMPLETE
         })
