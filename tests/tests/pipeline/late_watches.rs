@@ -82,7 +82,7 @@ fn assert_once(stored: &[StoredWrite], kind: &str) {
     );
 }
 
-/// Case P116: a Remedy blocks every cluster, and says so.
+/// Case P117: a Remedy blocks every cluster, and says so.
 async fn remedy_controller(server: ApiKind) -> Result<()> {
     let mut fleet = Fleet::start(server, Profile::Debug).await?;
     for member in members() {
@@ -105,7 +105,7 @@ async fn remedy_controller(server: ApiKind) -> Result<()> {
     survives(&proxy, &once, start, converged).await
 }
 
-/// Case P116: ingresses are served, and then one that is made once the watches flow.
+/// Case P117: ingresses are served, and then one that is made once the watches flow.
 async fn ingress_controller(server: ApiKind) -> Result<()> {
     let members: Vec<Member> = members().collect();
     let mut fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
@@ -136,7 +136,7 @@ async fn ingress_controller(server: ApiKind) -> Result<()> {
     survives(&proxy, &once, start, converged).await
 }
 
-/// Case P116: placements reach a member that has joined.
+/// Case P117: placements reach a member that has joined.
 async fn placement_controller(server: ApiKind) -> Result<()> {
     let Stage { fleet, programs } = Stage::start(server, 1).await?;
     let PlacementPrograms { controller, agents } = programs;
@@ -158,7 +158,7 @@ async fn placement_controller(server: ApiKind) -> Result<()> {
     survives(&proxy, &once, start, are_placed(&stage)).await
 }
 
-/// Case P116: Works that wait on the hub become objects of the member, whose watches are late, too.
+/// Case P117: Works that wait on the hub become objects of the member, whose watches are late, too.
 async fn placement_agent(server: ApiKind) -> Result<()> {
     let Stage { fleet, programs } = Stage::start(server, 1).await?;
     let PlacementPrograms { controller, agents } = programs;
@@ -201,7 +201,7 @@ async fn are_placed<Programs>(stage: &Stage<Programs>) -> Result<()> {
     Ok(())
 }
 
-/// Case P116: templates get bindings, and these get Works.
+/// Case P117: templates get bindings, and these get Works.
 async fn propagation_controller(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     create_templates(&fleet).await?;
@@ -222,7 +222,7 @@ async fn propagation_controller(server: ApiKind) -> Result<()> {
     survives(&proxy, &once, start, are_applied(&fleet)).await
 }
 
-/// Case P116: bindings get clusters.
+/// Case P117: bindings get clusters.
 async fn scheduler(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     create_templates(&fleet).await?;
@@ -245,7 +245,7 @@ async fn scheduler(server: ApiKind) -> Result<()> {
     survives(&proxy, &once, start, are_applied(&fleet)).await
 }
 
-/// Case P116: Works become objects of the member, whose watches are late, too.
+/// Case P117: Works become objects of the member, whose watches are late, too.
 async fn execution_controller(server: ApiKind) -> Result<()> {
     let profile = Profile::Debug;
     let mut fleet = PropagationFleet::start_unjoined([server; 2], 1, profile).await?;
@@ -289,7 +289,7 @@ async fn are_applied(fleet: &PropagationFleet) -> Result<()> {
     Ok(())
 }
 
-/// Case P116: clusters join a fleet.
+/// Case P117: clusters join a fleet.
 async fn cluster_controller(server: ApiKind) -> Result<()> {
     let count = u8::try_from(NAMES.len())?;
     let mut fleet = PropagationFleet::start_unjoined([server; 2], count, Profile::Debug).await?;
