@@ -9,6 +9,10 @@ use karmada_api::names::{DERIVED_PREFIX, SERVICE_NAME, WORK_NAMESPACE};
 pub const COLLECTED: &str =
     "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
+/// Selects the `EndpointSlice`s in which nodes of members are published, and no others of the control plane.
+pub const NODE_SLICES: &str =
+    "endpointslice.kubernetes.io/managed-by=cluster-controller.karmada-rs.io";
+
 /// The label by which we know the slices that we collected, and not a Karmada.
 pub(super) const OWNER_LABEL: &str = "app.kubernetes.io/managed-by";
 pub(super) const OWNER: &str = "karmada-rs.io_execution-controller";
