@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(alone, addresses(&[]));
     }
 
-    /// Beside a load balancer that is dead, the others' addresses are right all the time: one that moved is not taken for the
+    /// Case T10: beside a load balancer that is dead, the others' addresses are right all the time: one that moved is not taken for the
     /// dead one's, however late the status shows it, and the dead one's stay.
     #[test]
     fn dead_balancer_keeps_only_its_own() {

@@ -150,7 +150,7 @@ async fn needed_service_is_exported() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
-/// Where load balancers are asked, only a Service whose nodes must have a ready endpoint is exported.
+/// Case T8: where load balancers are asked, only a Service whose nodes must have a ready endpoint is exported.
 #[tokio::test]
 async fn local_nodes_need_endpoints() {
     let mut stage = Stage::new().await;

@@ -256,7 +256,7 @@ async fn bare_cluster_gets_everything() {
     }
 }
 
-/// Nodes are published where a flag asks for it.
+/// Case T7: nodes are published where a flag asks for it.
 #[tokio::test]
 async fn nodes_are_published() {
     let (stage, member) = (Stage::new().await, member().await);

@@ -441,7 +441,7 @@ fn notes_follow_success() {
     assert_eq!(applied(&work).unwrap().message, message);
 }
 
-/// A member that refuses a node port tells which one it has allocated instead, and one that took it tells nothing.
+/// Case T7: a member that refuses a node port tells which one it has allocated instead, and one that took it tells nothing.
 #[test]
 fn own_node_port_is_reported() {
     let service = |node_port: u16| {

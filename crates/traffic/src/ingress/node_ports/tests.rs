@@ -67,8 +67,8 @@ fn problems(desired: &Desired) -> Vec<String> {
     desired.problems().iter().map(Problem::to_string).collect()
 }
 
-/// A Service of type `NodePort` is served at the ready nodes of each member, at the template's node port, or at the one that a
-/// member has allocated itself.
+/// Case T7: a Service of type `NodePort` is served at the ready nodes of each member, at the template's node port, or at the one
+/// that a member has allocated itself.
 #[test]
 fn ready_nodes_serve() {
     let mut fixture = fixture("Cluster");
@@ -143,7 +143,7 @@ fn unread_nodes_keep_addresses() {
     assert_eq!(desired(&uncollected).unread_slices, expected.into());
 }
 
-/// With `externalTrafficPolicy: Local` a node serves that has a ready endpoint of the Service, and agents learn nothing from
+/// Case T8: with `externalTrafficPolicy: Local` a node serves that has a ready endpoint of the Service, and agents learn nothing from
 /// its port; where nobody tells which these are, none of them serves, and an obstacle says so.
 #[test]
 fn local_policy_takes_nodes_with_endpoints() {
@@ -176,7 +176,7 @@ fn local_policy_takes_nodes_with_endpoints() {
     assert_eq!(slice.metadata.annotations, None);
 }
 
-/// One address at which a port of the Service is served at two ports, as where two members have the same addresses, is told:
+/// Case T9: one address at which a port of the Service is served at two ports, as where two members have the same addresses, is told:
 /// Traefik serves the first only.
 #[test]
 fn shared_address_is_told() {
