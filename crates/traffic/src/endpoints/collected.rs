@@ -40,9 +40,16 @@ pub fn is_ours(meta: &ObjectMeta) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use karmada_api::names::{NODE_PUBLISHER, SLICE_MANAGED_BY};
     use serde_json::{from_value, json};
 
     use super::*;
+
+    /// Nodes are selected by the name of who publishes them.
+    #[test]
+    fn selector_names_the_publisher() {
+        assert_eq!(NODE_SLICES, format!("{SLICE_MANAGED_BY}={NODE_PUBLISHER}"));
+    }
 
     /// A slice belongs to the Service its derived one was made for, and to the cluster of its namespace.
     #[test]
