@@ -14,11 +14,13 @@ use super::facts::Facts;
 use crate::cached::Cached;
 use crate::endpoints::slice_cluster;
 
-/// The annotation of a slice of node ports with the Service's `externalTrafficPolicy`. With `Local`, a node without a pod of
-/// the Service drops connections, so a timeout says nothing about the cluster.
+/// The annotation of each slice of node ports, and of no other, with the Service's `externalTrafficPolicy`. With `Local`, a node
+/// without a pod of the Service drops connections, so a timeout says nothing about the cluster.
 pub(super) const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traffic-policy";
 /// The policy by which only nodes with a pod of the Service serve it.
 pub(super) const LOCAL: &str = "Local";
+/// The policy by which every node serves it.
+const CLUSTER: &str = "Cluster";
 
 /// A reason for which nodes get no request for a Service of type `NodePort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,19 +191,20 @@ fn slices(
         let target = Target::Ip(ip);
         families.entry(target.family()).or_default().insert(target);
     }
+    let policy = if local.is_some() { LOCAL } else { CLUSTER };
     let slices = families.iter().map(|(family, targets)| {
         let made = slice(service, family, targets, ports.iter());
-        Arc::new(if local.is_some() { marked(made) } else { made })
+        Arc::new(marked(made, policy))
     });
     slices.collect()
 }
 
-/// Returns the slice as one of nodes that drop requests when their pods leave. It has another name, so that none keeps the
-/// mark under another policy.
-fn marked(mut slice: EndpointSlice) -> EndpointSlice {
+/// Returns the slice as one of node ports under this policy. It has another name under another, as marks in a gateway go with
+/// their slice only.
+fn marked(mut slice: EndpointSlice, policy: &str) -> EndpointSlice {
     let name = slice.metadata.name.take().unwrap_or_default();
-    slice.metadata.name = Some(format!("{name}/{LOCAL}"));
-    let mark = (TRAFFIC_POLICY_ANNOTATION.to_owned(), LOCAL.to_owned());
+    slice.metadata.name = Some(format!("{name}/{policy}"));
+    let mark = (TRAFFIC_POLICY_ANNOTATION.to_owned(), policy.to_owned());
     slice.metadata.annotations = Some([mark].into());
     slice
 }

@@ -173,7 +173,8 @@ fn local_policy_takes_nodes_with_endpoints() {
     assert_eq!(problems(&found), [at("m1, m2")]);
     let found = desired(&fixture("Cluster"));
     let slice = &found.backends[0].clusters[0].slices[0];
-    assert_eq!(slice.metadata.annotations, None);
+    let annotations = slice.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations[TRAFFIC_POLICY_ANNOTATION], "Cluster");
 }
 
 /// Case T9: one address at which a port of the Service is served at two ports, as where two members have the same addresses, is told:
