@@ -17,6 +17,7 @@ karmada - propagation/east-west/rights.yaml
 karmada karmada-practice practice
 karmada fleet fleet admission propagation propagation/cluster propagation/collect-endpoints/rights.yaml
 karmada fleet-rebalance propagation/rebalance/rights.yaml
+karmada - propagation/publish-nodes/rights.yaml
 karmada fleet-plugin propagation/cluster/kubectl-remedy-join.yaml
 karmada fleet-pull pull/rights.yaml
 karmada karmada-renew renew

@@ -17,7 +17,7 @@ use objects::Key;
 use objects::write::Write;
 use parking_lot::Mutex;
 use traffic::ingress::http_route::Refusal;
-use traffic::ingress::{BlockChange, Problem};
+use traffic::ingress::{BlockChange, NodeObstacle, Problem};
 
 pub(crate) use self::recorded::Place;
 use self::recorded::{RecordedExports, RecordedObstacles};
@@ -190,6 +190,17 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
         Problem::AllBlocked { service, .. } => (Reason::AllClustersBlocked, Some(service)),
         Problem::NoEndpoints { service, .. } => (Reason::NoEndpoints, Some(service)),
         Problem::Unusable { service, .. } => (Reason::AddressUnusable, Some(service)),
+        Problem::Nodes {
+            service, obstacle, ..
+        } => {
+            let reason = match obstacle {
+                NodeObstacle::ExternalTrafficPolicyLocal => Reason::ExternalTrafficPolicyLocal,
+                NodeObstacle::Unpublished => Reason::NodesUnpublished,
+                NodeObstacle::Unallocated(_) => Reason::NodePortMissing,
+            };
+            (reason, Some(service))
+        }
+        Problem::SharedAddress { service, .. } => (Reason::AddressShared, Some(service)),
         Problem::Misspelt(_) => (Reason::InvalidAnnotation, None),
         Problem::Withheld { .. } => (Reason::AnnotationWithheld, None),
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
-use traffic::ingress::Problem;
+use traffic::ingress::{NodeObstacle, Problem};
 
 /// The time that Karmada has to collect endpoints.
 pub(crate) const GRACE: Duration = Duration::from_secs(15);
@@ -31,7 +31,13 @@ impl Grace {
         let before = all.remove(key).unwrap_or_default();
         let (mut since, mut next) = (BTreeMap::new(), None::<Instant>);
         problems.retain(|problem| {
-            let Problem::NoEndpoints { service, .. } = problem else {
+            let (Problem::NoEndpoints { service, .. }
+            | Problem::Nodes {
+                service,
+                obstacle: NodeObstacle::ExternalTrafficPolicyLocal,
+                ..
+            }) = problem
+            else {
                 return true;
             };
             let began = before.get(service).copied().unwrap_or(now);

@@ -11,6 +11,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
+    cluster_of_execution_namespace, execution_namespace,
 };
 use karmada_runtime::store::{Store, Verdict};
 use objects::Key;
@@ -39,6 +40,8 @@ pub(crate) struct Index {
     pub(crate) templates: Store<Service>,
     /// By the Service for which they were collected.
     pub(crate) slices: Store<EndpointSlice, Key>,
+    /// Those in which nodes are published, by cluster.
+    pub(crate) node_slices: Store<EndpointSlice, String>,
     pub(crate) secrets: Store<Secret>,
     pub(crate) remedies: Store<Remedy>,
     /// The Remedies without matches.
@@ -66,6 +69,8 @@ pub(crate) struct Backends {
     pub(crate) secrets: bool,
     /// Set unless the exports of Services are left to the user.
     pub(crate) exports: bool,
+    /// Set if the load balancer takes the names of hosts, and none is looked up.
+    pub(crate) names: bool,
 }
 
 /// What an ingress depends on.
@@ -96,6 +101,7 @@ impl Index {
             clusters: Store::default().judging(judge_cluster),
             bindings: Store::by(bound).judging(judge_binding),
             slices: Store::by(collected_for),
+            node_slices: Store::by(published_for),
             policies: Store::by(exported),
             backends,
             ..Self::default()
@@ -260,6 +266,12 @@ fn collected_for(slice: &EndpointSlice) -> BTreeSet<Key> {
     service.into_iter().collect()
 }
 
+fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
+    let Key { namespace, .. } = Key::of(slice);
+    let cluster = cluster_of_execution_namespace(&namespace);
+    cluster.map(str::to_owned).into_iter().collect()
+}
+
 fn exported(policy: &PropagationPolicy) -> BTreeSet<Key> {
     let service = Exporter::exported(policy);
     let service = service.map(|service| Key::new(Key::of(policy).namespace, service));
@@ -316,8 +328,25 @@ impl Facts for Index {
         }
     }
 
-    fn addresses(&self, host: &str) -> Vec<IpAddr> {
-        self.hosts.get(host).cloned().unwrap_or_default()
+    fn addresses(&self, host: &str) -> Option<Vec<IpAddr>> {
+        let takes_names = self.backends.is_some_and(|backends| backends.names);
+        let known = self.hosts.get(host).cloned();
+        (!takes_names).then(|| known.unwrap_or_default())
+    }
+
+    fn nodes(&self, cluster: &str) -> Cached<Vec<Arc<EndpointSlice>>> {
+        let namespace = execution_namespace(cluster);
+        let mut unread = self.node_slices.unread().iter();
+        if unread.any(|key| key.namespace == namespace) {
+            return Cached::Unread;
+        }
+        let published = self.node_slices.of(&cluster.to_owned());
+        let published: Vec<_> = published.cloned().collect();
+        if published.is_empty() {
+            Cached::Absent
+        } else {
+            Cached::Present(published)
+        }
     }
 
     fn template(&self, namespace: &str, service: &str) -> Cached<&Service> {

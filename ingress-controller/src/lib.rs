@@ -251,6 +251,7 @@ fn backends(args: &Args) -> Backends {
     Backends {
         secrets: args.provider.kubernetes.copy_tls_secrets(),
         exports: args.export_services,
+        names: args.provider.gateway_clusters.fqdn_slices(),
     }
 }
 

@@ -11,6 +11,10 @@ karmada_runtime::event_reasons! {
     AllClustersBlocked: "MultiClusterIngress", "every cluster of a Service is blocked or has no ready endpoints, and none serves it";
     NoEndpoints: "MultiClusterIngress", "a Service has locations, but no addresses of it have been known there for a while; the note says what would bring them";
     AddressUnusable: "MultiClusterIngress", "a member reports an address to which no request can be sent, such as a loopback address or a host name of one label; the others serve";
+    ExternalTrafficPolicyLocal: "MultiClusterIngress", "a Service of type NodePort has `externalTrafficPolicy: Local`, and it has not been known for a while which nodes of a member have a ready pod of it; these get no request";
+    NodesUnpublished: "MultiClusterIngress", "a Service of type NodePort is served at the nodes of a member, which nobody publishes (`--publish-node-addresses` of the cluster-controller)";
+    NodePortMissing: "MultiClusterIngress", "a port of a Service of type NodePort has no node port; its others serve";
+    AddressShared: "MultiClusterIngress", "an address that members report serves one port of a Service at several ports, of which a gateway may use the first only";
     InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked, backend-addresses or serve has a value that does not exist; the note says which counts";
     AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";

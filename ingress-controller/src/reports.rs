@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
+use k8s_openapi::api::networking::v1::{IngressLoadBalancerIngress, IngressLoadBalancerStatus};
 use objects::Key;
 use parking_lot::Mutex;
 
@@ -12,10 +12,20 @@ use parking_lot::Mutex;
 pub(crate) struct Reports {
     /// The number of load balancers. A single one needs no memory here.
     balancers: usize,
-    by_ingress: Mutex<BTreeMap<Key, BTreeMap<usize, Report>>>,
+    by_ingress: Mutex<BTreeMap<Key, Reported>>,
 }
 
-/// The report of one load balancer, by its place among them.
+/// What is reported of one ingress.
+#[derive(Debug, Default)]
+struct Reported {
+    /// The last report of each load balancer, by its place among them.
+    reports: BTreeMap<usize, Report>,
+    /// The addresses that a load balancer has reported, and no longer does: those that are shown are nobody else's, even while
+    /// another has not reported.
+    withdrawn: Vec<IngressLoadBalancerIngress>,
+}
+
+/// The report of one load balancer.
 #[derive(Debug)]
 enum Report {
     Serves(IngressLoadBalancerStatus),
@@ -43,19 +53,15 @@ impl Reports {
             return addresses;
         }
         let mut all = self.by_ingress.lock();
-        let reports = all.entry(key.clone()).or_default();
-        reports.insert(place, Report::Serves(addresses));
-        let reported = reports.values().filter_map(|report| match report {
-            Report::Serves(addresses) => Some(addresses),
-            Report::HoldsNothing => None,
-        });
-        let unreported = shown.filter(|_| reports.len() < self.balancers);
+        let of_ingress = all.entry(key.clone()).or_default();
+        of_ingress.take(place, Report::Serves(addresses));
+        let Reported { reports, withdrawn } = of_ingress;
+        let shown = shown.filter(|_| reports.len() < self.balancers);
+        let unreported = shown.into_iter().flat_map(entries);
+        let unreported = unreported.filter(|address| !withdrawn.contains(address));
+        let reported = reports.values().flat_map(Report::addresses);
         let mut union = Vec::new();
-        for address in reported
-            .chain(unreported)
-            .flat_map(|one| &one.ingress)
-            .flatten()
-        {
+        for address in reported.chain(unreported) {
             if !union.contains(address) {
                 union.push(address.clone());
             }
@@ -71,10 +77,11 @@ impl Reports {
             return true;
         }
         let mut all = self.by_ingress.lock();
-        let reports = all.entry(key.clone()).or_default();
-        reports.insert(place, Report::HoldsNothing);
-        let mut nothing = reports.values();
-        reports.len() == self.balancers && nothing.all(|r| matches!(r, Report::HoldsNothing))
+        let of_ingress = all.entry(key.clone()).or_default();
+        of_ingress.take(place, Report::HoldsNothing);
+        let mut nothing = of_ingress.reports.values();
+        of_ingress.reports.len() == self.balancers
+            && nothing.all(|r| matches!(r, Report::HoldsNothing))
     }
 
     /// Forgets the ingress `key`, which is gone.
@@ -85,10 +92,39 @@ impl Reports {
     /// Forgets what one load balancer reported: another leader has written to it meanwhile.
     pub(crate) fn clear(&self, place: usize) {
         let mut all = self.by_ingress.lock();
-        for reports in all.values_mut() {
-            reports.remove(&place);
+        for of_ingress in all.values_mut() {
+            of_ingress.reports.remove(&place);
+            of_ingress.withdrawn.clear();
         }
     }
+}
+
+impl Reported {
+    fn take(&mut self, place: usize, report: Report) {
+        let before = self.reports.insert(place, report);
+        let before = before.iter().flat_map(Report::addresses).cloned();
+        for address in before {
+            if !self.withdrawn.contains(&address) {
+                self.withdrawn.push(address);
+            }
+        }
+    }
+}
+
+impl Report {
+    fn addresses(&self) -> impl Iterator<Item = &IngressLoadBalancerIngress> {
+        let serves = match self {
+            Self::Serves(addresses) => Some(addresses),
+            Self::HoldsNothing => None,
+        };
+        serves.into_iter().flat_map(entries)
+    }
+}
+
+fn entries(
+    status: &IngressLoadBalancerStatus,
+) -> impl Iterator<Item = &IngressLoadBalancerIngress> {
+    status.ingress.iter().flatten()
 }
 
 #[cfg(test)]
@@ -120,6 +156,22 @@ mod tests {
         assert_eq!(union, addresses(&["192.0.2.1"]));
         let alone = Reports::new(1).serves(&i, 0, addresses(&[]), Some(&shown));
         assert_eq!(alone, addresses(&[]));
+    }
+
+    /// Case T10: beside a load balancer that is dead, the others' addresses are right all the time: one that moved is not taken for the
+    /// dead one's, however late the status shows it, and the dead one's stay.
+    #[test]
+    fn dead_balancer_keeps_only_its_own() {
+        let (reports, i) = (Reports::new(2), key("i"));
+        let shown = addresses(&["192.0.2.1", "192.0.2.9"]);
+        let first = reports.serves(&i, 0, addresses(&["192.0.2.1"]), Some(&shown));
+        assert_eq!(first, shown);
+        let moved = || addresses(&["192.0.2.2"]);
+        let expected = addresses(&["192.0.2.2", "192.0.2.9"]);
+        assert_eq!(reports.serves(&i, 0, moved(), Some(&shown)), expected);
+        assert_eq!(reports.serves(&i, 0, moved(), Some(&shown)), expected);
+        let back = addresses(&["192.0.2.1"]);
+        assert_eq!(reports.serves(&i, 0, back, Some(&expected)), shown);
     }
 
     /// An ingress is released once no load balancer holds anything of it.

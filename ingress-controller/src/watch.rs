@@ -20,9 +20,9 @@ use karmada_runtime::wakes::Watch;
 use kube::Client;
 use kube::runtime::watcher::Config;
 use objects::Key;
-use traffic::endpoints::COLLECTED;
+use traffic::endpoints::{COLLECTED, NODE_SLICES};
 
-use self::changes::{has_other_data, has_other_ports, is_another, is_flip};
+use self::changes::{has_other_data, is_another, is_flip, is_served_otherwise};
 use self::shared::wake;
 pub(crate) use self::shared::{Queues, SharedIndex};
 use crate::index::{Bound, Index};
@@ -48,6 +48,9 @@ impl SharedIndex {
         let collected = Config::default().labels(COLLECTED);
         let slices = self.slices();
         slices.start_selected(program, client, "slices", collected);
+        let nodes = Config::default().labels(NODE_SLICES);
+        let node_slices = self.node_slices();
+        node_slices.start_selected(program, client, "node_slices", nodes);
         self.remedies().start(program, client, "remedies");
         let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));
         alarm::spawn(program, "expiries", changed, move |now| shared.expire(now));
@@ -106,16 +109,16 @@ impl SharedIndex {
         self.decisive(rows)
     }
 
-    /// Those that name it if its ports change, and its export if it is another Service.
+    /// Those that name it if it is served at other ports, and its export if it is another Service or needs other endpoints.
     fn templates(&self) -> Watch<Index, Service> {
         let rows = Watch::new(&self.index, |index| &mut index.templates)
             .follows(|index, change| {
-                if change.differs(is_another) {
+                if change.differs(is_another) || change.differs(is_served_otherwise) {
                     index.concern([change.key.clone()]);
                 }
             })
             .wakes_each(&self.queues.ingresses(), |index, change| {
-                let is_news = change.differs(has_other_ports);
+                let is_news = change.differs(is_served_otherwise);
                 let naming = is_news.then(|| index.naming(&change.key));
                 naming.unwrap_or_default()
             })
@@ -141,6 +144,15 @@ impl SharedIndex {
         let rows = Watch::new(&self.index, |index| &mut index.slices)
             .wakes_each(&self.queues.ingresses(), |index, change| {
                 index.collected(change)
+            });
+        self.decisive(rows)
+    }
+
+    /// Those that are served at nodes of its cluster, if these change.
+    fn node_slices(&self) -> Watch<Index, EndpointSlice, String> {
+        let rows = Watch::new(&self.index, |index| &mut index.node_slices)
+            .wakes_each(&self.queues.ingresses(), |index, change| {
+                index.at_nodes(change)
             });
         self.decisive(rows)
     }

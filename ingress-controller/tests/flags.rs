@@ -31,6 +31,10 @@ fn gateway_needs_its_provider() {
         "error: --gateway-kubeconfig has no use with --provider none; add --provider kubernetes or gateway-api, or leave it out",
     );
     assert_rejected(
+        &["--provider=haproxy", "--fqdn-slices"],
+        "error: --fqdn-slices has no use with --provider haproxy; add --provider kubernetes or gateway-api, or leave it out",
+    );
+    assert_rejected(
         &["--provider=none", "--gateway-ingress-class=web"],
         "error: --gateway-ingress-class has no use with --provider none; add --provider kubernetes, or leave it out",
     );

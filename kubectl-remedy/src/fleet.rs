@@ -272,8 +272,12 @@ impl Facts for FleetSnapshot {
         Cached::Unread
     }
 
-    fn addresses(&self, _: &str) -> Vec<IpAddr> {
-        Vec::new()
+    fn addresses(&self, _: &str) -> Option<Vec<IpAddr>> {
+        Some(Vec::new())
+    }
+
+    fn nodes(&self, _: &str) -> Cached<Vec<Arc<EndpointSlice>>> {
+        Cached::Unread
     }
 
     /// Nothing that is shown here depends on templates, so they are not read.

@@ -336,7 +336,7 @@ pub(crate) async fn register(
 }
 
 /// Starts a program of a fleet with the rights that `manifests/` grants it, and with these flags.
-pub(crate) async fn start_program(
+pub async fn start_program(
     karmada: &ControlPlane,
     profile: Profile,
     program: Binary,

@@ -92,12 +92,18 @@ pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 /// member that refuses one may have another in its place. The program that watches templates has it on these, too.
 pub const ALLOCATED_NODE_PORTS: &str = "karmada-rs.io/allocated-node-ports";
 
+/// The field of what a member reports of a Service with the node ports that it has allocated in place of those of the
+/// manifest, by the latter.
+pub const NODE_PORTS: &str = "nodePorts";
+
 /// The label of an `EndpointSlice` with the name of its Service.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The label of an `EndpointSlice` with the name of the program that keeps it.
 pub const SLICE_MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 /// The value of [`SLICE_MANAGED_BY`] on the slices that were collected from members.
 pub const SLICE_COLLECTOR: &str = "endpointslice-controller.karmada.io";
+/// The value of [`SLICE_MANAGED_BY`] on the slices with a cluster's nodes, in its execution namespace.
+pub const NODE_PUBLISHER: &str = "cluster-controller.karmada-rs.io";
 /// The annotation of an `EndpointSlice` that Karmada has dispatched with the cluster whose endpoints it has.
 pub const PROVISION_CLUSTER: &str = "endpointslice.karmada.io/provision-cluster";
 /// The label of an imported `EndpointSlice` with the name of the Service in the clusters that export it, by the Multi-Cluster

@@ -4,7 +4,7 @@
 //! what others keep in metadata and status, what the cluster has filled in at the creation and does not let go, and
 //! what it adds up by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -188,6 +188,20 @@ pub fn leave_node_ports(
         }
     }
     left
+}
+
+/// Returns the node ports that a Service's object has in place of those that its manifest gives, by the latter.
+pub fn other_node_ports(manifest: &Value, object: &Value) -> BTreeMap<u16, u16> {
+    if (api_version(manifest), kind(manifest)) != ("v1", "Service") {
+        return BTreeMap::new();
+    }
+    let number = |port: &Value| u16::try_from(given_node_port(port)?.as_u64()?).ok();
+    let ports = manifest.pointer("/spec/ports").and_then(Value::as_array);
+    let other = ports.into_iter().flatten().filter_map(|port| {
+        let (given, own) = (number(port)?, number(counterpart(port, object)?)?);
+        (given != own).then_some((given, own))
+    });
+    other.collect()
 }
 
 /// Returns the node port that a port of a manifest leaves open and the object has.

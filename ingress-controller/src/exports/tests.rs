@@ -1,15 +1,16 @@
 use std::fmt::Debug;
 
+use k8s_openapi::api::core::v1::Service;
 use karmada_runtime::watch::Decoded;
 use kube::Resource;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use traffic::ingress::ControllerName;
+use traffic::ingress::{BackendAddresses, ControllerName};
 
 use super::watch::is_served;
 use super::*;
@@ -147,6 +148,27 @@ async fn needed_service_is_exported() {
     stage.list().await;
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
+}
+
+/// Case T8: where load balancers are asked, only a Service whose nodes must have a ready endpoint is exported.
+#[tokio::test]
+async fn local_nodes_need_endpoints() {
+    let mut stage = Stage::new().await;
+    stage.reconciler.settings.backend_addresses = BackendAddresses::LoadBalancers;
+    stage.list().await;
+    stage.reconcile().await.unwrap();
+    assert_eq!(stage.api.calls(), [""; 0]);
+    let services: Api<Service> = Api::namespaced(stage.api.user(), "ns");
+    let local = json!({ "spec": { "type": "NodePort", "externalTrafficPolicy": "Local" } });
+    let (parameters, local) = (PatchParams::default(), Patch::Merge(local));
+    let service = services.patch("s", &parameters, &local).await.unwrap();
+    let index = &stage.reconciler.index;
+    index.take_concerned();
+    index.observe_template(applied(service));
+    assert_eq!(index.take_concerned(), [key("s")].into());
+    stage.reconcile().await.unwrap();
+    let created = [format!("POST {POLICIES}"), format!("POST {EXPORTS}")];
+    assert_eq!(stage.api.calls(), created);
 }
 
 /// The end of a policy wakes a service whose name does not fit in the policy's.

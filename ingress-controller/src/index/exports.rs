@@ -6,8 +6,8 @@ use std::sync::Arc;
 use karmada_api::MultiClusterIngress;
 use objects::Key;
 use traffic::ingress::{
-    BackendAddresses, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
-    Settings, backend_addresses, bound_clusters, services,
+    BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
+    Need, Settings, backend_addresses, bound_clusters, needs_local_endpoints, services,
 };
 
 use super::Index;
@@ -82,12 +82,23 @@ impl Index {
             .count()
             > 0;
         may_be |= self.routes.may_name_services(&service.namespace);
+        let is_local = match self.template(&service.namespace, &service.name) {
+            Cached::Present(template) => needs_local_endpoints(template),
+            Cached::Absent => false,
+            // It may be.
+            Cached::Unread => true,
+        };
         for key in &self.naming(service) {
-            if let Some(ingress) = self.get(key)
-                && backend_addresses(ingress, settings.backend_addresses)
-                    != BackendAddresses::Endpoints
-            {
-                continue;
+            if let Some(ingress) = self.get(key) {
+                let needs_endpoints = match backend_addresses(ingress, settings.backend_addresses) {
+                    BackendAddresses::Endpoints => true,
+                    // They tell the nodes that serve.
+                    BackendAddresses::LoadBalancers => is_local,
+                    BackendAddresses::Ingresses => false,
+                };
+                if !needs_endpoints {
+                    continue;
+                }
             }
             match self.decide(key, &settings.controller).1 {
                 Decision::Serve(_) => return Need::Needed,

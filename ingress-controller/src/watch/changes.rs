@@ -10,7 +10,8 @@ use objects::{Key, Metadata};
 use traffic::endpoints::{slice_cluster, slice_service};
 use traffic::ingress::http_route::served_key;
 use traffic::ingress::{
-    Admission, BACKEND_ADDRESSES_ANNOTATION, bound_clusters, bound_service, same_reports, services,
+    Admission, BACKEND_ADDRESSES_ANNOTATION, bound_clusters, bound_service, has_node_ports,
+    needs_local_endpoints, same_reports, services,
 };
 use traffic::remedy::Scope;
 
@@ -86,6 +87,28 @@ impl Index {
         let services = self.slices.concerned(change);
         let naming = services.iter().flat_map(|service| self.naming(service));
         naming.collect()
+    }
+
+    /// Returns the ingresses that are served at nodes of the cluster of a slice, if these change.
+    pub(super) fn at_nodes(&self, change: &Transition<EndpointSlice>) -> Vec<Key> {
+        if !change.differs(has_other_endpoints) {
+            return Vec::new();
+        }
+        let clusters = self.node_slices.concerned(change);
+        let located = clusters.iter().flat_map(|cluster| self.located_in(cluster));
+        located.filter(|key| self.may_be_at_nodes(key)).collect()
+    }
+
+    /// Returns `true` if a Service that the ingress `key` names has node ports.
+    fn may_be_at_nodes(&self, key: &Key) -> bool {
+        let ingress = self.get(key);
+        let mut named = ingress
+            .into_iter()
+            .flat_map(|ingress| services(&ingress.spec.ingress));
+        named.any(|service| {
+            let template = self.templates.get(&Key::new(&key.namespace, service));
+            template.is_some_and(|template| has_node_ports(template))
+        })
     }
 
     /// Takes in a person's decision, and returns the ingresses in blocked clusters that it concerns.
@@ -172,10 +195,16 @@ pub(super) fn is_another(old: &Service, new: &Service) -> bool {
     before != now
 }
 
-pub(super) fn has_other_ports(old: &Service, new: &Service) -> bool {
+/// Returns `true` if a Service has other ports, or is served in another way.
+pub(super) fn is_served_otherwise(old: &Service, new: &Service) -> bool {
     let [before, now] = [old, new].map(|service| {
         let spec = service.spec.as_ref();
-        spec.and_then(|spec| spec.ports.as_ref())
+        let ports = spec.and_then(|spec| spec.ports.as_ref());
+        (
+            ports,
+            has_node_ports(service),
+            needs_local_endpoints(service),
+        )
     });
     before != now
 }

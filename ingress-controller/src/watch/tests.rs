@@ -37,6 +37,7 @@ observers! {
     observe_template(templates: Service);
     observe_secret(secrets: Secret);
     observe_slice(slices: EndpointSlice);
+    observe_nodes(node_slices: EndpointSlice);
     observe_remedy(remedies: Remedy);
     observe_export(exports: ServiceExport);
     observe_policy(policies: PropagationPolicy);
@@ -303,6 +304,30 @@ fn changed_endpoints_wake_ingresses() {
     assert_eq!(index.lock().slices("ns", "s").len(), 0);
     assert_woken(index.observe_slice(deleted(moved)), &["b"]);
     assert_eq!(index.lock().slices("ns", "t").len(), 0);
+}
+
+/// Nodes wake the ingresses in their cluster that have a Service with node ports, when they change.
+#[test]
+fn changed_nodes_wake_ingresses() {
+    let index = index();
+    let nodes = |cluster: &str, address: &str| {
+        let namespace = format!("karmada-es-{cluster}");
+        applied(object(json!({
+            "metadata": { "name": "karmada-rs-nodes-ipv4-0", "namespace": namespace },
+            "addressType": "IPv4",
+            "endpoints": [{ "addresses": [address], "nodeName": "n1" }],
+        })))
+    };
+    assert_woken(index.observe_nodes(nodes("m2", "10.0.0.1")), &[]);
+    let mut template = template("t", 80);
+    template.spec.as_mut().unwrap().type_ = Some("NodePort".to_owned());
+    assert_woken(index.observe_template(applied(template)), &["b"]);
+    assert_woken(index.observe_nodes(nodes("m2", "10.0.0.1")), &[]);
+    assert_woken(index.observe_nodes(nodes("m2", "10.0.0.2")), &["b"]);
+    assert_woken(index.observe_nodes(nodes("m1", "10.0.0.1")), &[]);
+    let count = |cluster| index.lock().nodes(cluster).map(|slices| slices.len());
+    assert_eq!(count("m2"), Cached::Present(1));
+    assert_eq!(count("m3"), Cached::Absent);
 }
 
 /// Without a load balancer templates are unknown and there are no endpoints.

@@ -7,6 +7,8 @@ use karmada_runtime::args::{
 };
 use objects::condition_taint::ConditionTaint;
 
+use crate::usage::NodeAddressType;
+
 /// Keeps the Clusters of a fleet without Karmada: their namespaces, health, taints, kinds and capacity. Never run it beside a Karmada, except with --pull, inside a member of mode Pull, for the status of that one.
 #[derive(clap::Parser, Debug)]
 #[command(name = crate::identity::NAME, version)]
@@ -31,6 +33,9 @@ pub struct Args {
         conflicts_with = "pull"
     )]
     pub(crate) condition_taints: Vec<ConditionTaint>,
+    /// Publish the nodes of each cluster with their addresses of this type, in EndpointSlices of its execution namespace: the ingress-controller sends requests there for Services of type NodePort. By default none are published.
+    #[arg(long, env = "KARMADA_PUBLISH_NODE_ADDRESSES", value_enum, value_name = "TYPE", num_args = 0..=1, default_missing_value = "InternalIP", conflicts_with = "pull")]
+    pub(crate) publish_node_addresses: Option<NodeAddressType>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,
@@ -53,12 +58,13 @@ mod tests {
         super::Args::command().debug_assert();
     }
 
-    /// What only the control plane decides is refused in a member.
+    /// What only the control plane does is refused in a member.
     #[test]
-    fn member_decides_no_taints() {
+    fn member_is_no_control_plane() {
         for flag in [
             "--taint-no-execute-after=1m",
             "--taint-on-condition=DnsReady=False:NoExecute",
+            "--publish-node-addresses",
         ] {
             let pull = [
                 "p",
@@ -69,7 +75,7 @@ mod tests {
             let flags = pull.into_iter().chain([flag]);
             let error = super::Args::try_parse_from(flags).unwrap_err().to_string();
             assert!(
-                error.contains("'--pull' cannot be used with '--taint"),
+                error.contains("'--pull' cannot be used with '--"),
                 "{error}"
             );
         }

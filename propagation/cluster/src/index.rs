@@ -1,14 +1,18 @@
 //! The clusters, and what decides about them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::cluster_view::PULL;
 use karmada_api::condition::TRUE;
-use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, execution_namespace};
+use karmada_api::{
+    ClusterResourceBinding, ClusterView, ResourceBinding, cluster_of_execution_namespace,
+    execution_namespace,
+};
 use karmada_runtime::expectations::Expectations;
 use karmada_runtime::partial::Partial;
 use karmada_runtime::store::Store;
@@ -31,6 +35,8 @@ pub(crate) struct Index {
     pub(crate) namespaces: Store<Partial<Namespace, IsSystem>>,
     pub(crate) bindings: Store<Partial<ResourceBinding, Targets>>,
     pub(crate) cluster_bindings: Store<Partial<ClusterResourceBinding, Targets>>,
+    /// The slices in which nodes are published, by cluster. They are watched only if that is asked for.
+    pub(crate) node_slices: Store<EndpointSlice, String>,
     /// The newest from the members. Nothing is written of one that has not answered.
     pub(crate) observed: BTreeMap<String, ClusterObservation>,
     /// What was heard of those that report on themselves.
@@ -47,6 +53,7 @@ pub(crate) struct Known {
     pub(crate) stored: Arc<StoredCluster>,
     pub(crate) namespace: Option<ExecutionNamespace>,
     pub(crate) is_targeted: bool,
+    pub(crate) node_slices: Vec<Arc<EndpointSlice>>,
     pub(crate) observed: Option<ClusterObservation>,
     /// The time for which nothing was heard of it.
     pub(crate) silent_for: Duration,
@@ -69,6 +76,7 @@ impl Index {
             namespaces: Store::default().expecting(expectations, &()),
             bindings: Store::default(),
             cluster_bindings: Store::default(),
+            node_slices: Store::by(published_for).expecting(expectations, &()),
             observed: BTreeMap::new(),
             heard: Heard::default(),
             unready: BTreeMap::new(),
@@ -96,6 +104,7 @@ impl Index {
                 is_labelled: namespace.part.0,
                 is_deleting: namespace.meta().deletion_timestamp.is_some(),
             }),
+            node_slices: self.node_slices.of(&name.to_owned()).cloned().collect(),
             observed: self.observed.get(name).cloned(),
             silent_for: self.heard.silent_for(name),
             unready_for: unready.map(Instant::elapsed),
@@ -150,6 +159,12 @@ impl Index {
             self.heard.lease(lease.metadata.name(), Renewal::from(spec));
         }
     }
+}
+
+/// Returns the cluster in whose execution namespace a slice is.
+fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
+    let cluster = cluster_of_execution_namespace(slice.metadata.namespace());
+    cluster.map(str::to_owned).into_iter().collect()
 }
 
 /// Returns the status of the condition `Ready`.

@@ -1,6 +1,6 @@
 //! `cluster-controller`: keeps the Clusters of a fleet without Karmada. It makes their execution namespaces,
 //! asks their APIs for health, kinds and capacity, and taints those that are not ready or have a condition that a flag
-//! names.
+//! names. Where a flag asks for it, it publishes their nodes.
 //!
 //! With `--pull` it runs in a member, as a part of Karmada's agent does: it asks that one alone, writes the status of its
 //! Cluster, and with `heartbeat` that it lives. In the control plane, `heard` tells who has fallen silent.
@@ -119,9 +119,14 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
     let role = match place {
         Place::ControlPlane(client) => {
             watch::watch(program, &client, &index, &queue, probing);
+            let publishes_nodes = args.publish_node_addresses.is_some();
+            if publishes_nodes {
+                watch::watch_node_slices(program, &client, &index, &queue);
+            }
             Role::ControlPlane {
                 evict_after: args.taint_no_execute_after,
                 condition_taints: args.condition_taints.clone(),
+                publishes_nodes,
             }
         }
         Place::Member(cluster, karmada, _) => {
@@ -146,6 +151,7 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         fleet,
         queues: probes.clone(),
         reachable,
+        node_addresses: args.publish_node_addresses,
         health: Mutex::default(),
     };
     let is_read = program.elsewhere.clone();

@@ -13,12 +13,12 @@ use karmada_runtime::members::MemberAccess;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
-use propagation_rules::cluster::{Capacity, Probe, ServedKinds, served};
+use propagation_rules::cluster::{Capacity, NodeAddresses, Probe, ServedKinds, served};
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::usage::Usage;
+use crate::usage::{NodeAddressType, Usage};
 
 /// The longest that a response may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -149,6 +149,11 @@ impl Member {
     /// Returns the capacity, once all nodes and pods are known.
     pub(crate) fn capacity(&self, cluster: &ClusterView) -> Option<Capacity> {
         self.usage.capacity(&cluster.spec.resource_models)
+    }
+
+    /// Returns the nodes with their addresses of a type, once all nodes are known.
+    pub(crate) fn nodes(&self, type_: NodeAddressType) -> Option<Vec<NodeAddresses>> {
+        self.usage.nodes(type_)
     }
 
     async fn get(

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::fleet::Fleet;
 use crate::index::Index;
 use crate::metrics::Reachable;
+use crate::usage::NodeAddressType;
 
 /// The time from one probe of a member to the next.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -30,6 +31,8 @@ pub(crate) struct Prober {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) reachable: Reachable,
+    /// The type of the nodes' addresses that are published, if any are.
+    pub(crate) node_addresses: Option<NodeAddressType>,
     pub(crate) health: Mutex<BTreeMap<String, Health>>,
 }
 
@@ -96,6 +99,8 @@ impl MemberController for Prober {
             observed.version = version.or(observed.version);
             observed.served = Some(served);
             observed.capacity = member.capacity(&cluster).or(observed.capacity);
+            let nodes = self.node_addresses.and_then(|type_| member.nodes(type_));
+            observed.nodes = nodes.or(observed.nodes);
             self.note(name, observed);
         }
         let queue = self.queues.of(name);

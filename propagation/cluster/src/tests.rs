@@ -5,7 +5,8 @@ use clap::Parser;
 use embedded_apiserver::{ApiServer, Fault, Verb};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
-use karmada_api::names;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_api::{execution_namespace, names};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
@@ -20,6 +21,7 @@ use super::*;
 mod pull;
 
 const LIMIT: Duration = Duration::from_secs(30);
+const PUBLISHING: &[&str] = &["--publish-node-addresses=InternalIP"];
 
 /// The API of a fleet.
 struct Stage {
@@ -37,6 +39,7 @@ async fn member() -> ServedApi {
 fn node() -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
         "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
+            "addresses": [{ "type": "InternalIP", "address": "10.0.0.1" }],
             "conditions": [{ "type": "Ready", "status": "True" }] } })
 }
 
@@ -144,6 +147,14 @@ impl Stage {
             .unwrap();
     }
 
+    /// Waits until the nodes of a cluster are published.
+    async fn nodes(&self, cluster: &str) -> EndpointSlice {
+        let namespace = execution_namespace(cluster);
+        let slices: Api<EndpointSlice> = Api::namespaced(self.api.user(), &namespace);
+        let slice = until(slices, "karmada-rs-nodes-ipv4-0", |slice| slice.is_some());
+        slice.await.unwrap()
+    }
+
     async fn namespace(&self, name: &str) -> Option<Namespace> {
         let namespaces: Api<Namespace> = Api::all(self.api.user());
         namespaces.get_opt(name).await.unwrap()
@@ -245,15 +256,27 @@ async fn bare_cluster_gets_everything() {
     }
 }
 
+/// Case T7: nodes are published where a flag asks for it.
+#[tokio::test]
+async fn nodes_are_published() {
+    let (stage, member) = (Stage::new().await, member().await);
+    stage.join("m1", member.address()).await;
+    let _program = stage.start(PUBLISHING);
+    let endpoint =
+        json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": true }, "nodeName": "n1" });
+    assert_eq!(json!(stage.nodes("m1").await.endpoints), json!([endpoint]));
+}
+
 #[tokio::test]
 async fn a_restart_writes_nothing() {
     let (stage, member) = (Stage::new().await, member().await);
     stage.join("m1", member.address()).await;
-    let program = stage.start(&[]);
+    let program = stage.start(PUBLISHING);
+    stage.nodes("m1").await;
     let before = stage.until("m1", is_complete).await;
     drop(program);
     stage.api.writes();
-    let program = stage.start(&[]);
+    let program = stage.start(PUBLISHING);
     until_metric(
         &program,
         r#"reconciles_total{controller="probe",result="success"} 1"#,

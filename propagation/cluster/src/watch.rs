@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use karmada_api::names::CLUSTER_NAMESPACE;
+use karmada_api::names::{CLUSTER_NAMESPACE, NODE_PUBLISHER, SLICE_MANAGED_BY};
 use karmada_api::{ClusterView, cluster_of_execution_namespace};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::members::MemberQueues;
@@ -57,6 +57,27 @@ pub(crate) fn watch(
     Watch::new(index, |index| &mut index.cluster_bindings)
         .wakes(queue, |_, change| left(change))
         .start(program, client, "clusterresourcebindings");
+}
+
+/// Watches the slices in which nodes are published.
+pub(crate) fn watch_node_slices(
+    program: &mut Program,
+    client: &Client,
+    index: &Arc<Mutex<Index>>,
+    queue: &Queue<Key>,
+) {
+    let published = format!("{SLICE_MANAGED_BY}={NODE_PUBLISHER}");
+    Watch::new(index, |index| &mut index.node_slices)
+        .wakes(queue, |index, change| {
+            let clusters = index.node_slices.concerned(change);
+            clusters.into_iter().map(Key::cluster_scoped)
+        })
+        .start_selected(
+            program,
+            client,
+            "node_slices",
+            Config::default().labels(&published),
+        );
 }
 
 /// Watches one cluster alone, from inside it.

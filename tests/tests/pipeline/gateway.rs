@@ -1,10 +1,14 @@
 //! The gateway's trouble is not Karmada's.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
-use k8s_openapi::api::{core::v1::Secret, networking::v1::Ingress};
+use k8s_openapi::api::{
+    core::v1::{Node, Secret, Service},
+    discovery::v1::EndpointSlice,
+    networking::v1::Ingress,
+};
 use karmada_api::{PropagationPolicy, ServiceExport};
 use kube::{
     Api,
@@ -15,7 +19,8 @@ use pipeline_tests::{
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
     manifests, on_both,
-    programs::Profile,
+    programs::{Binary, Profile},
+    propagation::start_program,
     relay::Relay,
     served::Served,
     wait::until,
@@ -205,8 +210,7 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
 async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
     fleet.karmada.install_crds(&[crds::exports()]).await?;
-    let slices: Api<k8s_openapi::api::discovery::v1::EndpointSlice> =
-        Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let slices: Api<EndpointSlice> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     for member in MEMBERS {
         let name = format!("imported-{}-{SERVICE}", member.name());
         slices.delete(&name, &DeleteParams::default()).await?;
@@ -230,6 +234,109 @@ async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
     let exports: Api<ServiceExport> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     assert_eq!(exports.list(&ListParams::default()).await?.items, []);
     controller.stop().await
+}
+
+/// Cases T7 and T8: in a fleet without Karmada, a Service of type `NodePort` is served at the ready nodes of its members, with the
+/// rights of the manifests; with `externalTrafficPolicy: Local` at those with a pod of it. A blocked member is drained.
+async fn node_ports_are_served(server: ApiKind) -> Result<()> {
+    let (fleet, mut own) = Fleet::with_own_members(server, Profile::Debug, &MEMBERS).await?;
+    let mut programs = own.programs.iter();
+    let place = programs.position(|(name, _)| name == Binary::ClusterController.name());
+    let (_, silent) = own
+        .programs
+        .swap_remove(place.context("no cluster-controller")?);
+    silent.stop().await?;
+    let rights = "propagation/publish-nodes/rights.yaml";
+    manifests::apply(&fleet.karmada.client(), rights).await?;
+    let (program, flags) = (Binary::ClusterController, ["--publish-node-addresses"]);
+    let publishing = start_program(&fleet.karmada, Profile::Debug, program, &flags).await?;
+    for (api, member) in own.apis.iter().zip(MEMBERS) {
+        report_node(api, "n1", node(member, 1), true).await?;
+        report_node(api, "n2", node(member, 2), false).await?;
+    }
+    serve_by_node_port(&fleet, "Cluster").await?;
+    let flags = [
+        "--backend-addresses=load-balancers",
+        "--export-services=false",
+    ];
+    let controller = fleet.ingress_controller_with(&flags).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let [first, second] = MEMBERS;
+    let served = &fleet.served;
+    served.becomes(&[node(first, 1), node(second, 1)]).await?;
+    let slices: Api<EndpointSlice> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
+    for slice in slices.list(&ListParams::default()).await? {
+        let ports = slice.ports.iter().flatten().filter_map(|port| port.port);
+        assert_eq!(ports.collect::<Vec<_>>(), [30_080]);
+    }
+    report_node(&own.apis[0], "n2", node(first, 2), true).await?;
+    let ready = [node(first, 1), node(first, 2), node(second, 1)];
+    served.becomes(&ready).await?;
+
+    run_pods_on(&own.apis[0], first, "n2").await?;
+    run_pods_on(&own.apis[1], second, "n1").await?;
+    serve_by_node_port(&fleet, "Local").await?;
+    served.becomes(&[node(first, 2), node(second, 1)]).await?;
+    fleet
+        .create_remedy("maintenance", maintenance(first))
+        .await?;
+    served.becomes(&[node(second, 1)]).await?;
+    controller.stop().await?;
+    publishing.stop().await
+}
+
+/// Returns the node port of a node of a member.
+fn node(Member(member): Member, node: u8) -> SocketAddr {
+    SocketAddr::from(([10, 50, member, node], 30_080))
+}
+
+/// Reports a node of a member, as its kubelet would.
+async fn report_node(
+    api: &ControlPlane,
+    name: &str,
+    address: SocketAddr,
+    is_ready: bool,
+) -> Result<()> {
+    let nodes: Api<Node> = Api::all(api.client());
+    if nodes.get_opt(name).await?.is_none() {
+        let new = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
+        nodes.create(&PostParams::default(), &new).await?;
+    }
+    let status = if is_ready { "True" } else { "False" };
+    let status = json!({ "status": {
+        "addresses": [{ "type": "InternalIP", "address": address.ip() }],
+        "conditions": [{ "type": "Ready", "status": status }],
+    } });
+    let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
+    nodes.patch_status(name, &parameters, &status).await?;
+    Ok(())
+}
+
+/// Makes the template of the Service one of type `NodePort` with this `externalTrafficPolicy`.
+async fn serve_by_node_port(fleet: &Fleet, policy: &str) -> Result<()> {
+    let port = json!({ "name": "http", "port": 80, "targetPort": "http", "nodePort": 30_080 });
+    let spec = json!({ "type": "NodePort", "externalTrafficPolicy": policy, "ports": [port] });
+    let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
+    let (parameters, patch) = (
+        PatchParams::default(),
+        Patch::Merge(json!({ "spec": spec })),
+    );
+    services.patch(SERVICE, &parameters, &patch).await?;
+    Ok(())
+}
+
+/// Has the pods of the Service in a member run on a node.
+async fn run_pods_on(api: &ControlPlane, member: Member, node: &str) -> Result<()> {
+    let endpoint = json!({ "addresses": [member.backend().ip()],
+        "conditions": { "ready": true }, "nodeName": node });
+    let slices: Api<EndpointSlice> = Api::namespaced(api.client(), NAMESPACE);
+    let (parameters, patch) = (
+        PatchParams::default(),
+        Patch::Merge(json!({ "endpoints": [endpoint] })),
+    );
+    let name = format!("{SERVICE}-1");
+    slices.patch(&name, &parameters, &patch).await?;
+    Ok(())
 }
 
 /// A user who exports services alone finds no export of ours.
@@ -267,6 +374,7 @@ on_both!(
     dead_gateway_delays_no_other,
     tls_secret_follows,
     load_balancers_are_served,
+    node_ports_are_served,
     exports_are_optional,
 );
 

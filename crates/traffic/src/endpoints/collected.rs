@@ -9,6 +9,10 @@ use karmada_api::names::{DERIVED_PREFIX, SERVICE_NAME, WORK_NAMESPACE};
 pub const COLLECTED: &str =
     "endpointslice.kubernetes.io/managed-by=endpointslice-controller.karmada.io";
 
+/// Selects the `EndpointSlice`s in which nodes of members are published, and no others of the control plane.
+pub const NODE_SLICES: &str =
+    "endpointslice.kubernetes.io/managed-by=cluster-controller.karmada-rs.io";
+
 /// The label by which we know the slices that we collected, and not a Karmada.
 pub(super) const OWNER_LABEL: &str = "app.kubernetes.io/managed-by";
 pub(super) const OWNER: &str = "karmada-rs.io_execution-controller";
@@ -36,9 +40,16 @@ pub fn is_ours(meta: &ObjectMeta) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use karmada_api::names::{NODE_PUBLISHER, SLICE_MANAGED_BY};
     use serde_json::{from_value, json};
 
     use super::*;
+
+    /// Nodes are selected by the name of who publishes them.
+    #[test]
+    fn selector_names_the_publisher() {
+        assert_eq!(NODE_SLICES, format!("{SLICE_MANAGED_BY}={NODE_PUBLISHER}"));
+    }
 
     /// A slice belongs to the Service its derived one was made for, and to the cluster of its namespace.
     #[test]

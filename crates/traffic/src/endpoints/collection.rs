@@ -116,7 +116,8 @@ pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
     CollectionPlan { writes, is_theirs }
 }
 
-/// Returns the copy of a slice of a member: its addresses and ports. Its nodes, zones and pods do not exist elsewhere.
+/// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell what takes
+/// requests at a node port. Its zones and pods do not exist elsewhere.
 fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
     let (cluster, service) = (facts.cluster, facts.service);
     let name = source.metadata.name.as_deref().unwrap_or_default();
@@ -152,6 +153,7 @@ fn endpoints(slice: &EndpointSlice) -> Vec<Endpoint> {
         addresses: endpoint.addresses.clone(),
         conditions: Some(endpoint.conditions.clone().unwrap_or_default()),
         hostname: endpoint.hostname.clone(),
+        node_name: endpoint.node_name.clone(),
         ..Endpoint::default()
     });
     copied.collect()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ServicePort;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use karmada_api::ResourceBinding;
+use karmada_api::names::NODE_PORTS;
 use objects::ip::non_special;
 use objects::lenient;
 use objects::qualified_name::is_subdomain;
@@ -105,7 +106,7 @@ pub(super) fn reported(
     let items = status.and_then(|status| status.aggregated_status.as_ref());
     for item in items.into_iter().flatten() {
         // By family and by the ports that have no error.
-        let mut groups: BTreeMap<(&str, Vec<usize>), BTreeSet<IpAddr>> = BTreeMap::new();
+        let mut groups: BTreeMap<(&str, Vec<usize>), BTreeSet<Target>> = BTreeMap::new();
         let (mut names, mut has_address) = (BTreeSet::new(), false);
         let mut looked_up = 0;
         for entry in entries(item.status.as_ref()) {
@@ -125,10 +126,10 @@ pub(super) fn reported(
                     error.is_none()
                 })
                 .collect();
-            let ips = match entry.target() {
+            let targets = match entry.target() {
                 Ok(Target::Ip(ip)) => {
                     has_address = true;
-                    vec![ip]
+                    vec![Target::Ip(ip)]
                 }
                 Ok(Target::Name(_)) if looked_up == MOST_NAMES => {
                     leave_out(format!("is one of more than {MOST_NAMES} host names"));
@@ -136,35 +137,36 @@ pub(super) fn reported(
                 }
                 Ok(Target::Name(name)) => {
                     looked_up += 1;
-                    let known = facts.addresses(&name);
                     if !served.is_empty() {
                         names.insert(name.clone());
                     }
-                    reported.names.insert(name);
-                    known
+                    match facts.addresses(&name) {
+                        Some(known) => {
+                            reported.names.insert(name);
+                            known.into_iter().map(Target::Ip).collect()
+                        }
+                        None => vec![Target::Name(name)],
+                    }
                 }
                 Err(reason) => {
                     leave_out(reason.to_owned());
                     continue;
                 }
             };
-            for ip in ips {
-                match non_special(ip) {
-                    Ok(ip) if !served.is_empty() => {
-                        let family = if ip.is_ipv4() { "IPv4" } else { "IPv6" };
-                        groups
-                            .entry((family, served.clone()))
-                            .or_default()
-                            .insert(ip);
+            for target in targets {
+                match target.usable() {
+                    Ok(target) if !served.is_empty() => {
+                        let group = (target.family(), served.clone());
+                        groups.entry(group).or_default().insert(target);
                     }
                     Ok(_) => {}
-                    Err(reason) => leave_out(format!("{reason} ({ip})")),
+                    Err(reason) => leave_out(reason),
                 }
             }
         }
-        let slices = groups.into_iter().map(|((family, served), ips)| {
+        let slices = groups.into_iter().map(|((family, served), targets)| {
             let ports = served.into_iter().map(|port| &ports[port]);
-            Arc::new(slice(service, family, &ips, ports))
+            Arc::new(slice(service, family, &targets, ports))
         });
         let slices: Vec<_> = slices.collect();
         if !slices.is_empty() {
@@ -180,14 +182,16 @@ pub(super) fn reported(
 
 /// Returns `true` if what the members say in the status of two versions of a binding is the same.
 pub fn same_reports(a: &ResourceBinding, b: &ResourceBinding) -> bool {
-    let reports = |binding: &ResourceBinding| -> Vec<(String, Value)> {
+    let reports = |binding: &ResourceBinding| -> Vec<(String, [Option<Value>; 2])> {
         let items = binding
             .status
             .iter()
             .flat_map(|status| &status.aggregated_status);
         let items = items.flatten().filter_map(|item| {
-            let entries = item.status.as_ref()?.pointer("/loadBalancer")?;
-            Some((item.cluster_name.clone(), entries.clone()))
+            let status = item.status.as_ref()?;
+            let fields = ["loadBalancer", NODE_PORTS].map(|field| status.get(field).cloned());
+            let says = fields.iter().any(Option::is_some);
+            says.then(|| (item.cluster_name.clone(), fields))
         });
         items.collect()
     };
@@ -201,9 +205,41 @@ fn entries(status: Option<&Value>) -> Vec<Entry> {
         .collect()
 }
 
-enum Target {
+/// Where requests are sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
     Ip(IpAddr),
     Name(String),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ip(ip) => write!(f, "{ip}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Target {
+    /// Returns the type of the addresses of a slice with it.
+    pub(super) fn family(&self) -> &'static str {
+        match self {
+            Self::Ip(IpAddr::V4(_)) => "IPv4",
+            Self::Ip(IpAddr::V6(_)) => "IPv6",
+            Self::Name(_) => "FQDN",
+        }
+    }
+
+    /// Returns the target as a slice takes it, or the reason for which none does.
+    fn usable(self) -> Result<Self, String> {
+        match self {
+            Self::Ip(ip) => non_special(ip)
+                .map(Self::Ip)
+                .map_err(|reason| format!("{reason} ({ip})")),
+            Self::Name(_) => Ok(self),
+        }
+    }
 }
 
 impl Entry {
@@ -242,10 +278,11 @@ impl Entry {
     }
 }
 
-fn slice<'a>(
+/// Returns the slice of these targets of one family, with these ports.
+pub(super) fn slice<'a>(
     service: &str,
     family: &str,
-    ips: &BTreeSet<IpAddr>,
+    targets: &BTreeSet<Target>,
     ports: impl Iterator<Item = &'a ServedPort>,
 ) -> EndpointSlice {
     let ports: Vec<EndpointPort> = ports
@@ -259,8 +296,9 @@ fn slice<'a>(
     let numbers = ports.iter().filter_map(|port| port.port);
     let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
     let name = format!("{}/{family}/{}", source(service), numbers.join(","));
-    let endpoints = ips.iter().take(MOST_ADDRESSES).map(|ip| Endpoint {
-        addresses: vec![ip.to_string()],
+    let targets = targets.iter().take(MOST_ADDRESSES);
+    let endpoints = targets.map(|target| Endpoint {
+        addresses: vec![target.to_string()],
         ..Endpoint::default()
     });
     let mut slice = EndpointSlice {

@@ -14,6 +14,7 @@ use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{ClusterFacts, Facts};
 use super::locations::{located, secrets, services};
+use super::node_ports::{NodeObstacle, Nodes, has_node_ports, nodes};
 use super::route_key::own_name;
 use crate::cached::Cached;
 use crate::endpoints::slice_cluster;
@@ -79,6 +80,8 @@ pub struct Backend {
     pub unusable: BTreeSet<Unusable>,
     /// The host names that members report.
     pub names: BTreeSet<String>,
+    /// The reasons for which nodes of members get no request, and the clusters in which they get none.
+    pub node_obstacles: BTreeMap<NodeObstacle, BTreeSet<String>>,
     /// Set if it is not known where the Service runs: then it may run anywhere.
     pub is_location_unread: bool,
 }
@@ -135,12 +138,8 @@ impl Desired {
                     backend.add_collected(facts.slices(&key.namespace, service));
                 }
                 BackendAddresses::LoadBalancers | BackendAddresses::Ingresses => {
-                    match backend.reported(&key, addresses, facts) {
-                        Cached::Present(reported) => backend.add(reported),
-                        Cached::Absent => {}
-                        Cached::Unread => {
-                            unread_slices.insert(source(service));
-                        }
+                    if backend.add_reported(&key, addresses, facts) == Cached::Unread {
+                        unread_slices.insert(source(service));
                     }
                 }
             }
@@ -242,6 +241,7 @@ impl Backend {
             clusters: Vec::new(),
             unusable: BTreeSet::new(),
             names: BTreeSet::new(),
+            node_obstacles: BTreeMap::new(),
             is_location_unread: located == Cached::Unread,
         };
         for cluster in known {
@@ -279,16 +279,62 @@ impl Backend {
         }
     }
 
-    /// Adds what members report.
-    fn add(&mut self, reported: Reported) {
-        for (cluster, slices) in reported.slices {
-            self.entry(&cluster).slices = slices;
+    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing unless all of
+    /// it is known.
+    fn add_reported(
+        &mut self,
+        key: &Key,
+        addresses: BackendAddresses,
+        facts: &impl Facts,
+    ) -> Cached<()> {
+        let reported = match self.reported(key, addresses, facts) {
+            Cached::Present(reported) => reported,
+            Cached::Absent => return Cached::Absent,
+            Cached::Unread => return Cached::Unread,
+        };
+        if addresses == BackendAddresses::LoadBalancers {
+            match self.nodes(&key.namespace, &reported, facts) {
+                Cached::Present(nodes) => {
+                    self.add_slices(nodes.slices);
+                    self.node_obstacles = nodes.obstacles;
+                }
+                Cached::Absent => {}
+                Cached::Unread => return Cached::Unread,
+            }
         }
+        self.add_slices(reported.slices);
         for (cluster, names) in reported.only_names {
             self.entry(&cluster).only_names = names;
         }
         self.unusable = reported.unusable;
         self.names = reported.names;
+        Cached::Present(())
+    }
+
+    fn add_slices(&mut self, by_cluster: BTreeMap<String, Vec<Arc<EndpointSlice>>>) {
+        for (cluster, slices) in by_cluster {
+            self.entry(&cluster).slices = slices;
+        }
+    }
+
+    /// Returns the nodes at which a Service of type `NodePort` is served, of the clusters that report no load balancer: one may
+    /// have got another type there.
+    fn nodes(&self, namespace: &str, reported: &Reported, facts: &impl Facts) -> Cached<Nodes> {
+        let service = Key::new(namespace, &self.service);
+        let (Cached::Present(template), Cached::Present(binding)) = (
+            facts.template(namespace, &self.service),
+            facts.binding(namespace, &self.service),
+        ) else {
+            return Cached::Absent;
+        };
+        if !has_node_ports(template) {
+            return Cached::Absent;
+        }
+        let clusters = self.clusters.iter().map(|it| it.cluster.as_str());
+        let silent = clusters.filter(|&cluster| {
+            !reported.slices.contains_key(cluster) && !reported.only_names.contains_key(cluster)
+        });
+        nodes(&service, template, binding, silent, facts)
     }
 
     /// Returns what the members report of the Service, or of the Ingress `key`, in place of endpoints.

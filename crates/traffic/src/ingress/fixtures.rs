@@ -38,6 +38,11 @@ pub(super) struct Fixture {
     pub(super) unread_bindings: BTreeSet<String>,
     pub(super) ingress_bindings: BTreeMap<String, ResourceBinding>,
     pub(super) hosts: BTreeMap<String, Vec<IpAddr>>,
+    /// Set if the load balancer takes the names of hosts.
+    pub(super) takes_names: bool,
+    /// The slices of nodes, by cluster.
+    pub(super) nodes: BTreeMap<String, Vec<Arc<EndpointSlice>>>,
+    pub(super) unread_nodes: BTreeSet<String>,
     pub(super) templates: BTreeMap<String, Service>,
     pub(super) unread_templates: BTreeSet<String>,
     pub(super) secrets: BTreeMap<String, Arc<Secret>>,
@@ -148,8 +153,17 @@ impl Facts for Fixture {
         seen(&self.ingress_bindings, &self.unread_bindings, name)
     }
 
-    fn addresses(&self, host: &str) -> Vec<IpAddr> {
-        self.hosts.get(host).cloned().unwrap_or_default()
+    fn addresses(&self, host: &str) -> Option<Vec<IpAddr>> {
+        let known = self.hosts.get(host).cloned();
+        (!self.takes_names).then(|| known.unwrap_or_default())
+    }
+
+    fn nodes(&self, cluster: &str) -> Cached<Vec<Arc<EndpointSlice>>> {
+        match self.nodes.get(cluster) {
+            Some(slices) => Cached::Present(slices.clone()),
+            None if self.unread_nodes.contains(cluster) => Cached::Unread,
+            None => Cached::Absent,
+        }
     }
 
     fn template(&self, _: &str, service: &str) -> Cached<&Service> {

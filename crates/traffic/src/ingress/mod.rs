@@ -7,7 +7,7 @@
 //! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
 //!   status.
 //! - `desired`: what should the load balancer serve, Service by Service and cluster by cluster? `addresses` has what
-//!   members report in place of endpoints.
+//!   members report in place of endpoints, and `node_ports` the nodes of members at which a Service is served.
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
 //! - `together`: and if a cluster serves only some of the Services of a host?
@@ -41,6 +41,7 @@ pub mod haproxy;
 pub mod http_route;
 pub mod kubernetes;
 mod locations;
+mod node_ports;
 mod plan;
 mod problem;
 mod route_key;
@@ -71,6 +72,7 @@ pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_locations, services,
 };
+pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;

@@ -1,7 +1,8 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ServicePort;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
 use super::addresses::Unusable;
@@ -9,6 +10,7 @@ use super::admission::Admission;
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::locations::backends;
+use super::node_ports::NodeObstacle;
 use crate::cached::Cached;
 
 /// A reason why a route cannot work, for the user to fix.
@@ -34,6 +36,24 @@ pub enum Problem {
         service: String,
         /// The address.
         address: Unusable,
+    },
+    /// Nodes of members get no request for the Service, which has node ports.
+    Nodes {
+        /// The Service.
+        service: String,
+        /// The reason.
+        obstacle: NodeObstacle,
+        /// The members.
+        clusters: Vec<String>,
+    },
+    /// One address serves a port of the Service at several ports.
+    SharedAddress {
+        /// The Service.
+        service: String,
+        /// The address.
+        address: String,
+        /// Its ports.
+        ports: BTreeSet<i32>,
     },
     /// Annotations are withheld from the load balancer.
     Withheld {
@@ -89,6 +109,29 @@ impl fmt::Display for Problem {
                     "Service {service} gets no request at an address: {address}"
                 )
             }
+            Self::Nodes {
+                service,
+                obstacle,
+                clusters,
+            } => {
+                let clusters = clusters.join(", ");
+                write!(
+                    f,
+                    "Service {service} gets no request at nodes of {clusters}: {obstacle}"
+                )
+            }
+            Self::SharedAddress {
+                service,
+                address,
+                ports,
+            } => {
+                let ports: Vec<String> = ports.iter().map(ToString::to_string).collect();
+                let ports = ports.join(" and ");
+                write!(
+                    f,
+                    "Service {service} has one address with several ports, of which a gateway may serve the first only: {address} with {ports}; give each member addresses of its own"
+                )
+            }
             Self::Withheld { annotations } => write!(
                 f,
                 "withheld from the gateway, where they would be code in its proxy: {}",
@@ -127,7 +170,7 @@ impl fmt::Display for Problem {
                         "Karmada has collected no endpoints of it there; it collects those of a Service with a ServiceExport that is propagated to these clusters"
                     }
                     BackendAddresses::LoadBalancers => {
-                        "no load balancer of it there has an address; give it the type LoadBalancer"
+                        "no load balancer or ready node of it there has an address; give it the type LoadBalancer or NodePort"
                     }
                     BackendAddresses::Ingresses => {
                         "no ingress controller there has an address; propagate an Ingress with the namespace and the name of this MultiClusterIngress"
@@ -151,6 +194,8 @@ impl Desired {
         for backend in &self.backends {
             problems.extend(self.blocked_everywhere(backend));
             problems.extend(without_endpoints(backend, self.addresses));
+            problems.extend(shared_addresses(backend));
+            problems.extend(without_nodes(backend));
             problems.extend(backend.unusable.iter().map(|address| Problem::Unusable {
                 service: backend.service.clone(),
                 address: address.clone(),
@@ -204,11 +249,51 @@ fn without_endpoints(backend: &Backend, addresses: BackendAddresses) -> Option<P
     let located = backend.clusters.iter().filter(|cluster| cluster.is_located);
     let clusters: Vec<String> = located.clone().map(|c| c.cluster.clone()).collect();
     let mut routable = located.flat_map(ClusterEndpoints::routable);
-    (is_known && !clusters.is_empty() && routable.next().is_none()).then(|| Problem::NoEndpoints {
+    let is_told = !backend.node_obstacles.is_empty();
+    let lacks = is_known && !is_told && !clusters.is_empty() && routable.next().is_none();
+    lacks.then(|| Problem::NoEndpoints {
         service: backend.service.clone(),
         clusters,
         addresses,
     })
+}
+
+/// Returns the problems of the nodes that get no request.
+fn without_nodes(backend: &Backend) -> impl Iterator<Item = Problem> {
+    let obstacles = backend.node_obstacles.iter();
+    obstacles.map(|(obstacle, clusters)| Problem::Nodes {
+        service: backend.service.clone(),
+        obstacle: *obstacle,
+        clusters: clusters.iter().cloned().collect(),
+    })
+}
+
+/// Returns the problems of the addresses at which one port of a Service is served at several ports.
+fn shared_addresses(backend: &Backend) -> Vec<Problem> {
+    let served = backend.clusters.iter().filter(|c| c.admission.is_served());
+    let slices: Vec<&EndpointSlice> = served.flat_map(ClusterEndpoints::routable).collect();
+    // Most Services have the same ports everywhere.
+    if slices.windows(2).all(|pair| pair[0].ports == pair[1].ports) {
+        return Vec::new();
+    }
+    let mut found: BTreeMap<(&str, &str), BTreeSet<i32>> = BTreeMap::new();
+    for slice in slices {
+        let endpoints = slice.endpoints.iter().flatten();
+        for address in endpoints.flat_map(|endpoint| &endpoint.addresses) {
+            for port in slice.ports.iter().flatten() {
+                let name = port.name.as_deref().unwrap_or_default();
+                let numbers = found.entry((address.as_str(), name)).or_default();
+                numbers.extend(port.port);
+            }
+        }
+    }
+    let shared = found.into_iter().filter(|(_, ports)| ports.len() > 1);
+    let problems = shared.map(|((address, _), ports)| Problem::SharedAddress {
+        service: backend.service.clone(),
+        address: address.to_owned(),
+        ports,
+    });
+    problems.collect()
 }
 
 /// Returns `true` if a backend names this port of its Service. One for UDP may have the number of one for TCP, as HTTP/3 has.

@@ -23,6 +23,9 @@ pub(crate) struct GatewayClusterArgs {
     /// Keep the endpoints of blocked clusters in the gateway cluster, in EndpointSlices of no Service, which get no request. Agents on the gateway's nodes see there when a cluster can be reached again.
     #[arg(long, env = "KARMADA_KEEP_BLOCKED_ENDPOINTS")]
     keep_blocked_endpoints: bool,
+    /// Write the host names that load balancers of members report into EndpointSlices of type FQDN, for a gateway that looks them up itself, as Traefik does. By default the controller looks them up.
+    #[arg(long, env = "KARMADA_FQDN_SLICES")]
+    fqdn_slices: bool,
 }
 
 impl GatewayClusterArgs {
@@ -31,8 +34,16 @@ impl GatewayClusterArgs {
         if !self.gateway_kubeconfig.is_empty() {
             return Some("--gateway-kubeconfig");
         }
+        if self.fqdn_slices {
+            return Some("--fqdn-slices");
+        }
         self.keep_blocked_endpoints
             .then_some("--keep-blocked-endpoints")
+    }
+
+    /// Returns `true` if the gateway takes the host names of load balancers.
+    pub(crate) fn fqdn_slices(&self) -> bool {
+        self.fqdn_slices
     }
 
     /// Returns `true` if the endpoints of blocked clusters stay in the gateway cluster.

@@ -3,6 +3,7 @@
 //!
 //! - `health`: is it ready? Several probes must agree before a verdict changes.
 //! - `enablements`, `capacity`: which kinds does it serve, and how much fits?
+//! - `nodes`: which slices publish its nodes, where that is asked for?
 //! - `silence`: what of a cluster that reports on itself, and no longer does?
 //! - `taints`, `condition_taints`: which taints follow from its health, and from other conditions?
 //! - `steps`: from all of these, the writes that are still due, in their order.
@@ -11,6 +12,7 @@ mod capacity;
 mod condition_taints;
 mod enablements;
 mod health;
+mod nodes;
 mod silence;
 mod steps;
 mod taints;
@@ -18,6 +20,7 @@ mod taints;
 pub use capacity::{Capacity, capacity};
 pub use enablements::{ServedKinds, served};
 pub use health::{Health, Probe};
+pub use nodes::NodeAddresses;
 pub use silence::{LEASE, RENEWAL, patience};
 pub use steps::{
     ClusterChange, ClusterObservation, ExecutionNamespace, Situation, Step, condition, is_probed,

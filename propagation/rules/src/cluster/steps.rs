@@ -1,10 +1,12 @@
 //! The writes that bring a cluster up to date, in their order.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::cluster_view::{ClusterViewStatus, PULL, PUSH, Quantities, ResourceSummary};
 use karmada_api::{ClusterView, execution_namespace, names};
@@ -18,6 +20,7 @@ use serde_json::{Map, Value, json};
 use super::capacity::Capacity;
 use super::condition_taints::with_condition_taints;
 use super::enablements::enablements;
+use super::nodes::{NodeAddresses, publish};
 use super::silence::silence;
 use super::taints::{self, Unready, tainted};
 use super::{COMPLETE_API_ENABLEMENTS, FINALIZER, READY, Report, SYSTEM, ServedKinds};
@@ -44,6 +47,8 @@ pub struct ClusterObservation {
     pub served: Option<Result<Vec<ServedKinds>, String>>,
     /// Its capacity.
     pub capacity: Option<Capacity>,
+    /// All its nodes.
+    pub nodes: Option<Vec<NodeAddresses>>,
 }
 
 /// A cluster and what decides about it.
@@ -57,6 +62,8 @@ pub struct Situation<'a> {
     pub is_targeted: bool,
     /// The newest from its API.
     pub observed: Option<&'a ClusterObservation>,
+    /// The slices in which its nodes are published; `None` if they are not to be.
+    pub node_slices: Option<&'a [Arc<EndpointSlice>]>,
     /// The time for which nothing was heard of it, if it reports on itself.
     pub silent_for: Duration,
     /// The time for which it has been known as not ready.
@@ -133,7 +140,22 @@ pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
         steps.push(step(write, Some(ClusterChange::Health(report))));
     }
     steps.extend(taint(situation));
+    steps.extend(node_slices(situation));
     steps
+}
+
+/// Returns the writes that publish the nodes of a cluster.
+fn node_slices(situation: &Situation<'_>) -> Vec<Step> {
+    let namespace = situation.namespace.as_ref();
+    let nodes = situation.observed.and_then(|it| it.nodes.as_ref());
+    let (Some(nodes), Some(published)) = (nodes, situation.node_slices) else {
+        return Vec::new();
+    };
+    if namespace.is_none_or(|namespace| namespace.is_deleting) {
+        return Vec::new();
+    }
+    let writes = publish(situation.cluster.name(), nodes, published);
+    writes.into_iter().map(|write| step(write, None)).collect()
 }
 
 /// Returns the next write for a cluster that is being deleted.

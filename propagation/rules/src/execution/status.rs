@@ -2,11 +2,13 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::names::{self, NODE_PORTS};
 use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus, WITHHELD};
-use karmada_api::{Condition, TRAFFIC_CONTROL, Work, names};
+use karmada_api::{Condition, TRAFFIC_CONTROL, Work};
 use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
+use objects::replacement::other_node_ports;
 use objects::write::{Guard, ObjectRef, Write};
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
@@ -299,7 +301,7 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
                 let before = current.iter().find(|one| one.identifier == identifier);
                 let before_status = before.and_then(|before| before.status.as_ref());
                 let status = match &outcome.interpreted.status {
-                    None => reflect(object),
+                    None => reflect(object).or_else(|| own_node_ports(outcome.manifest, object)),
                     Some(Ok(status)) => {
                         let before = before_status.unwrap_or(&Value::Null);
                         Some(status.clone().unless_only_times_differ_from(before))
@@ -327,6 +329,13 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
         }
     };
     outcomes.iter().zip(0..).filter_map(of_one).collect()
+}
+
+/// Returns the status of a Service whose member has allocated node ports of its own in place of those of the manifest: these
+/// by the latter. Who sends requests to nodes reads it.
+fn own_node_ports(manifest: &Value, object: &Value) -> Option<Value> {
+    let own = other_node_ports(manifest, object);
+    (!own.is_empty()).then(|| json!({ NODE_PORTS: own }))
 }
 
 /// Returns by what a Work's status knows a manifest.

@@ -441,6 +441,28 @@ fn notes_follow_success() {
     assert_eq!(applied(&work).unwrap().message, message);
 }
 
+/// Case T7: a member that refuses a node port tells which one it has allocated instead, and one that took it tells nothing.
+#[test]
+fn own_node_port_is_reported() {
+    let service = |node_port: u16| {
+        json!({ "apiVersion": "v1", "kind": "Service",
+            "metadata": { "name": "web", "namespace": "shop" },
+            "spec": { "type": "NodePort", "ports": [{ "port": 80, "nodePort": node_port }] },
+            "status": { "loadBalancer": {} } })
+    };
+    let reported = |own: u16| {
+        let (work, object) = (Work::default(), ObservedObject::Present(service(own)));
+        let plan = status_after(&work, &service(30_080), None, &object);
+        let write = plan.write.unwrap();
+        write.body()["status"]["manifestStatuses"][0]["status"].clone()
+    };
+    assert_eq!(
+        reported(31_234),
+        json!({ "nodePorts": { "30080": 31_234 } })
+    );
+    assert_eq!(reported(30_080), Value::Null);
+}
+
 fn json_values() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

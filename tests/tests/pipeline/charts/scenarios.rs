@@ -121,6 +121,16 @@ pub(super) const ALL: [Scenario; 28] = [
     ),
     scenario(
         HOST,
+        "karmada-system",
+        &[
+            NO_REMEDIES,
+            NO_INGRESSES,
+            r#"clusterController={"enabled":true,"flags":["--publish-node-addresses"]}"#,
+        ],
+        &["propagation/publish-nodes"],
+    ),
+    scenario(
+        HOST,
         "fleet-system",
         &[
             NO_REMEDIES,
@@ -274,7 +284,7 @@ pub(super) const ALL: [Scenario; 28] = [
         "karmada-system",
         &[
             r#"place="fleet""#,
-            r#"propagation={"collectEndpoints":true,"rebalance":true}"#,
+            r#"propagation={"collectEndpoints":true,"publishNodes":true,"rebalance":true}"#,
             "kubectlRemedy=false",
         ],
         &[
@@ -283,6 +293,7 @@ pub(super) const ALL: [Scenario; 28] = [
             "propagation",
             "propagation/cluster",
             "propagation/collect-endpoints/rights.yaml",
+            "propagation/publish-nodes/rights.yaml",
             "propagation/rebalance/rights.yaml",
             "admission",
         ],

@@ -90,7 +90,8 @@ fn copy_has_karmadas_form() {
             "annotations": { "work.karmada.io/namespace": "karmada-es-member1" },
         },
         "addressType": "IPv4",
-        "endpoints": [{ "addresses": ["10.244.1.10"], "conditions": { "ready": true, "serving": true } }],
+        "endpoints": [{ "addresses": ["10.244.1.10"], "conditions": { "ready": true, "serving": true },
+            "nodeName": "n1" }],
         "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
     });
     assert_eq!(write.action, Action::Create(expected));

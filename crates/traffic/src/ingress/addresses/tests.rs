@@ -143,6 +143,31 @@ fn host_names_are_asked_for() {
     assert_eq!(endpoints(&found), expected);
 }
 
+/// A gateway that takes names gets those that are host names, without a look-up, in a slice of their own.
+#[test]
+fn gateway_takes_names() {
+    let entries = json!([
+        { "hostname": "LB.example.com." }, { "ip": "192.0.2.1" }, { "hostname": "one" },
+        { "hostname": "other.example.com", "ports": [{ "port": 81, "error": "NoQuota" }] },
+    ]);
+    let fixture = Fixture {
+        takes_names: true,
+        ..fixture(&[("m1", entries)])
+    };
+    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(found.names(), [].into());
+    let slices = found.backends[0].clusters[0].slices.iter();
+    let types: Vec<&str> = slices.map(|slice| slice.address_type.as_str()).collect();
+    assert_eq!(types, ["FQDN", "FQDN", "IPv4"]);
+    let expected = [
+        "m1 other.example.com:80",
+        "m1 lb.example.com:80,81",
+        "m1 192.0.2.1:80,81",
+    ];
+    assert_eq!(endpoints(&found), expected);
+    assert_eq!(unusable(&found).len(), 2);
+}
+
 /// An ingress controller of a member serves every Service at its own port, in plain HTTP.
 #[test]
 fn ingress_controllers_serve_http() {
@@ -177,7 +202,7 @@ fn blocks_are_the_same() {
     assert_eq!(
         texts,
         [
-            "Service s runs in m1, but no load balancer of it there has an address; give it the type LoadBalancer"
+            "Service s runs in m1, but no load balancer or ready node of it there has an address; give it the type LoadBalancer or NodePort"
         ]
     );
 }
@@ -220,6 +245,10 @@ fn only_addresses_are_news() {
     assert!(same_reports(&one, &same));
     let other = bound("s", &[("m1", json!([{ "ip": "192.0.2.2" }]))]);
     assert!(!same_reports(&one, &other));
+    let status = same.status.as_mut().unwrap();
+    let item = &mut status.aggregated_status.as_mut().unwrap()[0];
+    item.status.as_mut().unwrap()["nodePorts"] = json!({ "30080": 31_234 });
+    assert!(!same_reports(&one, &same));
 }
 
 /// Of what a member reports a slice has as much as a gateway takes, and no more names are looked up than make sense.

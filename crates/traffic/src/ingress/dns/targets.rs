@@ -1,12 +1,14 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+use objects::Metadata;
 use objects::ip::non_special;
 use serde::{Deserialize, Serialize};
 
 use super::problem::DnsProblem;
 use crate::ingress::addresses::source;
 use crate::ingress::fail_open::takes_requests;
+use crate::ingress::node_ports::TRAFFIC_POLICY_ANNOTATION;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired, WhenAllBlocked};
 
 /// A target of a record, and what it was read from.
@@ -121,6 +123,7 @@ fn addresses(
         }
         for slice in cluster.routable() {
             let source = slice.metadata.name.clone().unwrap_or_default();
+            let mark = slice.metadata.annotation(TRAFFIC_POLICY_ANNOTATION);
             for endpoint in slice.endpoints.iter().flatten() {
                 let conditions = endpoint.conditions.as_ref();
                 if !conditions.is_none_or(takes_requests) {
@@ -129,7 +132,11 @@ fn addresses(
                 let is_ready = conditions.is_none_or(|found| found.ready != Some(false));
                 for address in &endpoint.addresses {
                     let parsed = address.parse::<IpAddr>().map_err(|_| "is no IP address");
-                    match parsed.and_then(non_special) {
+                    let usable = match mark {
+                        None => parsed.and_then(non_special),
+                        Some(_) => Err("is an address of a node, and DNS tells no port"),
+                    };
+                    match usable {
                         Ok(ip) => {
                             let found = if is_ready { &mut ready } else { &mut ending };
                             found.insert(Origin {

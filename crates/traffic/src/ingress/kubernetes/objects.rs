@@ -4,11 +4,12 @@ use k8s_openapi::api::core::v1::{Secret, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use karmada_api::names::{SERVICE_NAME, SLICE_MANAGED_BY};
-use objects::Key;
+use objects::{Key, Metadata};
 
 use super::managed_by::{ManagedBy, add_recorded, map};
 use super::names::{object_name, service_name};
 use super::scheme::service_scheme;
+use crate::ingress::node_ports::TRAFFIC_POLICY_ANNOTATION;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired};
 
 /// The label of a slice with the member cluster that its endpoints belong to.
@@ -136,6 +137,8 @@ pub(super) fn slices<'a>(
         ]));
         let annotations = metadata.annotations.get_or_insert_default();
         annotations.extend(map([(SOURCE_ANNOTATION, source)]));
+        let policy = slice.metadata.annotation(TRAFFIC_POLICY_ANNOTATION);
+        annotations.extend(policy.map(|it| (TRAFFIC_POLICY_ANNOTATION.to_owned(), it.to_owned())));
         EndpointSlice {
             metadata,
             address_type: slice.address_type.clone(),

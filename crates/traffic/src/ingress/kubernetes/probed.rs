@@ -7,13 +7,11 @@ use karmada_api::names::SERVICE_NAME;
 
 use super::managed_by::ManagedBy;
 use super::objects::{CLUSTER_LABEL, has_objects, slices};
+use crate::ingress::node_ports::{LOCAL, TRAFFIC_POLICY_ANNOTATION};
 use crate::ingress::{Admission, Desired};
 
 /// The label by which kube-proxy passes over a slice. Without it, one of no Service is an error in its log.
 const HEADLESS_LABEL: &str = "service.kubernetes.io/headless";
-/// The annotation of a slice of node ports with the Service's `externalTrafficPolicy`. With `Local`, a node without a pod of
-/// the Service drops connections, so a timeout says nothing about the cluster. Slices of ours never have node ports.
-const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traffic-policy";
 /// The most addresses of one slice: no more are tried of a cluster.
 const MOST: usize = 5;
 
@@ -49,7 +47,7 @@ pub fn probed(slice: &EndpointSlice) -> Option<(&str, Vec<SocketAddr>)> {
     let cluster = labels.get(CLUSTER_LABEL)?;
     let annotations = slice.metadata.annotations.as_ref();
     let policy = annotations.and_then(|all| all.get(TRAFFIC_POLICY_ANNOTATION));
-    if policy.is_some_and(|policy| policy == "Local") {
+    if policy.is_some_and(|policy| policy == LOCAL) {
         return None;
     }
     let mut ports = slice.ports.iter().flatten();

@@ -14,6 +14,7 @@ fn situation<'a>(cluster: &'a Value, observed: Option<&'a ClusterObservation>) -
         namespace: Some(labelled(false)),
         is_targeted: false,
         observed,
+        node_slices: None,
         silent_for: Duration::ZERO,
         unready_for: Duration::ZERO,
         evict_after: None,
@@ -118,6 +119,7 @@ fn healthy() -> ClusterObservation {
         capacity: Some(of(json!({
             "allocatable": { "cpu": "4" }, "allocated": { "cpu": "1", "pods": "2" },
         }))),
+        nodes: None,
     }
 }
 
@@ -343,6 +345,41 @@ fn cluster_goes_last() {
         [],
         "its namespace is not ours any more"
     );
+}
+
+/// Nodes are published only where that is asked for, once they are known and there is a namespace for them that stays.
+#[test]
+fn nodes_are_published_on_request() {
+    let cluster = joined();
+    let node = NodeAddresses {
+        name: "n1".to_owned(),
+        addresses: vec!["10.0.0.1".parse().unwrap()],
+        is_ready: true,
+    };
+    let known = ClusterObservation {
+        nodes: Some(vec![node]),
+        ..ClusterObservation::default()
+    };
+    let targets = |situation: Situation<'_>| {
+        let planned = steps(&situation);
+        let writes = planned.iter().flat_map(|step| &step.writes);
+        let slices = writes.filter(|write| write.target == "node_slice");
+        slices.count()
+    };
+    let asked = |observed| Situation {
+        node_slices: Some(&[]),
+        ..situation(&cluster, Some(observed))
+    };
+    assert_eq!(targets(asked(&known)), 1);
+    assert_eq!(targets(situation(&cluster, Some(&known))), 0);
+    assert_eq!(targets(asked(&ClusterObservation::default())), 0);
+    for namespace in [None, Some(labelled(true))] {
+        let without = Situation {
+            namespace,
+            ..asked(&known)
+        };
+        assert_eq!(targets(without), 0);
+    }
 }
 
 /// A namespace that somebody made gets the label and one being deleted nothing.

@@ -16,11 +16,12 @@ use super::super::{
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.
-const RIGHTS: [&str; 9] = [
+const RIGHTS: [&str; 10] = [
     "karmada/remedy-controller.yaml",
     "karmada/ingress-controller.yaml",
     "propagation/everything/rights.yaml",
     "propagation/cluster/cluster-controller.yaml",
+    "propagation/publish-nodes/rights.yaml",
     "propagation/collect-endpoints/rights.yaml",
     "propagation/east-west/rights.yaml",
     "propagation/rebalance/rights.yaml",
@@ -40,6 +41,7 @@ pub(super) const BINDING: &str =
 pub(super) const CLUSTER: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/member1";
 const POLICIES: &str = "/apis/policy.karmada.io/v1alpha1/namespaces/shop/propagationpolicies";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
+const NODE_SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/karmada-es-member1/endpointslices";
 const SERVICES: &str = "/api/v1/namespaces/shop/services";
 const INGRESS: &str =
     "/apis/networking.karmada.io/v1alpha1/namespaces/shop/multiclusteringresses/web";
@@ -306,7 +308,20 @@ fn of_execution_controller() -> Vec<Attempt> {
 fn of_cluster_controller() -> Vec<Attempt> {
     let namespaces = "keeps the namespaces karmada-es-* only";
     let cluster = "of a Cluster the cluster-controller writes taints";
+    let nodes = "writes the EndpointSlices with nodes only";
+    let own =
+        json!({ "endpointslice.kubernetes.io/managed-by": "cluster-controller.karmada-rs.io" });
     vec![
+        attempt("POST", SLICES, slice("n", &own), nodes),
+        attempt("POST", NODE_SLICES, slice("n", &json!({})), nodes),
+        attempt(
+            "PATCH",
+            &format!("{SLICES}/users"),
+            json!({ "endpoints": [] }),
+            nodes,
+        ),
+        allowed("POST", NODE_SLICES, slice("n", &own)),
+        allowed("DELETE", &format!("{NODE_SLICES}/n"), Value::Null),
         attempt("DELETE", "/api/v1/namespaces/shop", Value::Null, namespaces),
         attempt(
             "DELETE",

@@ -17,6 +17,24 @@ fn of(clusters: &[(&str, Value)]) -> (Vec<String>, Vec<String>) {
     (records(&wanted.endpoints), texts(&wanted.problems))
 }
 
+/// DNS tells no port, so that no name leads to the nodes of a Service with node ports.
+#[test]
+fn nodes_are_no_targets() {
+    let mut fixture = fixture(&[("s", &[("m1", ips(&[])), ("m2", ips(&["192.0.2.2"]))])]);
+    let template = fixture.templates.get_mut("s").unwrap();
+    let spec = template.spec.as_mut().unwrap();
+    spec.type_ = Some("NodePort".to_owned());
+    spec.ports.as_mut().unwrap()[0].node_port = Some(30_080);
+    let nodes = json!({ "metadata": { "name": "nodes" }, "addressType": "IPv4",
+        "endpoints": [{ "addresses": ["10.0.0.1"], "nodeName": "n1" }] });
+    let nodes = Arc::new(serde_json::from_value(nodes).unwrap());
+    fixture.nodes = [("m1".to_owned(), vec![nodes])].into();
+    let wanted = publisher().wanted(&wanted_of(&fixture, &["s"]), &[]);
+    assert_eq!(records(&wanted.endpoints), ["A example.com 192.0.2.2"]);
+    let told = "host example.com does not lead to 10.0.0.1 of cluster m1: it is an address of a node, and DNS tells no port";
+    assert_eq!(texts(&wanted.problems), [told]);
+}
+
 /// One address of the wrong kind would remove the whole record: each goes where it belongs, and names are looked up where
 /// they stand beside anything else.
 #[test]

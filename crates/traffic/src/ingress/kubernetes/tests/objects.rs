@@ -232,6 +232,21 @@ fn conditions_have_no_gap() {
     }
 }
 
+/// The mark of node ports whose silence tells nothing about their cluster reaches the gateway.
+#[test]
+fn traffic_policy_is_passed_on() {
+    let policy = ("karmada-rs.io/external-traffic-policy", "Local");
+    let mut marked = slice("s", "m1", "x", &["10.0.0.1"]);
+    let annotations = marked.metadata.annotations.get_or_insert_default();
+    annotations.insert(policy.0.to_owned(), policy.1.to_owned());
+    let mut fixture = fixture();
+    fixture.slices = vec![std::sync::Arc::new(marked)];
+    let cluster = Cluster::converged(&desired(&fixture, &["s"]));
+    let slice = cluster.slices.values().next().unwrap();
+    let annotations = slice.metadata.annotations.as_ref().unwrap();
+    assert_eq!(annotations[policy.0], policy.1);
+}
+
 /// An address that two clusters share is written once, ready if it is ready in one that is served.
 #[test]
 fn shared_address_is_written_once() {

@@ -1,0 +1,218 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use karmada_api::ResourceBinding;
+use karmada_api::names::NODE_PORTS;
+use objects::Key;
+
+use super::addresses::{ServedPort, Target, slice};
+use super::facts::Facts;
+use crate::cached::Cached;
+use crate::endpoints::slice_cluster;
+
+/// The annotation of each slice of node ports, and of no other, with the Service's `externalTrafficPolicy`. With `Local`, a node
+/// without a pod of the Service drops connections, so a timeout says nothing about the cluster.
+pub(super) const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traffic-policy";
+/// The policy by which only nodes with a pod of the Service serve it.
+pub(super) const LOCAL: &str = "Local";
+/// The policy by which every node serves it.
+const CLUSTER: &str = "Cluster";
+
+/// A reason for which nodes get no request for a Service of type `NodePort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeObstacle {
+    /// The nodes of the cluster are not published.
+    Unpublished,
+    /// This port of the Service has no node port.
+    Unallocated(i32),
+    /// Only nodes with a ready endpoint of the Service serve it, and nobody tells which these are.
+    ExternalTrafficPolicyLocal,
+}
+
+impl fmt::Display for NodeObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unpublished => f.write_str(
+                "their nodes are not published; run the cluster-controller with --publish-node-addresses",
+            ),
+            Self::Unallocated(port) => write!(
+                f,
+                "port {port} has no node port; set nodePort in the Service, or let its API allocate one"
+            ),
+            Self::ExternalTrafficPolicyLocal => f.write_str(
+                "with externalTrafficPolicy Local only nodes with a ready pod serve, and it is not known which these are; export the Service, and collect endpoints with the names of their nodes",
+            ),
+        }
+    }
+}
+
+/// The nodes at which a Service is served.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Nodes {
+    /// The slices of each cluster.
+    pub(super) slices: BTreeMap<String, Vec<Arc<EndpointSlice>>>,
+    /// The reasons for which nodes are left out, and the clusters in which they are.
+    pub(super) obstacles: BTreeMap<NodeObstacle, BTreeSet<String>>,
+}
+
+impl Nodes {
+    fn leave_out(&mut self, cluster: &str, obstacle: NodeObstacle) {
+        let clusters = self.obstacles.entry(obstacle).or_default();
+        clusters.insert(cluster.to_owned());
+    }
+}
+
+/// Returns `true` for a Service that is served at its nodes.
+pub fn has_node_ports(template: &Service) -> bool {
+    let spec = template.spec.as_ref();
+    spec.and_then(|spec| spec.type_.as_deref()) == Some("NodePort")
+}
+
+/// Returns `true` for a Service that is served only at nodes with a ready endpoint of it.
+pub fn needs_local_endpoints(template: &Service) -> bool {
+    let spec = template.spec.as_ref();
+    let policy = spec.and_then(|spec| spec.external_traffic_policy.as_deref());
+    has_node_ports(template) && policy == Some(LOCAL)
+}
+
+/// Returns the nodes of these clusters at which `service` is served, which has node ports and this binding.
+pub(super) fn nodes<'a>(
+    service: &Key,
+    template: &Service,
+    binding: &ResourceBinding,
+    clusters: impl Iterator<Item = &'a str>,
+    facts: &impl Facts,
+) -> Cached<Nodes> {
+    let Key { namespace, name } = service;
+    let is_local = needs_local_endpoints(template);
+    if is_local && !facts.unread_slices(namespace).is_empty() {
+        return Cached::Unread;
+    }
+    let collected = is_local.then(|| facts.slices(namespace, name));
+    let mut found = Nodes::default();
+    for cluster in clusters {
+        let published = match facts.nodes(cluster) {
+            Cached::Present(published) => published,
+            Cached::Absent => {
+                found.leave_out(cluster, NodeObstacle::Unpublished);
+                continue;
+            }
+            Cached::Unread => return Cached::Unread,
+        };
+        let local = collected.as_ref().map(|slices| local(slices, cluster));
+        if local.as_ref().is_some_and(|local| !local.is_complete) {
+            found.leave_out(cluster, NodeObstacle::ExternalTrafficPolicyLocal);
+        }
+        let own = own_node_ports(binding, cluster);
+        let mut ports = Vec::new();
+        for port in template.spec.iter().flat_map(|spec| &spec.ports).flatten() {
+            match served_at(port, &own) {
+                Some(port) => ports.push(port),
+                None => found.leave_out(cluster, NodeObstacle::Unallocated(port.port)),
+            }
+        }
+        let slices = slices(name, &published, local.as_ref(), &ports);
+        if !slices.is_empty() {
+            found.slices.insert(cluster.to_owned(), slices);
+        }
+    }
+    Cached::Present(found)
+}
+
+/// The nodes with a ready endpoint of a Service in a cluster.
+struct Local<'a> {
+    names: BTreeSet<&'a str>,
+    /// False if there may be others.
+    is_complete: bool,
+}
+
+fn local<'a>(collected: &'a [Arc<EndpointSlice>], cluster: &str) -> Local<'a> {
+    let of_cluster = collected.iter();
+    let of_cluster = of_cluster.filter(|slice| slice_cluster(slice) == Some(cluster));
+    let mut local = Local {
+        names: BTreeSet::new(),
+        is_complete: of_cluster.clone().next().is_some(),
+    };
+    let endpoints = of_cluster.flat_map(|slice| slice.endpoints.iter().flatten());
+    for endpoint in endpoints.filter(|endpoint| is_ready(endpoint)) {
+        match &endpoint.node_name {
+            Some(name) => {
+                local.names.insert(name.as_str());
+            }
+            None => local.is_complete = false,
+        }
+    }
+    local
+}
+
+/// Returns the node ports that a member has allocated in place of those of the template, by the latter.
+fn own_node_ports(binding: &ResourceBinding, cluster: &str) -> BTreeMap<i32, u16> {
+    let status = binding.status.iter();
+    let items = status.flat_map(|status| &status.aggregated_status);
+    let of_cluster = items.flatten().filter(|item| item.cluster_name == cluster);
+    let own = of_cluster.filter_map(|item| item.status.as_ref()?.get(NODE_PORTS)?.as_object());
+    let own = own.flatten().filter_map(|(given, own)| {
+        let own = u16::try_from(own.as_u64()?).ok();
+        Some((given.parse().ok()?, own.filter(|own| *own != 0)?))
+    });
+    own.collect()
+}
+
+/// Returns the port with its node port in a member; `None` if it has none.
+fn served_at(port: &ServicePort, own: &BTreeMap<i32, u16>) -> Option<ServedPort> {
+    let given = port.node_port.filter(|given| *given != 0)?;
+    Some(ServedPort {
+        port: port.clone(),
+        at: own.get(&given).map_or(given, |own| i32::from(*own)),
+    })
+}
+
+fn slices(
+    service: &str,
+    published: &[Arc<EndpointSlice>],
+    local: Option<&Local<'_>>,
+    ports: &[ServedPort],
+) -> Vec<Arc<EndpointSlice>> {
+    if ports.is_empty() {
+        return Vec::new();
+    }
+    let serves = |node: &&Endpoint| {
+        let name = node.node_name.as_deref().unwrap_or_default();
+        is_ready(node) && local.is_none_or(|local| local.names.contains(name))
+    };
+    let nodes = published.iter().flat_map(|slice| slice.endpoints.iter());
+    let addresses = nodes.flatten().filter(serves).flat_map(|it| &it.addresses);
+    let mut families: BTreeMap<&str, BTreeSet<Target>> = BTreeMap::new();
+    for ip in addresses.filter_map(|address| address.parse::<IpAddr>().ok()) {
+        let target = Target::Ip(ip);
+        families.entry(target.family()).or_default().insert(target);
+    }
+    let policy = if local.is_some() { LOCAL } else { CLUSTER };
+    let slices = families.iter().map(|(family, targets)| {
+        let made = slice(service, family, targets, ports.iter());
+        Arc::new(marked(made, policy))
+    });
+    slices.collect()
+}
+
+/// Returns the slice as one of node ports under this policy. It has another name under another, as marks in a gateway go with
+/// their slice only.
+fn marked(mut slice: EndpointSlice, policy: &str) -> EndpointSlice {
+    let name = slice.metadata.name.take().unwrap_or_default();
+    slice.metadata.name = Some(format!("{name}/{policy}"));
+    let mark = (TRAFFIC_POLICY_ANNOTATION.to_owned(), policy.to_owned());
+    slice.metadata.annotations = Some([mark].into());
+    slice
+}
+
+fn is_ready(endpoint: &Endpoint) -> bool {
+    let conditions = endpoint.conditions.as_ref();
+    conditions.is_none_or(|conditions| conditions.ready != Some(false))
+}
+
+#[cfg(test)]
+mod tests;
