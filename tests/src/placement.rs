@@ -241,7 +241,6 @@ impl PlacementFleet {
         let flags = [
             format!("--kubeconfig={}", kubeconfig.display()),
             "--cluster-kind=MemberCluster".to_owned(),
-            format!("--leader-elect-resource-namespace={SYSTEM}"),
         ];
         Running::start(Binary::RemedyController, self.profile, flags).await
     }

@@ -172,6 +172,21 @@ where
         program.watch(name, Api::all(client.clone()), selected, observe);
     }
 
+    /// Watches objects of another type as [`Program::watch_kind`] does; `read` makes those of the store of them.
+    pub fn start_as<R>(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        (api, kind): (Api<Decoded<R>>, &R::DynamicType),
+        read: impl Fn(R) -> K + Send + 'static,
+    ) where
+        R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let mut observe = self.into_observer(program, &R::kind(kind));
+        let observe = move |event| observe(map(event, |stored: Decoded<R>| stored.map(&read)));
+        program.watch_kind(name, (api, kind), Config::default(), observe);
+    }
+
     /// Watches objects as [`Program::watch_if_served`] does.
     pub fn start_if_served(
         self,
@@ -238,6 +253,16 @@ where
             vec![(kind.clone(), undecoded)]
         });
         move |event| self.observe(event)
+    }
+}
+
+fn map<R, K>(event: Event<R>, make: impl FnOnce(R) -> K) -> Event<K> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(make(object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(make(object)),
+        Event::Delete(object) => Event::Delete(make(object)),
     }
 }
 

@@ -145,7 +145,7 @@ pub(super) const ALL: [Scenario; 28] = [
         "fleet-system",
         &[
             NO_INGRESSES,
-            r#"remedyController={"flags":["--cluster-kind=MemberCluster","--leader-elect-resource-namespace=fleet-system"]}"#,
+            r#"remedyController={"flags":["--cluster-kind=MemberCluster"]}"#,
         ],
         &["placement/remedies/host"],
     ),
