@@ -47,7 +47,7 @@ member hub-member-renew renew/programs
 hub hub placement/crds placement/hub
 hub hub-agent placement/hub/cluster-health-agent.yaml
 hub hub-remedies fleet/remedy.karmada.io_remedies.yaml placement/remedies/rights.yaml
-hub hub-plugin placement/kubectl-remedy-drain.yaml
+hub hub-plugin placement/kubectl-remedy.yaml placement/kubectl-remedy-drain.yaml
 hub hub-renew renew/hub.yaml
 hub hub-renew-member renew/placement-member.yaml
 PLACES

@@ -7,6 +7,7 @@ use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::api::{DynamicObject, ListParams, ObjectList};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::write::{ObjectRef, Plan, Write};
 use serde_json::Value;
@@ -25,8 +26,9 @@ impl Clusters {
     pub(crate) fn watch(&self, program: &mut Program, rows: Watch<impl Send + 'static, Cluster>) {
         let (kind, resource) = (self.kind, self.kind.resource());
         let all = Api::all_with(self.client.clone(), &resource);
-        let read = move |stored: StoredCluster| cluster_of(kind, stored);
-        rows.start_as(program, "clusters", (all, &resource), read);
+        let read = move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored));
+        let everything = Config::default();
+        rows.start_as(program, "clusters", (all, &resource), everything, read);
     }
 
     /// Lists a page of them.

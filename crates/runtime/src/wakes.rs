@@ -172,19 +172,20 @@ where
         program.watch(name, Api::all(client.clone()), selected, observe);
     }
 
-    /// Watches objects of another type as [`Program::watch_kind`] does; `read` makes those of the store of them.
+    /// Watches selected objects as [`Program::watch_kind`] does, of each of which `read` makes one of this store.
     pub fn start_as<R>(
         self,
         program: &mut Program,
         name: &'static str,
         (api, kind): (Api<Decoded<R>>, &R::DynamicType),
-        read: impl Fn(R) -> K + Send + 'static,
+        selected: Config,
+        read: impl Fn(Decoded<R>) -> Decoded<K> + Send + 'static,
     ) where
         R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let mut observe = self.into_observer(program, &R::kind(kind));
-        let observe = move |event| observe(map(event, |stored: Decoded<R>| stored.map(&read)));
-        program.watch_kind(name, (api, kind), Config::default(), observe);
+        let observe = move |event: Event<Decoded<R>>| observe(map(event, &read));
+        program.watch_kind(name, (api, kind), selected, observe);
     }
 
     /// Watches objects as [`Program::watch_if_served`] does.

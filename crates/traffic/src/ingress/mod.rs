@@ -2,7 +2,7 @@
 //!
 //! - `facts`: what may be asked.
 //! - `class`: is the ingress ours?
-//! - `locations`: where do its Services run, by their bindings?
+//! - `locations`: where do its Services run, by their bindings? `placed`: and on a hub, by their placements?
 //! - `admission`: which of those clusters may get requests?
 //! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
 //!   status.
@@ -41,6 +41,7 @@ pub mod haproxy;
 pub mod http_route;
 pub mod kubernetes;
 mod locations;
+mod placed;
 mod plan;
 mod problem;
 mod route_key;
@@ -71,6 +72,7 @@ pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_locations, services,
 };
+pub use placed::{keep_placed, placed_clusters, placed_services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;
