@@ -25,7 +25,7 @@ use traffic::endpoints::{COLLECTED, collect_from_hub, slice_service};
 use traffic::ingress::http_route::{reported_ingress, route_of};
 use traffic::ingress::{
     Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
-    bound_clusters, decide, decide_owned, decided_scope, desired, placed_clusters, placed_services,
+    bound_clusters, decide, decide_owned, decided_scope, desired, located_by, placed_services,
 };
 use traffic::remedy::{
     Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast,
@@ -355,13 +355,7 @@ impl Facts for FleetSnapshot {
         let service = Key::new(namespace, service);
         let placements = self.placements.iter().flat_map(Cache::iter);
         let placements = placements.map(|(_, placement)| &**placement);
-        let mut bringing = placements
-            .filter(|placement| placed_services(placement).contains(&service))
-            .peekable();
-        if bringing.peek().is_none() {
-            return Cached::Absent;
-        }
-        Cached::Present(bringing.flat_map(placed_clusters).collect())
+        located_by(placements.filter(|placement| placed_services(placement).contains(&service)))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

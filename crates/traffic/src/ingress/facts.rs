@@ -25,7 +25,7 @@ pub trait Facts: ClusterFacts {
     /// Returns the ingress class `name`.
     fn class(&self, name: &str) -> Cached<&IngressClass>;
     /// Returns the clusters in which `service` runs: those of its binding ([`super::bound_clusters`]), or on a hub those of its
-    /// placements ([`super::placed_clusters`]).
+    /// placements ([`super::located_by`]).
     fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>>;
     /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;

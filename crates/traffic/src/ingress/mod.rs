@@ -72,7 +72,7 @@ pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_locations, services,
 };
-pub use placed::{keep_placed, placed_clusters, placed_services};
+pub use placed::{keep_placed, located_by, placed_services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;

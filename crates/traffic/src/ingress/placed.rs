@@ -9,6 +9,8 @@ use fleet_api::placement::{ClusterPlacementStatus, PlacementSpec, ResourceIdenti
 use objects::Key;
 use objects::condition::{FALSE, find};
 
+use crate::cached::Cached;
+
 /// Keeps of a placement what decides about where Services run. The rest is gone before a rule could read it, and wakes nobody
 /// when it changes.
 pub fn keep_placed(placement: &mut Placement) {
@@ -39,8 +41,16 @@ pub fn placed_services(placement: &Placement) -> BTreeSet<Key> {
         .collect()
 }
 
-/// Returns the clusters to which a placement brings what it selects.
-pub fn placed_clusters(placement: &Placement) -> impl Iterator<Item = &str> {
+/// Returns the clusters to which these placements bring what they select.
+pub fn located_by<'a>(placements: impl Iterator<Item = &'a Placement>) -> Cached<BTreeSet<&'a str>> {
+    let mut placements = placements.peekable();
+    if placements.peek().is_none() {
+        return Cached::Absent;
+    }
+    Cached::Present(placements.flat_map(placed_clusters).collect())
+}
+
+fn placed_clusters(placement: &Placement) -> impl Iterator<Item = &str> {
     let clusters = placement.status.iter();
     let clusters = clusters.flat_map(|status| &status.placement_statuses);
     let picked = clusters.filter(|cluster| is_picked(cluster));
@@ -95,10 +105,11 @@ mod tests {
         for _ in 0..2 {
             let services = placed_services(&placement);
             assert_eq!(services, [Key::new("shop", "web")].into());
-            let clusters: Vec<_> = placed_clusters(&placement).collect();
-            assert_eq!(clusters, ["rolling", "shortened"]);
+            let clusters = located_by([&placement].into_iter());
+            assert_eq!(clusters, Cached::Present(["rolling", "shortened"].into()));
             keep_placed(&mut placement);
         }
         assert!(placement.status.unwrap().conditions.is_empty());
+        assert_eq!(located_by([].into_iter()), Cached::Absent);
     }
 }
