@@ -260,7 +260,10 @@ fn backends(args: &Args) -> Backends {
 /// Spawns the writer of Events.
 fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
     let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
-    Arc::new(IngressEvents::new(args.cluster_kind, move |regarding, event| {
-        recorder.record(regarding, event);
-    }))
+    Arc::new(IngressEvents::new(
+        args.cluster_kind,
+        move |regarding, event| {
+            recorder.record(regarding, event);
+        },
+    ))
 }

@@ -27,9 +27,7 @@ use traffic::ingress::{
     Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
     bound_clusters, decide, decide_owned, decided_scope, desired, located_by, placed_services,
 };
-use traffic::remedy::{
-    Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast,
-};
+use traffic::remedy::{Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast};
 
 use crate::error::Error;
 

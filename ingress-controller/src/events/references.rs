@@ -75,7 +75,11 @@ mod tests {
     #[test]
     fn cluster_reference_matches_api() {
         for (kind, api_version, name) in [
-            (ClusterKind::Cluster, "cluster.karmada.io/v1alpha1", "Cluster"),
+            (
+                ClusterKind::Cluster,
+                "cluster.karmada.io/v1alpha1",
+                "Cluster",
+            ),
             (
                 ClusterKind::MemberCluster,
                 "cluster.kubernetes-fleet.io/v1beta1",

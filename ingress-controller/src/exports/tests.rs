@@ -52,11 +52,14 @@ impl Stage {
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&events);
-        let recorder = Arc::new(IngressEvents::new(ClusterKind::Cluster, move |regarding, event| {
-            let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
-            let event = format!("{name}: {}: {note}", event.reason);
-            log.lock().push(event);
-        }));
+        let recorder = Arc::new(IngressEvents::new(
+            ClusterKind::Cluster,
+            move |regarding, event| {
+                let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
+                let event = format!("{name}: {}: {note}", event.reason);
+                log.lock().push(event);
+            },
+        ));
         let reconciler = ExportReconciler {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),

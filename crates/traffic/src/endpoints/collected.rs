@@ -117,7 +117,10 @@ mod tests {
         assert_eq!(Key::of(&told), Key::new("shop", "m1/a"));
         for (namespace, annotations) in [
             ("shop", claim),
-            ("fleet-member-m1", json!({ WORK_NAMESPACE: "karmada-es-m2" })),
+            (
+                "fleet-member-m1",
+                json!({ WORK_NAMESPACE: "karmada-es-m2" }),
+            ),
             ("fleet-member-m1", json!(null)),
         ] {
             let told = read(namespace, &annotations);

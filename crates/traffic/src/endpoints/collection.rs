@@ -133,7 +133,11 @@ fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
         ),
         // Those of all namespaces are in one.
         ClusterKind::MemberCluster => (
-            collected_slice(cluster, &format!("{}.{name}", service.namespace), address_type),
+            collected_slice(
+                cluster,
+                &format!("{}.{name}", service.namespace),
+                address_type,
+            ),
             member_namespace(cluster),
             (SERVICE_NAMESPACE.to_owned(), service.namespace.clone()),
         ),

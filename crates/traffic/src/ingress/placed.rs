@@ -42,7 +42,9 @@ pub fn placed_services(placement: &Placement) -> BTreeSet<Key> {
 }
 
 /// Returns the clusters to which these placements bring what they select.
-pub fn located_by<'a>(placements: impl Iterator<Item = &'a Placement>) -> Cached<BTreeSet<&'a str>> {
+pub fn located_by<'a>(
+    placements: impl Iterator<Item = &'a Placement>,
+) -> Cached<BTreeSet<&'a str>> {
     let mut placements = placements.peekable();
     if placements.peek().is_none() {
         return Cached::Absent;
@@ -79,9 +81,7 @@ mod tests {
     fn services_are_in_picked_clusters() {
         let condition =
             |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": "R" });
-        let entry = |name: &str, conditions: serde_json::Value| {
-            json!({ "clusterName": name, "conditions": conditions })
-        };
+        let entry = |name: &str, conditions: serde_json::Value| json!({ "clusterName": name, "conditions": conditions });
         let mut placement: Placement = from_value(json!({
             "metadata": { "name": "shop" },
             "spec": { "resourceSelectors": [] },
