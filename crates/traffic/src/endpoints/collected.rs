@@ -97,7 +97,7 @@ mod tests {
         assert_eq!((slice_service(&bare), slice_cluster(&bare)), (None, None));
     }
 
-    /// On a hub a member says which Service it is, and cannot say that it is another member.
+    /// Case F120: on a hub a member says which Service it is, and cannot say that it is another member.
     #[test]
     fn member_speaks_for_itself() {
         let read = |namespace: &str, annotations: &serde_json::Value| -> EndpointSlice {

@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// A placement brings its Services, and no namesake of another group, to the clusters that are picked, and what is kept
+    /// Case F120: a placement brings its Services, and no namesake of another group, to the clusters that are picked, and what is kept
     /// of it says no less.
     #[test]
     fn services_are_in_picked_clusters() {
