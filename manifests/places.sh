@@ -31,6 +31,7 @@ host fleet-host propagation/collect-endpoints propagation/cluster/host
 host fleet-host-renew renew/fleet
 host hub-host placement/hub/host
 host hub-remedies-host placement/remedies/host
+host hub-ingresses-host placement/ingresses/host
 host - renew/programs
 gateway gateway-confine admission/gateway
 gateway gateway gateway
@@ -48,7 +49,9 @@ member hub-member-renew renew/programs
 hub hub placement/crds placement/hub
 hub hub-agent placement/hub/cluster-health-agent.yaml
 hub hub-remedies fleet/remedy.karmada.io_remedies.yaml placement/remedies/rights.yaml
-hub hub-plugin placement/kubectl-remedy-drain.yaml
+hub hub-ingresses fleet/networking.karmada.io_multiclusteringresses.yaml placement/ingresses/rights.yaml
+hub hub-ingresses-member placement/ingresses/member.yaml
+hub hub-plugin placement/kubectl-remedy.yaml placement/kubectl-remedy-drain.yaml
 hub hub-renew renew/hub.yaml
 hub hub-renew-member renew/placement-member.yaml
 PLACES

@@ -2,6 +2,8 @@
 
 use clap::ArgAction;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::program::StartError;
+use traffic::ClusterKind;
 use traffic::ingress::{BackendAddresses, ControllerName, WhenAllBlocked, Withheld};
 
 use crate::provider::ProviderArgs;
@@ -18,6 +20,14 @@ pub struct Args {
     pub(crate) events: EventArgs,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    /// Kind of object that stands for a cluster: `Cluster`, or `MemberCluster` on the hub of a KubeFleet. There Services run where placements bring them, and have the endpoints that placement-agents collect.
+    #[arg(
+        long,
+        env = "KARMADA_CLUSTER_KIND",
+        default_value = "Cluster",
+        value_name = "KIND"
+    )]
+    pub(crate) cluster_kind: ClusterKind,
     /// The spec.controller of every IngressClass that this controller serves, and the name of its finalizer. Control planes that share a gateway cluster need different ones.
     #[arg(
         long,
@@ -63,6 +73,19 @@ pub struct Args {
     pub(crate) export_services: bool,
     #[command(flatten)]
     pub(crate) provider: ProviderArgs,
+}
+
+impl Args {
+    /// Fails if the flags contradict each other.
+    pub(crate) fn check(&self) -> Result<(), StartError> {
+        if self.cluster_kind == ClusterKind::MemberCluster
+            && self.backend_addresses != BackendAddresses::Endpoints
+        {
+            let asked = "--cluster-kind MemberCluster needs --backend-addresses endpoints: a hub does not know the addresses of load balancers in members";
+            return Err(StartError::Config(asked.to_owned()));
+        }
+        self.provider.reject(self.backend_addresses)
+    }
 }
 
 impl AsRef<CommonArgs> for Args {

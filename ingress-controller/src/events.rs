@@ -16,6 +16,7 @@ use kube::runtime::events::{Event, EventType};
 use objects::Key;
 use objects::write::Write;
 use parking_lot::Mutex;
+use traffic::ClusterKind;
 use traffic::ingress::http_route::Refusal;
 use traffic::ingress::{BlockChange, NodeObstacle, Problem};
 
@@ -28,6 +29,8 @@ use crate::reason::Reason;
 
 /// Records the Events of ingresses.
 pub(crate) struct IngressEvents {
+    /// The kind of the clusters.
+    kind: ClusterKind,
     record: Box<dyn Fn(ObjectReference, Event) + Send + Sync>,
     obstacles: Mutex<RecordedObstacles>,
     /// The changes that were recorded, though the status of the ingress does not show them.
@@ -45,8 +48,12 @@ impl fmt::Debug for IngressEvents {
 
 impl IngressEvents {
     /// Creates a recorder that passes Events on to `record`.
-    pub(crate) fn new(record: impl Fn(ObjectReference, Event) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(
+        kind: ClusterKind,
+        record: impl Fn(ObjectReference, Event) + Send + Sync + 'static,
+    ) -> Self {
         Self {
+            kind,
             record: Box::new(record),
             obstacles: Mutex::default(),
             unshown: Mutex::default(),
@@ -117,13 +124,13 @@ impl IngressEvents {
             tracing::info!(ingress = %key, cluster = name, "Cluster blocked");
             let note = format!("A Remedy takes the traffic of cluster {name} away");
             let (kind, reason) = (EventType::Warning, Reason::TrafficBlocked);
-            self.record(about.clone(), kind, reason, note, cluster(name));
+            self.record(about.clone(), kind, reason, note, cluster(self.kind, name));
         }
         for name in &change.unblocked {
             tracing::info!(ingress = %key, cluster = name, "Cluster no longer blocked");
             let note = format!("Cluster {name} is no longer blocked");
             let (kind, reason) = (EventType::Normal, Reason::TrafficUnblocked);
-            self.record(about.clone(), kind, reason, note, cluster(name));
+            self.record(about.clone(), kind, reason, note, cluster(self.kind, name));
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fleet_api::Placement;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -14,13 +15,15 @@ use karmada_api::{
     cluster_of_execution_namespace, execution_namespace,
 };
 use karmada_runtime::store::{Store, Verdict};
-use objects::Key;
 use objects::reverse_index::ReverseIndex;
+use objects::{Key, Scope};
+use traffic::ClusterKind;
 use traffic::endpoints::slice_service;
 use traffic::ingress::http_route::route_of;
 use traffic::ingress::{
     Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Exporter, Facts, binding_names,
-    binding_of, bound_ingress, bound_service, decide, secrets, service_locations, services,
+    binding_of, bound_clusters, bound_ingress, bound_service, decide, keep_placed, located_by,
+    placed_services, secrets, service_locations, services,
 };
 
 use crate::cached::cached;
@@ -29,11 +32,15 @@ use crate::routes::{ReadRoute, Routes};
 /// The watched objects, and the ingresses by what they refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
+    /// The kind of the clusters.
+    pub(crate) kind: ClusterKind,
     pub(crate) ingresses: Store<MultiClusterIngress>,
     pub(crate) classes: Store<IngressClass>,
     pub(crate) clusters: Store<Cluster>,
     /// By what they bind. Bindings of other kinds are most of them, and would only take memory.
     pub(crate) bindings: Store<ResourceBinding, Bound>,
+    /// Those of a hub, of each scope, by the Services that they bring.
+    pub(crate) placements: [Store<Placement, Key>; 2],
     pub(crate) routes: Routes,
     /// `None` if the load balancer does not need the objects that follow: then they are not watched.
     pub(crate) backends: Option<Backends>,
@@ -100,11 +107,21 @@ impl Index {
         Self {
             clusters: Store::default().judging(judge_cluster),
             bindings: Store::by(bound).judging(judge_binding),
+            placements: [(); 2].map(|()| Store::by(placed_services).keeping(keep_placed)),
             slices: Store::by(collected_for),
             node_slices: Store::by(published_for),
             policies: Store::by(exported),
             backends,
             ..Self::default()
+        }
+    }
+
+    /// Returns the placements of a scope.
+    pub(crate) fn placements_mut(&mut self, scope: Scope) -> &mut Store<Placement, Key> {
+        let [of_cluster, in_namespaces] = &mut self.placements;
+        match scope {
+            Scope::Cluster => of_cluster,
+            Scope::Namespaced => in_namespaces,
         }
     }
 
@@ -300,6 +317,20 @@ impl Facts for Index {
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
+    }
+
+    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
+        if self.kind == ClusterKind::Cluster {
+            return self.binding(namespace, service).map(bound_clusters);
+        }
+        // One that could never be read may bring it.
+        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
+            return Cached::Unread;
+        }
+        let service = Key::new(namespace, service);
+        let bringing = self.placements.iter();
+        let bringing = bringing.flat_map(|placements| placements.of(&service));
+        located_by(bringing.map(AsRef::as_ref))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -56,6 +56,7 @@ use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::readiness::Readiness;
 use karmada_runtime::write::{WriteMode, Writer};
 use kube::Client;
+use traffic::ClusterKind;
 use traffic::ingress::{Exporter, Settings};
 
 pub use crate::args::Args;
@@ -78,13 +79,13 @@ use crate::routes::Routes;
 use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
 
-/// Connects to the load balancers and the Karmada API, and adds the tasks of the controller to
+/// Connects to the load balancers and the Karmada API, or that of a hub, and adds the tasks of the controller to
 /// `program`.
 ///
 /// # Errors
 /// Fails if the flags contradict each other or name a file that cannot be used.
 pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> {
-    args.provider.reject(args.backend_addresses)?;
+    args.check()?;
     let balancers =
         provider::connect(&args.provider, &args.ingress_class_controller, program).await?;
     let client = program.connect("karmada", &args.client.source()).await?;
@@ -100,6 +101,7 @@ pub fn assemble(
     balancers: impl FnOnce(&Writer) -> Vec<NamedBalancer>,
     program: &mut Program,
 ) {
+    program.identity.lease_namespace = args.cluster_kind.system_namespace();
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let metrics = WriteMetrics::register(&mut program.registry);
     let writer = Writer::new(leadership.clone(), metrics);
@@ -114,7 +116,7 @@ pub fn assemble(
         args.ingress_class_controller.clone(),
     );
     let index = SharedIndex::new(queues.clone(), backends);
-    let index = Arc::new(index.reading(routes));
+    let index = Arc::new(index.on(args.cluster_kind).reading(routes));
     index.watch(program, &client);
     watch::routes::watch(program, &client, &index);
     if serves {
@@ -250,7 +252,8 @@ fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Co
 fn backends(args: &Args) -> Backends {
     Backends {
         secrets: args.provider.kubernetes.copy_tls_secrets(),
-        exports: args.export_services,
+        // A hub exports nothing: the endpoints of what is placed are collected.
+        exports: args.export_services && args.cluster_kind == ClusterKind::Cluster,
         names: args.provider.gateway_clusters.fqdn_slices(),
     }
 }
@@ -258,7 +261,10 @@ fn backends(args: &Args) -> Backends {
 /// Spawns the writer of Events.
 fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
     let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
-    Arc::new(IngressEvents::new(move |regarding, event| {
-        recorder.record(regarding, event);
-    }))
+    Arc::new(IngressEvents::new(
+        args.cluster_kind,
+        move |regarding, event| {
+            recorder.record(regarding, event);
+        },
+    ))
 }

@@ -8,6 +8,7 @@ mod shared;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use fleet_api::Placement;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
@@ -17,10 +18,13 @@ use karmada_api::{
 use karmada_runtime::alarm;
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
-use kube::Client;
+use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Config;
-use objects::Key;
-use traffic::endpoints::{COLLECTED, NODE_SLICES};
+use kube::{Api, Client, Resource};
+use objects::{Key, Scope};
+use traffic::ClusterKind;
+use traffic::endpoints::{COLLECTED, NODE_SLICES, collect_from_hub};
+use traffic::remedy::{StoredCluster, cluster_of};
 
 use self::changes::{has_other_data, is_another, is_flip, is_served_otherwise};
 use self::shared::wake;
@@ -32,9 +36,14 @@ impl SharedIndex {
     pub(crate) fn watch(self: &Arc<Self>, program: &mut Program, client: &Client) {
         self.ingresses().start(program, client, "ingresses");
         self.classes().start(program, client, "classes");
-        self.clusters().start(program, client, "clusters");
-        self.bindings().start(program, client, "bindings");
-        let backends = self.index.lock().backends;
+        let (kind, backends) = self.read(|index| (index.kind, index.backends));
+        match kind {
+            ClusterKind::Cluster => {
+                self.clusters().start(program, client, "clusters");
+                self.bindings().start(program, client, "bindings");
+            }
+            ClusterKind::MemberCluster => self.watch_hub(program, client),
+        }
         let Some(backends) = backends else {
             return;
         };
@@ -46,14 +55,39 @@ impl SharedIndex {
         }
         self.templates().start(program, client, "services");
         let collected = Config::default().labels(COLLECTED);
-        let slices = self.slices();
-        slices.start_selected(program, client, "slices", collected);
+        let all = (Api::all(client.clone()), &());
+        let read = move |mut slice: Decoded<EndpointSlice>| {
+            if kind == ClusterKind::MemberCluster {
+                collect_from_hub(slice.meta_mut());
+            }
+            slice
+        };
+        (self.slices()).start_as(program, "slices", all, collected, read);
         let nodes = Config::default().labels(NODE_SLICES);
         let node_slices = self.node_slices();
         node_slices.start_selected(program, client, "node_slices", nodes);
         self.remedies().start(program, client, "remedies");
         let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));
         alarm::spawn(program, "expiries", changed, move |now| shared.expire(now));
+    }
+
+    /// Watches the members of a hub, and what tells where Services run there. That of an early release has no placements in
+    /// namespaces.
+    fn watch_hub(&self, program: &mut Program, client: &Client) {
+        let resource = ClusterKind::MemberCluster.resource();
+        let members = (Api::all_with(client.clone(), &resource), &resource);
+        let read = |stored: Decoded<StoredCluster>| {
+            stored.map(|stored| cluster_of(ClusterKind::MemberCluster, stored))
+        };
+        let everything = Config::default();
+        (self.clusters()).start_as(program, "clusters", members, everything, read);
+        for (scope, name) in [
+            (Scope::Cluster, "placements"),
+            (Scope::Namespaced, "namespacedplacements"),
+        ] {
+            let placements = (Api::all_with(client.clone(), &scope), &scope);
+            (self.placements(scope)).start_if_served(program, name, placements);
+        }
     }
 
     /// Itself, and the exports of the Services that it names. The echo of our own write is a change, too, so that a decision on
@@ -106,6 +140,13 @@ impl SharedIndex {
                 index.behind(change)
             })
             .wakes(&self.queues.exports, |index, _| index.take_concerned());
+        self.decisive(rows)
+    }
+
+    /// Those that name a Service which it brings, or has brought.
+    fn placements(&self, scope: Scope) -> Watch<Index, Placement, Key> {
+        let rows = Watch::new(&self.index, move |index| index.placements_mut(scope))
+            .wakes_each(&self.queues.ingresses(), Index::follow_placement);
         self.decisive(rows)
     }
 

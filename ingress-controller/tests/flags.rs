@@ -78,6 +78,18 @@ fn dns_needs_reachable_addresses() {
     );
 }
 
+/// A hub knows the endpoints of its members, and none of their other addresses.
+#[test]
+fn hub_has_endpoints_only() {
+    assert_rejected(
+        &[
+            "--cluster-kind=MemberCluster",
+            "--backend-addresses=ingresses",
+        ],
+        "error: --cluster-kind MemberCluster needs --backend-addresses endpoints: a hub does not know the addresses of load balancers in members",
+    );
+}
+
 /// The webhook provider needs a program, and no other provider has a use for one.
 #[test]
 fn webhook_needs_its_program() {

@@ -13,6 +13,7 @@ use karmada_api::{
 use karmada_runtime::program::Program;
 use karmada_runtime::write::Writer;
 use kube::Client;
+use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 use traffic::ingress::WHEN_ALL_BLOCKED_ANNOTATION;
 use traffic::ingress::kubernetes::Ingresses;
@@ -162,6 +163,44 @@ pub(crate) fn fleet() -> FleetSnapshot {
     let shop = ingress("shop", &["web"], None);
     put(&mut fleet.ingresses, with_status(shop, &both, &["member1"]));
     fleet
+}
+
+/// Creates a hub of placements that has no Remedies and no ingresses. Of its members m1 has the action, and both have Service
+/// web, of which m1 tells an endpoint.
+pub(crate) async fn hub() -> TestApi {
+    let api = TestApi::with_kinds(fleet_api::definitions());
+    let said = |kind: &str, status: &str| {
+        json!({ "type": kind, "status": status, "reason": "Because", "message": "",
+            "lastTransitionTime": "2026-11-20T08:00:00Z" })
+    };
+    let member = |name: &str, conditions: &[Value]| {
+        json!({ "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+            "metadata": { "name": name }, "spec": { "identity": { "kind": "User", "name": name } },
+            "status": { "conditions": conditions } })
+    };
+    let blocked = [said(DNS_READY, "False"), said(TRAFFIC_CONTROL, "True")];
+    api.create(&member("m1", &blocked)).await;
+    api.create(&member("m2", &[said(DNS_READY, "True")])).await;
+    let service =
+        json!({ "version": "v1", "kind": "Service", "name": "web", "namespace": NAMESPACE });
+    let entry = |cluster: &str| json!({ "clusterName": cluster, "conditions": [said("Scheduled", "True")] });
+    let status = json!({ "selectedResources": [service],
+        "placementStatuses": [entry("m1"), entry("m2")] });
+    let namespace = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": NAMESPACE });
+    api.create(&json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement",
+        "metadata": { "name": "shop" }, "spec": { "resourceSelectors": [namespace] },
+        "status": status,
+    }))
+    .await;
+    api.create_namespace("fleet-member-m1").await;
+    let mut told = slice("web", "m1", "10.1.0.1", true);
+    told.metadata.namespace = Some("fleet-member-m1".to_owned());
+    let of = ("networking.karmada-rs.io/service-namespace", NAMESPACE);
+    let annotation = [of].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    told.metadata.annotations = Some(annotation.into());
+    api.create(&told).await;
+    api
 }
 
 /// Returns the flags of the controllers, given these.

@@ -1,10 +1,11 @@
-//! The objects of the Karmada API that decide about traffic, read once.
+//! The objects of a Karmada API, of a fleet's or of a hub's that decide about traffic, read once.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fleet_api::Placement;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Secret, Service};
@@ -17,15 +18,16 @@ use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{Key, Scope};
 use serde::de::DeserializeOwned;
-use traffic::endpoints::{COLLECTED, slice_service};
+use traffic::ClusterKind;
+use traffic::endpoints::{COLLECTED, collect_from_hub, slice_service};
 use traffic::ingress::http_route::{reported_ingress, route_of};
 use traffic::ingress::{
     Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
-    decide, decide_owned, decided_scope, desired,
+    bound_clusters, decide, decide_owned, decided_scope, desired, located_by, placed_services,
 };
-use traffic::remedy::{Cause, Forecast, MaxBlocked, cause, forecast};
+use traffic::remedy::{Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast};
 
 use crate::error::Error;
 
@@ -37,12 +39,16 @@ const PAGE: u32 = 500;
 pub struct FleetSnapshot {
     /// The moment at which it was read.
     pub(crate) now: Timestamp,
+    /// The kind that its clusters have in the API.
+    pub(crate) kind: ClusterKind,
     pub(crate) clusters: Store<Cluster>,
     pub(crate) remedies: Store<Remedy>,
     /// The ingresses, and the `HTTPRoute`s that are served as such.
     pub(crate) ingresses: Store<MultiClusterIngress>,
     pub(crate) classes: Store<IngressClass>,
     pub(crate) bindings: Store<ResourceBinding>,
+    /// Those of a hub, of each scope.
+    pub(crate) placements: [Store<Placement>; 2],
     pub(crate) slices: Store<EndpointSlice>,
 }
 
@@ -54,11 +60,27 @@ impl FleetSnapshot {
         now: Timestamp,
     ) -> Result<Self, Error> {
         let all = ListParams::default;
-        let (fleet, classes, bindings, slices) = futures::try_join!(
-            Self::read_without_backends(client, namespace, now),
-            list(Api::all(client.clone()), all()),
+        let fleet = Self::read_without_backends(client, namespace, now).await?;
+        let classes = list(Api::all(client.clone()), all());
+        let slices = all().labels(COLLECTED);
+        if fleet.kind == ClusterKind::MemberCluster {
+            // Those of all namespaces are in those of the members.
+            let slices = read(Api::all(client.clone()), "endpointslices", slices, on_hub);
+            let [of_cluster, in_namespaces] =
+                [Scope::Cluster, Scope::Namespaced].map(|scope| placements(scope, client));
+            let (classes, slices, of_cluster, in_namespaces) =
+                futures::try_join!(classes, slices, of_cluster, in_namespaces)?;
+            return Ok(Self {
+                classes,
+                slices,
+                placements: [of_cluster, in_namespaces],
+                ..fleet
+            });
+        }
+        let (classes, bindings, slices) = futures::try_join!(
+            classes,
             list(scoped(client, namespace), all()),
-            list(scoped(client, namespace), all().labels(COLLECTED)),
+            list(scoped(client, namespace), slices),
         )?;
         Ok(Self {
             classes,
@@ -76,10 +98,12 @@ impl FleetSnapshot {
         now: Timestamp,
     ) -> Result<Self, Error> {
         let all = ListParams::default;
-        let (clusters, remedies, mut ingresses, routes) = futures::try_join!(
-            list(Api::all(client.clone()), all()),
-            list(Api::all(client.clone()), all()),
-            list(scoped(client, namespace), all()),
+        let (kind, clusters) = clusters(client).await?;
+        let remedies = list(Api::all(client.clone()), all());
+        let ingresses = list(scoped(client, namespace), all());
+        let (remedies, mut ingresses, routes) = futures::try_join!(
+            served(kind, remedies),
+            served(kind, ingresses),
             routes(client, namespace),
         )?;
         for (_, route) in routes.iter().flat_map(Store::iter) {
@@ -89,6 +113,7 @@ impl FleetSnapshot {
         }
         Ok(Self {
             now,
+            kind,
             clusters,
             remedies,
             ingresses,
@@ -160,6 +185,56 @@ pub(crate) fn put<K: Resource + Clone + Default>(store: &mut Store<K>, mut objec
     drop(store.observe(Event::Apply(Decoded::Valid(object))));
 }
 
+/// Reads the clusters, of the kind of which there are some: an API may serve both.
+async fn clusters(client: &Client) -> Result<(ClusterKind, Store<Cluster>), Error> {
+    let clusters = match clusters_of(ClusterKind::Cluster, client).await {
+        Err(error) if !is_unavailable(&error) => return Err(error),
+        Ok(clusters) if clusters.existing() > 0 => return Ok((ClusterKind::Cluster, clusters)),
+        read => read,
+    };
+    match clusters_of(ClusterKind::MemberCluster, client).await {
+        Err(error) if !is_unavailable(&error) => Err(error),
+        Ok(members) if clusters.is_err() || members.existing() > 0 => {
+            Ok((ClusterKind::MemberCluster, members))
+        }
+        _ => Ok((ClusterKind::Cluster, clusters?)),
+    }
+}
+
+async fn clusters_of(kind: ClusterKind, client: &Client) -> Result<Store<Cluster>, Error> {
+    let resource = kind.resource();
+    let api = Api::all_with(client.clone(), &resource);
+    let make = |stored: Decoded<StoredCluster>| stored.map(|stored| cluster_of(kind, stored));
+    read(api, &resource.plural, ListParams::default(), make).await
+}
+
+/// Reads the placements of a scope. The hub of an early release has none in namespaces.
+async fn placements(scope: Scope, client: &Client) -> Result<Store<Placement>, Error> {
+    let api = Api::all_with(client.clone(), &scope);
+    let plural = Placement::plural(&scope);
+    let placements = read(api, &plural, ListParams::default(), |object| object);
+    served(ClusterKind::MemberCluster, placements).await
+}
+
+fn on_hub(mut slice: Decoded<EndpointSlice>) -> Decoded<EndpointSlice> {
+    collect_from_hub(slice.meta_mut());
+    slice
+}
+
+/// Returns what was read where the clusters are of this kind. A hub need not serve what it is read from.
+pub(crate) async fn served<T: Default>(
+    kind: ClusterKind,
+    read: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match read.await {
+        Err(Error::Request {
+            source: kube::Error::Api(status),
+            ..
+        }) if kind == ClusterKind::MemberCluster && status.code == 404 => Ok(T::default()),
+        read => read,
+    }
+}
+
 /// Returns the objects of one namespace, or of all.
 pub(crate) fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
 where
@@ -176,13 +251,27 @@ pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Resul
 where
     K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
 {
-    let mut store: Store<K> = Store::default();
-    let observe = |object| drop(store.observe(Event::InitApply(object)));
+    read(api, &K::plural(&()), selected, |object| object).await
+}
+
+/// Reads the objects that `api` and `selected` cover, and keeps what `make` makes of each.
+async fn read<S, K>(
+    api: Api<Decoded<S>>,
+    plural: &str,
+    selected: ListParams,
+    make: impl Fn(Decoded<S>) -> Decoded<K>,
+) -> Result<Store<K>, Error>
+where
+    S: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + Default,
+{
+    let mut cache = Store::default();
+    let observe = |object| drop(cache.observe(Event::InitApply(make(object))));
     let api = &api;
     let request = |page| async move { api.list(&page).await };
     let read = pages(selected, request, observe).await;
-    read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
-    Ok(store)
+    read.map_err(|source| Error::request(format!("list {plural}"), source))?;
+    Ok(cache)
 }
 
 /// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
@@ -196,12 +285,13 @@ pub(crate) async fn routes(
 /// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
 pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
-        Err(Error::Request {
-            source: kube::Error::Api(status),
-            ..
-        }) if [403, 404].contains(&status.code) => Ok(None),
+        Err(error) if is_unavailable(&error) => Ok(None),
         read => read.map(Some),
     }
+}
+
+fn is_unavailable(error: &Error) -> bool {
+    matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))
 }
 
 /// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
@@ -251,6 +341,19 @@ impl Facts for FleetSnapshot {
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
         find(&self.classes, &Key::cluster_scoped(name))
+    }
+
+    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
+        if self.kind == ClusterKind::Cluster {
+            return self.binding(namespace, service).map(bound_clusters);
+        }
+        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
+            return Cached::Unread;
+        }
+        let service = Key::new(namespace, service);
+        let placements = self.placements.iter().flat_map(Store::iter);
+        let placements = placements.map(|(_, placement)| &**placement);
+        located_by(placements.filter(|placement| placed_services(placement).contains(&service)))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
@@ -320,10 +423,13 @@ fn find<'a, K: Resource>(store: &'a Store<K>, key: &Key) -> Cached<&'a K> {
 mod tests {
     use embedded_apiserver::ApiServer;
     use k8s_openapi::api::core::v1::Namespace;
+    use karmada_api::TRAFFIC_CONTROL;
     use kube::api::{Patch, PatchParams, PostParams};
     use serde_json::{Value, from_value, json};
+    use traffic::endpoints::slice_cluster;
 
     use super::*;
+    use crate::fixtures::hub;
 
     /// A route is an ingress of the fleet if its status says where it is served; an API without the kind has none.
     #[tokio::test]
@@ -380,6 +486,55 @@ mod tests {
             "spec": { "group": "gateway.networking.k8s.io", "scope": "Namespaced",
                 "names": names, "versions": [version] },
         })
+    }
+
+    /// On a hub a member is a cluster, with its action apart from its conditions; placements and members tell where Services run
+    /// and at which addresses. What it need not serve is empty.
+    #[tokio::test]
+    async fn hub_is_a_fleet() {
+        let hub = hub().await;
+        let fleet = FleetSnapshot::read(&hub.client(), None, Timestamp::UNIX_EPOCH).await;
+        let fleet = fleet.unwrap();
+        assert_eq!(fleet.kind, ClusterKind::MemberCluster);
+        let [m1, m2] = ["m1", "m2"].map(|name| fleet.require(name).unwrap());
+        assert_eq!(m1.remedy_actions(), [TRAFFIC_CONTROL]);
+        assert_eq!(m1.condition(TRAFFIC_CONTROL), None);
+        assert_eq!(m2.remedy_actions(), [""; 0]);
+        let located = fleet.located("shop", "web");
+        assert_eq!(located, Cached::Present(["m1", "m2"].into()));
+        assert_eq!(fleet.located("shop", "other"), Cached::Absent);
+        let slices = fleet.slices("shop", "web");
+        let clusters: Vec<_> = slices.iter().map(|slice| slice_cluster(slice)).collect();
+        assert_eq!(clusters, [Some("m1")]);
+        let empty = fleet.remedies.existing() + fleet.ingresses.existing();
+        assert_eq!(empty, 0);
+        let asked = hub.reads();
+        assert!(
+            !asked.iter().any(|path| path.contains("work.karmada.io")),
+            "{asked:?}"
+        );
+    }
+
+    /// Of an API that serves both, the kind of which there are objects is that of the clusters.
+    #[tokio::test]
+    async fn kind_with_objects_counts() {
+        let hub = hub().await;
+        let now = Timestamp::UNIX_EPOCH;
+        for definition in karmada_api::crd::stand_ins().unwrap() {
+            hub.server.install(&definition).unwrap();
+        }
+        let read = async || {
+            let fleet = FleetSnapshot::read_without_backends(&hub.user(), None, now).await;
+            fleet.unwrap().kind
+        };
+        assert_eq!(read().await, ClusterKind::MemberCluster);
+        for definition in karmada_api::crd::installed().unwrap() {
+            hub.server.install(&definition).unwrap();
+        }
+        let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": "member1" }, "spec": {} });
+        hub.create(&cluster).await;
+        assert_eq!(read().await, ClusterKind::Cluster);
     }
 
     /// A list of several pages is read whole.

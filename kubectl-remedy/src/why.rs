@@ -27,7 +27,7 @@ pub(crate) async fn run(
 ) -> Result<Answer, Error> {
     let fleet = FleetSnapshot::read(client, namespace, now).await?;
     let cluster = fleet.require(name)?;
-    let traces = Traces::read(client, namespace, name).await?;
+    let traces = Traces::read(client, namespace, fleet.kind, name).await?;
     let links = Links {
         fleet: &fleet,
         cluster,

@@ -2,21 +2,17 @@
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use karmada_api::{Cluster, ClusterSpec, ClusterStatus};
+use karmada_api::Cluster;
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::api::{DynamicObject, ListParams, ObjectList};
-use kube::core::Object;
-use kube::runtime::watcher::{Config, Event};
+use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::write::{ObjectRef, Plan, Write};
 use serde_json::Value;
 use traffic::ClusterKind;
-use traffic::remedy::{ActionChange, member_change, member_write, take_actions};
-
-/// An object of either kind.
-type Stored = Object<ClusterSpec, ClusterStatus>;
+use traffic::remedy::{ActionChange, StoredCluster, cluster_of, member_change, member_write};
 
 /// The clusters of a fleet in its API.
 #[derive(Clone)]
@@ -29,10 +25,10 @@ impl Clusters {
     /// Watches them, and has every change do what is in the `rows`.
     pub(crate) fn watch(&self, program: &mut Program, rows: Watch<impl Send + 'static, Cluster>) {
         let (kind, resource) = (self.kind, self.kind.resource());
-        let all = Api::<Decoded<Stored>>::all_with(self.client.clone(), &resource);
-        let mut observe = rows.into_observer(program, &resource.kind);
-        let observe = move |event| observe(event_of(kind, event));
-        program.watch_kind("clusters", (all, &resource), Config::default(), observe);
+        let all = Api::all_with(self.client.clone(), &resource);
+        let read = move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored));
+        let everything = Config::default();
+        rows.start_as(program, "clusters", (all, &resource), everything, read);
     }
 
     /// Lists a page of them.
@@ -41,13 +37,15 @@ impl Clusters {
         page: &ListParams,
     ) -> kube::Result<ObjectList<Decoded<Cluster>>> {
         let resource = self.kind.resource();
-        let all = Api::<Decoded<Stored>>::all_with(self.client.clone(), &resource);
+        let all = Api::<Decoded<StoredCluster>>::all_with(self.client.clone(), &resource);
         let list = all.list(page).await?;
         let items = list.items.into_iter();
         Ok(ObjectList {
             types: list.types,
             metadata: list.metadata,
-            items: items.map(|stored| cluster_of(self.kind, stored)).collect(),
+            items: items
+                .map(|stored| stored.map(|stored| cluster_of(self.kind, stored)))
+                .collect(),
         })
     }
 
@@ -94,33 +92,6 @@ impl Clusters {
         };
         let write = member_write(object, &conditions, &change, time);
         Ok(Some((write, vec![change])))
-    }
-}
-
-fn event_of(kind: ClusterKind, event: Event<Decoded<Stored>>) -> Event<Decoded<Cluster>> {
-    match event {
-        Event::Init => Event::Init,
-        Event::InitApply(stored) => Event::InitApply(cluster_of(kind, stored)),
-        Event::InitDone => Event::InitDone,
-        Event::Apply(stored) => Event::Apply(cluster_of(kind, stored)),
-        Event::Delete(stored) => Event::Delete(cluster_of(kind, stored)),
-    }
-}
-
-fn cluster_of(kind: ClusterKind, stored: Decoded<Stored>) -> Decoded<Cluster> {
-    match stored {
-        Decoded::Valid(stored) => {
-            let mut cluster = Cluster {
-                metadata: stored.metadata,
-                spec: stored.spec,
-                status: stored.status,
-            };
-            if kind == ClusterKind::MemberCluster {
-                take_actions(&mut cluster);
-            }
-            Decoded::Valid(cluster)
-        }
-        Decoded::Invalid { metadata, error } => Decoded::Invalid { metadata, error },
     }
 }
 

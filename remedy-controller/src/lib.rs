@@ -58,6 +58,7 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
+    program.identity.lease_namespace = args.cluster_kind.system_namespace();
     let leadership = lease::leadership(program, client.clone(), &args.leader_election);
     let (leadership, writes) = WriteMode::perform(program, leadership);
 

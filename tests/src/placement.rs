@@ -30,8 +30,9 @@ const ADMISSION: [&str; 5] = [
     "placement/hub/updates.yaml",
 ];
 
-/// The definition of Remedies, which a hub may have.
+/// The definitions of Remedies and of ingresses, which a hub may have.
 const REMEDIES: &str = "fleet/remedy.karmada.io_remedies.yaml";
+const INGRESSES: &str = "fleet/networking.karmada.io_multiclusteringresses.yaml";
 
 /// The definition of the one kind that a member has.
 const APPLIED_WORKS: &str = "placement/crds/placement.kubernetes-fleet.io_appliedworks.yaml";
@@ -247,9 +248,38 @@ impl PlacementFleet {
         let flags = [
             format!("--kubeconfig={}", kubeconfig.display()),
             "--cluster-kind=MemberCluster".to_owned(),
-            format!("--leader-elect-resource-namespace={SYSTEM}"),
         ];
         Running::start(Binary::RemedyController, self.profile, flags).await
+    }
+
+    /// Lets the agent of a registered member collect endpoints.
+    pub async fn let_collect_endpoints(&self, member: Member) -> Result<()> {
+        let rights = "placement/ingresses/member.yaml";
+        let name = member.name();
+        manifests::apply_edited(&self.hub.client(), rights, |text| {
+            text.replace("member1", &name)
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Starts the controller of ingresses on the hub, with their kind and the rights that `manifests/` grants it there and in
+    /// this gateway. The hub has Remedies.
+    pub async fn run_ingress_controller(&self, gateway: &ControlPlane) -> Result<Running> {
+        self.hub.install_crds(&[manifests::path(INGRESSES)]).await?;
+        manifests::apply(&self.hub.client(), "placement/ingresses/rights.yaml").await?;
+        gateway.namespace("karmada-rs").await?;
+        manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
+        let account = |namespace| format!("system:serviceaccount:{namespace}:ingress-controller");
+        let kubeconfig = self.hub.kubeconfig_for(&account(SYSTEM), None)?;
+        let of_gateway = gateway.kubeconfig_for(&account("karmada-rs"), None)?;
+        let flags = [
+            format!("--kubeconfig={}", kubeconfig.display()),
+            "--cluster-kind=MemberCluster".to_owned(),
+            "--provider=kubernetes".to_owned(),
+            format!("--gateway-kubeconfig={}", of_gateway.display()),
+        ];
+        Running::start(Binary::IngressController, self.profile, flags).await
     }
 
     /// Returns the members.

@@ -36,6 +36,16 @@ impl<K: Resource> Decoded<K> {
     }
 }
 
+impl<K> Decoded<K> {
+    /// Returns what `make` makes of an object that decodes.
+    pub fn map<T>(self, make: impl FnOnce(K) -> T) -> Decoded<T> {
+        match self {
+            Self::Valid(object) => Decoded::Valid(make(object)),
+            Self::Invalid { metadata, error } => Decoded::Invalid { metadata, error },
+        }
+    }
+}
+
 impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Decoded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The raw text, because a failed attempt consumes the deserializer.

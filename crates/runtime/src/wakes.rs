@@ -172,6 +172,22 @@ where
         program.watch(name, Api::all(client.clone()), selected, observe);
     }
 
+    /// Watches selected objects as [`Program::watch_kind`] does, of each of which `read` makes one of this store.
+    pub fn start_as<R>(
+        self,
+        program: &mut Program,
+        name: &'static str,
+        (api, kind): (Api<Decoded<R>>, &R::DynamicType),
+        selected: Config,
+        read: impl Fn(Decoded<R>) -> Decoded<K> + Send + 'static,
+    ) where
+        R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
+        let mut observe = self.into_observer(program, &R::kind(kind));
+        let observe = move |event: Event<Decoded<R>>| observe(map(event, &read));
+        program.watch_kind(name, (api, kind), selected, observe);
+    }
+
     /// Watches objects as [`Program::watch_if_served`] does.
     pub fn start_if_served(
         self,
@@ -238,6 +254,16 @@ where
             vec![(kind.clone(), undecoded)]
         });
         move |event| self.observe(event)
+    }
+}
+
+fn map<R, K>(event: Event<R>, make: impl FnOnce(R) -> K) -> Event<K> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(make(object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(make(object)),
+        Event::Delete(object) => Event::Delete(make(object)),
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use backon::ExponentialBuilder;
 use futures::future::ready;
 use futures::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, ExponentialBackoff};
 use kube::{Api, Resource};
@@ -62,6 +63,20 @@ where
         }
         ready(log.filter(result))
     })
+}
+
+/// Returns the event as it is to those who know only the objects that are kept, by their metadata.
+pub fn kept<K: Resource>(
+    event: Event<Decoded<K>>,
+    keeps: impl Fn(&ObjectMeta) -> bool,
+) -> Option<Event<Decoded<K>>> {
+    match event {
+        // It may have been one that is kept.
+        Event::Apply(object) if !keeps(object.metadata()) => Some(Event::Delete(object)),
+        // If it was, the end of the list shows that it is missing.
+        Event::InitApply(object) if !keeps(object.metadata()) => None,
+        event => Some(event),
+    }
 }
 
 /// Returns `true` if the API answered that we may not list or watch a kind.

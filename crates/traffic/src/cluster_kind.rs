@@ -51,6 +51,14 @@ impl ClusterKind {
         }
     }
 
+    /// Returns the namespace of the programs that serve such clusters.
+    pub fn system_namespace(self) -> &'static str {
+        match self {
+            Self::Cluster => "karmada-system",
+            Self::MemberCluster => "fleet-system",
+        }
+    }
+
     /// Returns the namespace of what belongs to a cluster there.
     pub fn namespace(self, cluster: &str) -> String {
         match self {

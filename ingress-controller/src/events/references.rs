@@ -2,10 +2,9 @@
 
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::core::v1::{ObjectReference, Service};
-use karmada_api::Cluster;
 use karmada_api::gateway_api::HttpRoute;
-use kube::Resource;
 use objects::Key;
+use traffic::ClusterKind;
 use traffic::ingress::http_route::route_of;
 
 use crate::provider::RelatedObject;
@@ -38,10 +37,11 @@ pub(super) fn service(key: &Key, name: &str) -> RelatedObject {
     }
 }
 
-pub(super) fn cluster(name: &str) -> ObjectReference {
+pub(super) fn cluster(kind: ClusterKind, name: &str) -> ObjectReference {
+    let resource = kind.resource();
     ObjectReference {
-        api_version: Some(Cluster::api_version(&()).into_owned()),
-        kind: Some(Cluster::kind(&()).into_owned()),
+        api_version: Some(resource.api_version),
+        kind: Some(resource.kind),
         name: Some(name.to_owned()),
         ..ObjectReference::default()
     }
@@ -60,6 +60,7 @@ pub(super) fn reference(object: &RelatedObject) -> ObjectReference {
 #[cfg(test)]
 mod tests {
     use karmada_api::MultiClusterIngress;
+    use kube::Resource;
 
     use super::*;
 
@@ -73,15 +74,25 @@ mod tests {
     /// A cluster is referred to as the API knows it.
     #[test]
     fn cluster_reference_matches_api() {
-        let reference = cluster("m1");
-        assert_eq!(
-            reference.api_version.as_deref(),
-            Some("cluster.karmada.io/v1alpha1")
-        );
-        assert_eq!(reference.kind.as_deref(), Some("Cluster"));
-        assert_eq!(
-            (reference.name.as_deref(), reference.namespace),
-            (Some("m1"), None)
-        );
+        for (kind, api_version, name) in [
+            (
+                ClusterKind::Cluster,
+                "cluster.karmada.io/v1alpha1",
+                "Cluster",
+            ),
+            (
+                ClusterKind::MemberCluster,
+                "cluster.kubernetes-fleet.io/v1beta1",
+                "MemberCluster",
+            ),
+        ] {
+            let reference = cluster(kind, "m1");
+            assert_eq!(reference.api_version.as_deref(), Some(api_version));
+            assert_eq!(reference.kind.as_deref(), Some(name));
+            assert_eq!(
+                (reference.name.as_deref(), reference.namespace),
+                (Some("m1"), None)
+            );
+        }
     }
 }

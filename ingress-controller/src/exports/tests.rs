@@ -10,6 +10,7 @@ use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use traffic::ClusterKind;
 use traffic::ingress::{BackendAddresses, ControllerName};
 
 use super::watch::is_served;
@@ -52,11 +53,14 @@ impl Stage {
         let controller: ControllerName = CONTROLLER.parse().unwrap();
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&events);
-        let recorder = Arc::new(IngressEvents::new(move |regarding, event| {
-            let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
-            let event = format!("{name}: {}: {note}", event.reason);
-            log.lock().push(event);
-        }));
+        let recorder = Arc::new(IngressEvents::new(
+            ClusterKind::Cluster,
+            move |regarding, event| {
+                let (name, note) = (regarding.name.unwrap(), event.note.unwrap());
+                let event = format!("{name}: {}: {note}", event.reason);
+                log.lock().push(event);
+            },
+        ));
         let reconciler = ExportReconciler {
             index: Arc::new(index),
             exporter: Exporter::new(&controller),

@@ -18,6 +18,7 @@ use lab_parts::test_api::TestApi;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use traffic::ClusterKind;
 use traffic::ingress::{Desired, Held};
 
 use super::*;
@@ -127,16 +128,19 @@ struct Stage {
 /// Returns a recorder of Events about the ingress, warnings with a sign before the reason.
 fn recorder(events: &Arc<Mutex<Vec<String>>>) -> Arc<IngressEvents> {
     let events = Arc::clone(events);
-    Arc::new(IngressEvents::new(move |regarding, event| {
-        assert_eq!(regarding.name.as_deref(), Some("i"));
-        assert_eq!(regarding.namespace.as_deref(), Some("ns"));
-        let warning = matches!(event.type_, EventType::Warning);
-        let sign = if warning { "!" } else { "" };
-        let note = event.note.unwrap_or_default();
-        events
-            .lock()
-            .push(format!("{sign}{}: {note}", event.reason));
-    }))
+    Arc::new(IngressEvents::new(
+        ClusterKind::Cluster,
+        move |regarding, event| {
+            assert_eq!(regarding.name.as_deref(), Some("i"));
+            assert_eq!(regarding.namespace.as_deref(), Some("ns"));
+            let warning = matches!(event.type_, EventType::Warning);
+            let sign = if warning { "!" } else { "" };
+            let note = event.note.unwrap_or_default();
+            events
+                .lock()
+                .push(format!("{sign}{}: {note}", event.reason));
+        },
+    ))
 }
 
 impl Stage {

@@ -1,5 +1,8 @@
 //! Which ingresses and exports a change concerns.
 
+use std::collections::BTreeSet;
+
+use fleet_api::Placement;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -11,7 +14,7 @@ use traffic::endpoints::{slice_cluster, slice_service};
 use traffic::ingress::http_route::served_key;
 use traffic::ingress::{
     Admission, BACKEND_ADDRESSES_ANNOTATION, bound_clusters, bound_service, has_node_ports,
-    needs_local_endpoints, same_reports, services,
+    needs_local_endpoints, placed_services, same_reports, services,
 };
 use traffic::remedy::Scope;
 
@@ -75,6 +78,17 @@ impl Index {
                     woken.push(ingress);
                 }
             }
+        }
+        woken
+    }
+
+    /// Takes in where a placement brings Services now, and returns the ingresses that name one of them.
+    pub(super) fn follow_placement(&mut self, change: &Transition<Placement>) -> Vec<Key> {
+        let services: BTreeSet<Key> = change.versions().flat_map(placed_services).collect();
+        let naming = services.iter().flat_map(|service| self.naming(service));
+        let woken: Vec<Key> = naming.collect();
+        for ingress in &woken {
+            self.index_ingress(ingress);
         }
         woken
     }

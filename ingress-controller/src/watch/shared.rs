@@ -10,6 +10,7 @@ use karmada_runtime::queue::Queue;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use traffic::ClusterKind;
 use traffic::ingress::{Decision, Desired, Settings, desired, excluded};
 
 use crate::enforcement::Enforcement;
@@ -77,6 +78,12 @@ impl SharedIndex {
             expiries: Arc::default(),
             hosts: Arc::default(),
         }
+    }
+
+    /// Reads clusters of this kind.
+    pub(crate) fn on(self, kind: ClusterKind) -> Self {
+        self.index.lock().kind = kind;
+        self
     }
 
     /// Reads `HTTPRoute`s, too.

@@ -106,6 +106,41 @@ fn flip_wakes_located_ingresses() {
     );
 }
 
+/// On a hub a placement wakes the ingresses of the Services that it brings, or has brought, if it brings them elsewhere.
+#[test]
+fn placement_wakes_its_ingresses() {
+    let index = SharedIndex::of_backends(None).on(ClusterKind::MemberCluster);
+    index.observe_ingress(applied(ingress("a", &["s"])));
+    index.observe_ingress(applied(ingress("b", &["t"])));
+    let observe = |event| {
+        index.placements(Scope::Cluster).observe(event);
+        index.queues.status.take_all()
+    };
+    let placement = |version: &str, service: &str, cluster: &str| -> Placement {
+        let selected =
+            json!({ "version": "v1", "kind": "Service", "namespace": "ns", "name": service });
+        object(json!({
+            "metadata": { "name": "p", "resourceVersion": version },
+            "status": { "selectedResources": [selected], "observedResourceIndex": version,
+                "placementStatuses": [{ "clusterName": cluster }] },
+        }))
+    };
+    let located = |service: &str| -> Option<Vec<String>> {
+        let index = index.lock();
+        match index.located("ns", service) {
+            Cached::Present(located) => Some(located.into_iter().map(str::to_owned).collect()),
+            Cached::Absent | Cached::Unread => None,
+        }
+    };
+    assert_woken(observe(applied(placement("1", "s", "m1"))), &["a"]);
+    assert_eq!(index.lock().located_in("m1"), [key("a")]);
+    assert_eq!(located("s"), Some(vec!["m1".to_owned()]));
+    assert_woken(observe(applied(placement("2", "s", "m1"))), &[]);
+    assert_woken(observe(applied(placement("3", "t", "m1"))), &["a", "b"]);
+    assert_eq!(index.lock().located_in("m1"), [key("b")]);
+    assert_eq!(located("s"), None);
+}
+
 /// A cluster that changes otherwise wakes nothing.
 #[test]
 fn irrelevant_change_wakes_nothing() {

@@ -28,8 +28,9 @@ mod uncordon;
 
 use jiff::Timestamp;
 use kube::Client;
+use traffic::ClusterKind;
 
-use self::target::{Home, Target};
+use self::target::Target;
 pub(crate) use self::uncordon::run as uncordon;
 use crate::answer::Answer;
 use crate::args::DrainArgs;
@@ -48,8 +49,8 @@ pub(crate) async fn run(
         let problem = format!("cluster {cluster} is being deleted");
         return Err(Error::Unusable(problem));
     }
-    match target.home {
-        Home::Fleet => fleet::drain(args, &target, client, now).await,
-        Home::Hub => hub::drain(args, &target, client, now).await,
+    match target.kind {
+        ClusterKind::Cluster => fleet::drain(args, &target, client, now).await,
+        ClusterKind::MemberCluster => hub::drain(args, &target, client, now).await,
     }
 }

@@ -1,9 +1,7 @@
 //! The cluster that is drained, and its taints.
 
-use fleet_api::MemberCluster;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use karmada_api::Cluster;
 use karmada_api::remedy::DRAIN;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
@@ -11,29 +9,12 @@ use objects::Metadata;
 use objects::taint::{NO_EXECUTE, NO_SCHEDULE};
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
+use traffic::ClusterKind;
 
 use crate::args::DryRun;
 use crate::error::Error;
 use crate::send::{Edited, edit};
 use crate::terminal;
-
-/// The API that has a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
-    /// A Karmada, or a fleet of its own.
-    Fleet,
-    /// A hub of KubeFleet's placements.
-    Hub,
-}
-
-impl Home {
-    fn kind(self) -> ApiResource {
-        match self {
-            Self::Fleet => ApiResource::erase::<Cluster>(&()),
-            Self::Hub => ApiResource::erase::<MemberCluster>(&()),
-        }
-    }
-}
 
 /// What a taint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +29,9 @@ pub(super) enum Effect {
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) name: String,
-    pub(super) home: Home,
+    pub(super) kind: ClusterKind,
     pub(super) is_deleting: bool,
     clusters: Api<DynamicObject>,
-    kind: ApiResource,
 }
 
 /// Returns the error that there is no such cluster.
@@ -63,19 +43,17 @@ impl Target {
     /// Finds the cluster `name`, if it exists.
     pub(super) async fn find(name: &str, client: &Client) -> Result<Option<Self>, Error> {
         let (mut refused, mut is_absent) = (None, false);
-        for home in [Home::Fleet, Home::Hub] {
-            let kind = home.kind();
-            let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
+        for kind in [ClusterKind::Cluster, ClusterKind::MemberCluster] {
+            let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
             let found = clusters.get_opt(name).await;
             // A name with a slash leads to a part of another object.
             match found.map(|found| found.filter(|found| found.metadata.name() == name)) {
                 Ok(Some(found)) => {
                     return Ok(Some(Self {
                         name: name.to_owned(),
-                        home,
+                        kind,
                         is_deleting: found.metadata.is_deleting(),
                         clusters,
-                        kind,
                     }));
                 }
                 Ok(None) => is_absent = true,
@@ -113,7 +91,7 @@ impl Target {
 
     fn tell(&self, is_written: bool, done: &str, dry_run: DryRun) {
         if is_written {
-            let ApiResource { kind, group, .. } = &self.kind;
+            let ApiResource { kind, group, .. } = self.kind.resource();
             let (kind, name) = (kind.to_lowercase(), &self.name);
             let suffix = dry_run.suffix();
             terminal::print(&format!("{kind}.{group}/{name} {done}{suffix}\n"));
@@ -146,7 +124,7 @@ impl Target {
     fn with_taints(&self, cluster: &DynamicObject, taints: Vec<Value>) -> Write {
         // As it was: an empty list is none.
         let taints = Some(taints).filter(|taints| !taints.is_empty());
-        let object = ObjectRef::of(cluster, &self.kind);
+        let object = ObjectRef::of(cluster, &self.kind.resource());
         let body = json!({ "spec": { "taints": taints } });
         Write::merge("taints", object, body).guarded(Guard::Version)
     }

@@ -12,13 +12,14 @@ use objects::write::Write;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Return, forget, next_return};
 use tokio::time::timeout;
+use traffic::ClusterKind;
 
 use super::bindings::write_all;
 use super::hub;
 use super::observed::{Observed, State, template};
 use super::progress::{Left, Progress, report};
 use super::remedy::name;
-use super::target::{Home, Target, absent};
+use super::target::{Target, absent};
 use crate::answer::Answer;
 use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;
@@ -47,8 +48,8 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
             "remedy.remedy.karmada.io/{name} deleted{suffix}\n"
         ));
     }
-    let answer = match target.map(|target| target.home) {
-        Some(Home::Fleet) => {
+    let answer = match target.map(|target| target.kind) {
+        Some(ClusterKind::Cluster) => {
             let fleet = FleetSnapshot::read_remedies(client, Timestamp::now()).await?;
             let ended = block.as_ref().and_then(ResourceExt::uid);
             unblock::tell_others(&fleet, cluster, ended.as_deref(), client).await?;
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: &UncordonArgs, client: &Client) -> Result<Answer, 
             was_drained |= found > 0;
             answer
         }
-        Some(Home::Hub) => {
+        Some(ClusterKind::MemberCluster) => {
             was_drained |= hub::take_back(cluster, client, dry_run).await?;
             Answer::Yes
         }
@@ -81,7 +82,7 @@ async fn block(
     let name = name(cluster);
     let found = remedies.get_opt(&name).await;
     let mut found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source));
-    if target.is_none_or(|target| target.home == Home::Hub) {
+    if target.is_none_or(|target| target.kind == ClusterKind::MemberCluster) {
         // As for the drain: a hub need not have the kind.
         found = optional(found).map(Option::flatten);
     }

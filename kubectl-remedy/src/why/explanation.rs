@@ -6,16 +6,17 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use karmada_api::condition::{Condition, REPORTER_LEASE};
-use karmada_api::{Cluster, MultiClusterIngress, Remedy, execution_namespace};
-use kube::api::ListParams;
+use karmada_api::{MultiClusterIngress, Remedy};
+use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use objects::Key;
 use serde::Serialize;
+use traffic::ClusterKind;
 use traffic::ingress::ServingCluster;
 
 use crate::change::Change;
 use crate::error::Error;
-use crate::fleet::scoped;
+use crate::fleet::{scoped, served};
 use crate::lease::Holder;
 use crate::writer::{Writer, metadata};
 
@@ -26,7 +27,7 @@ pub(super) struct Traces {
     pub(super) lease: Option<Lease>,
     /// What they tell of conditions that the API refuses.
     pub(super) refusals: Vec<Refusal>,
-    /// The last writer of its actions.
+    /// The last writer of its actions. That of a condition, which the action is on a hub, nobody knows.
     pub(super) actions: Option<Writer>,
     /// The last writers of the blocked clusters of ingresses.
     pub(super) blocks: BTreeMap<Key, Writer>,
@@ -126,23 +127,26 @@ impl Traces {
     pub(super) async fn read(
         client: &Client,
         namespace: Option<&str>,
+        kind: ClusterKind,
         cluster: &str,
     ) -> Result<Self, Error> {
-        let leases: Api<Lease> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+        let home = kind.namespace(cluster);
+        let leases: Api<Lease> = Api::namespaced(client.clone(), &home);
         let lease = leases.get_opt(REPORTER_LEASE).await;
         let lease =
             lease.map_err(|source| Error::request("get the lease of its agents", source))?;
-        let clusters: Api<Cluster> = Api::all(client.clone());
+        let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind.resource());
         let found = clusters.get_metadata_opt(cluster).await;
         let found = found.map_err(|source| Error::request("get the cluster", source))?;
-        let ingresses = metadata(&scoped::<MultiClusterIngress>(client, namespace)).await?;
+        let ingresses = scoped::<MultiClusterIngress>(client, namespace);
+        let ingresses = served(kind, metadata(&ingresses)).await?;
         let blocks = ingresses.iter().filter_map(|ingress| {
             let key = Key::new(ingress.namespace.as_ref()?, ingress.name.as_ref()?);
             Some((key, Writer::of(ingress, "status", "trafficBlockClusters")?))
         });
         Ok(Self {
             lease,
-            refusals: refusals(client, cluster).await?,
+            refusals: refusals(client, &home).await?,
             actions: found.and_then(|found| Writer::of(&found.metadata, "status", "remedyActions")),
             blocks: blocks.collect(),
         })
@@ -155,9 +159,10 @@ pub(crate) fn requires(remedy: &Remedy, action: &str) -> bool {
     actions.any(|required| required == action)
 }
 
-/// Reads what the agents of `cluster` told of conditions that the API refuses: nothing for a caller who may not read Events.
-async fn refusals(client: &Client, cluster: &str) -> Result<Vec<Refusal>, Error> {
-    let events: Api<Event> = Api::namespaced(client.clone(), &execution_namespace(cluster));
+/// Reads what the agents of a cluster told of conditions that the API refuses, in the namespace of their lease: nothing for a
+/// caller who may not read Events.
+async fn refusals(client: &Client, namespace: &str) -> Result<Vec<Refusal>, Error> {
+    let events: Api<Event> = Api::namespaced(client.clone(), namespace);
     let about = format!("regarding.kind=Lease,regarding.name={REPORTER_LEASE},type=Warning");
     let found = events.list(&ListParams::default().fields(&about)).await;
     let found = match found {

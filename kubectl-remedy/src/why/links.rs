@@ -4,7 +4,6 @@ use karmada_api::condition::{Condition, REPORTER_LEASE, owned};
 use karmada_api::remedy::{EXPIRES_AT, REASON};
 use karmada_api::{
     Cluster, ClusterConditionRequirement, MultiClusterIngress, Operator, Remedy, TRAFFIC_CONTROL,
-    execution_namespace,
 };
 use kube::ResourceExt;
 use traffic::ingress::Desired;
@@ -62,7 +61,7 @@ impl Links<'_> {
     pub(super) fn lease(&self) -> ReporterLease {
         let lease = self.traces.lease.as_ref();
         ReporterLease {
-            namespace: execution_namespace(&self.name()),
+            namespace: self.fleet.kind.namespace(&self.name()),
             name: REPORTER_LEASE,
             exists: lease.is_some(),
             holder: lease.and_then(|lease| Holder::of(lease, self.fleet.now)),

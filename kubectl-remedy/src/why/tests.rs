@@ -7,7 +7,7 @@ use serde_json::{Value, from_value, json};
 
 use super::explanation::Refusal;
 use super::*;
-use crate::fixtures::{self, controllers, maintenance, remedy};
+use crate::fixtures::{self, controllers, hub, maintenance, remedy};
 use crate::fleet::put;
 use crate::manifest::Format;
 use crate::writer::Writer;
@@ -80,6 +80,35 @@ Ingresses with a backend there
   shop/shop: blocked, last written by ingress-controller 11m ago
     blocked clusters: member1
     Service web is served by member2
+"
+    );
+}
+
+/// A member of a hub is explained by what the hub has: its lease is in the namespace of the member.
+#[tokio::test]
+async fn member_of_hub_is_explained() {
+    let (client, now) = (hub().await.client(), fleet().now);
+    let fleet = FleetSnapshot::read(&client, None, now).await.unwrap();
+    let traces = Traces::read(&client, None, fleet.kind, "m1").await.unwrap();
+    assert_eq!(
+        explain(&fleet, "m1", &traces),
+        "\
+m1 is blocked although no Remedy asks for it any more.
+
+Verdict of its nodes
+  ServiceDomainNameResolutionReady is False for 12m: Because
+  HealthReporterReady: none
+  lease fleet-member-m1/cluster-health-agent does not exist: no agent has reported
+
+Remedies
+  none
+
+Actions
+  TrafficControl
+  not done yet: TrafficControl cleared: no Remedy asks for it any more
+
+Ingresses with a backend there
+  none
 "
     );
 }

@@ -31,6 +31,9 @@ pub struct Args {
     /// Tell the hub which namespaces the member has: placements of a namespace go to it only if it has that.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) collect_namespaces: bool,
+    /// Collect the endpoints of placed Services into this cluster's namespace on the hub, where an ingress-controller reads them.
+    #[arg(long)]
+    pub(crate) collect_endpoints: bool,
     #[command(flatten)]
     pub(crate) properties: PropertyArgs,
     /// Decide everything and write nothing, neither on the hub nor in the member; the metric `would_write_total` counts what would be written.

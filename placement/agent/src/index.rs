@@ -13,29 +13,47 @@ use karmada_runtime::expectations::Expectations;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::store::Store;
 use kube::Resource;
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::sync::Notify;
 
 /// The least time between two looks at a Work of whose objects only the status changes.
 const PACE: Duration = Duration::from_millis(200);
 
 /// A Work as text: with its manifests parsed, it takes ten times the memory.
-pub(crate) type StoredWork = AsText<Work, ManifestKinds>;
+pub(crate) type StoredWork = AsText<Work, Manifests>;
 
-/// The kinds of a Work's manifests.
+/// What is asked often of a Work's manifests.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ManifestKinds(BTreeSet<GroupVersionKind>);
+pub(crate) struct Manifests {
+    kinds: BTreeSet<GroupVersionKind>,
+    /// The Services among them.
+    services: BTreeSet<Key>,
+}
 
-impl From<&Work> for ManifestKinds {
+impl From<&Work> for Manifests {
     fn from(work: &Work) -> Self {
-        let manifests = work.spec.workload.manifests.iter();
-        let kinds = manifests.map(GroupVersionKind::of);
-        Self(
-            kinds
+        let manifests = &work.spec.workload.manifests;
+        let kinds = manifests.iter().map(GroupVersionKind::of);
+        let is_service =
+            |manifest: &&Value| manifest["apiVersion"] == "v1" && manifest["kind"] == "Service";
+        let services = manifests.iter().filter(is_service);
+        Self {
+            kinds: kinds
                 .filter(|kind| !kind.kind.is_empty() && !kind.version.is_empty())
                 .collect(),
-        )
+            services: services
+                .map(Metadata::key)
+                .filter(|key| !key.namespace.is_empty() && !key.name.is_empty())
+                .collect(),
+        }
     }
+}
+
+/// Returns `true` if a Work brings other Services.
+pub(crate) fn brings_others(old: &StoredWork, new: &StoredWork) -> bool {
+    old.summary.services != new.summary.services
 }
 
 /// The topic of what is written to a Work: until the watch shows that, what is decided from it would be written twice.
@@ -48,6 +66,8 @@ pub(crate) struct Queues {
     pub(crate) works: Queue<Key>,
     /// The key of the channel.
     pub(crate) membership: Queue<Key>,
+    /// The keys of placed Services, if their endpoints are collected.
+    pub(crate) services: Queue<Key>,
 }
 
 /// What is known behind a lock, and the queues of what is woken.
@@ -55,6 +75,10 @@ pub(crate) struct Agent {
     /// The namespace of the cluster on the hub.
     pub(crate) namespace: String,
     pub(crate) queues: Queues,
+    /// Set if the endpoints of placed Services are collected.
+    pub(crate) collects_endpoints: bool,
+    /// Notified when other Services are placed.
+    pub(crate) placed: Arc<Notify>,
     /// Our writes that the watches have not shown yet.
     pub(crate) expectations: Expectations,
     pub(crate) index: Arc<Mutex<Index>>,
@@ -63,7 +87,8 @@ pub(crate) struct Agent {
 /// The watched objects.
 #[derive(Default)]
 pub(crate) struct Index {
-    pub(crate) works: Store<StoredWork>,
+    /// By the Services that they bring.
+    pub(crate) works: Store<StoredWork, Key>,
     pub(crate) applied: Store<AppliedWork>,
     pub(crate) channels: Store<InternalMemberCluster>,
     /// The kinds of the Works' manifests.
@@ -85,16 +110,19 @@ pub(crate) enum Rewind {
 }
 
 impl Agent {
-    pub(crate) fn new(namespace: String) -> Self {
+    pub(crate) fn new(namespace: String, collects_endpoints: bool) -> Self {
         let (queues, expectations) = (Queues::default(), Expectations::default());
         expectations.add_queue(WORKS, &queues.works);
+        let works = Store::by(|work: &StoredWork| work.summary.services.clone());
         let index = Index {
-            works: Store::default().expecting(&expectations, &()),
+            works: works.expecting(&expectations, &()),
             ..Index::default()
         };
         Self {
             namespace,
             queues,
+            collects_endpoints,
+            placed: Arc::default(),
             expectations,
             index: Arc::new(Mutex::new(index)),
         }
@@ -121,6 +149,14 @@ impl Index {
         works.any(|(_, work)| has_finalizer(work.meta().finalizers.as_deref()))
     }
 
+    /// Returns the Services that Works bring.
+    pub(crate) fn services(&self) -> BTreeSet<Key> {
+        let works = self.works.iter();
+        works
+            .flat_map(|(_, work)| work.summary.services.iter().cloned())
+            .collect()
+    }
+
     /// Returns the channel to the hub, once the cluster is registered there.
     pub(crate) fn channel(&self) -> Option<Arc<InternalMemberCluster>> {
         let channel = self.channels.iter().next();
@@ -139,7 +175,8 @@ impl Index {
         self.note_generation(change);
         let [old, new] = [&change.old, &change.new].map(|work| {
             let work = work.as_ref();
-            work.map(|work| work.summary.0.clone()).unwrap_or_default()
+            work.map(|work| work.summary.kinds.clone())
+                .unwrap_or_default()
         });
         self.kinds.change(&old, &new)
     }

@@ -12,12 +12,14 @@
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
 //! - What happens to one Work, and in which order? `works`; what the engine gets of it, `manifest_set`; what came of that,
 //!   `outcome`; what is said of it, `report`. What users read besides: `events` with `reason`.
+//! - Where does an ingress-controller on the hub learn the addresses of placed Services? `endpoints`.
 //! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
 //!   `properties`.
 //!
 //! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
 
 mod args;
+mod endpoints;
 mod events;
 mod identity;
 mod index;
@@ -47,6 +49,7 @@ use karmada_runtime::{controller, lease};
 use kube::Client;
 
 pub use crate::args::Args;
+use crate::endpoints::{EndpointReconciler, Endpoints};
 pub use crate::identity::{IDENTITY, NAME};
 use crate::index::{Agent, Queues};
 use crate::membership::MembershipReconciler;
@@ -77,7 +80,8 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         let leadership = lease::leadership(program, member.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let agent = Arc::new(Agent::new(member_namespace(&args.cluster_name)));
+    let namespace = member_namespace(&args.cluster_name);
+    let agent = Arc::new(Agent::new(namespace, args.collect_endpoints));
     let owners = Owners::default();
     let applier = applier(program, &member, &agent, &owners);
     watch::watch(program, &hub, &member, &agent, &applier, &owners);
@@ -89,6 +93,18 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         let expectations = agent.expectations.clone();
         Committer::new(client.clone(), NAME, writes.clone(), expectations, None)
     });
+    if args.collect_endpoints {
+        let cluster = &args.cluster_name;
+        let endpoints = EndpointReconciler {
+            endpoints: Endpoints::watch(program, &hub, member.clone(), cluster, &agent),
+            hub: hub.clone(),
+            committer: of_hub.clone(),
+        };
+        let (queue, leads) = (agent.queues.services.clone(), leadership.clone());
+        let hub_is_read = program.elsewhere.clone();
+        let name = "endpointslice";
+        controller::spawn_after(program, hub_is_read, name, endpoints, queue, leads);
+    }
     let works = WorkReconciler {
         agent: Arc::clone(&agent),
         applier,
@@ -117,6 +133,7 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let Queues {
         works: of_works,
         membership: of_membership,
+        services: _,
     } = agent.queues.clone();
     let (leads, hub_is_read) = (leadership.clone(), program.elsewhere.clone());
     controller::spawn_after(program, hub_is_read, "work", works, of_works, leads);

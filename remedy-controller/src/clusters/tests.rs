@@ -46,12 +46,21 @@ impl Hub {
             hub.say(name, "True").await;
         }
         let mut program = Program::new(crate::identity::IDENTITY, ([127, 0, 0, 1], 0).into());
-        let flags = ["--leader-elect=false", "--cluster-kind=MemberCluster"];
-        let line = [crate::identity::NAME].into_iter().chain(flags);
+        // It has its lease where it has rights to it.
+        hub.create_namespace("fleet-system").await;
+        let line = [crate::identity::NAME, "--cluster-kind=MemberCluster"];
         let args = crate::Args::try_parse_from(line).unwrap();
         crate::assemble(&args, client, &mut program);
         tokio::spawn(program.run_until(async || std::future::pending().await));
         hub
+    }
+
+    async fn create_namespace(&self, name: &str) {
+        let namespace = json!({ "metadata": { "name": name } });
+        let namespace: Namespace = from_value(namespace).unwrap();
+        let namespaces = Api::all(self.clusters.client.clone());
+        let created = namespaces.create(&PostParams::default(), &namespace).await;
+        created.unwrap();
     }
 
     fn members(&self) -> Api<DynamicObject> {
@@ -145,10 +154,8 @@ async fn action_follows_condition() {
 async fn silent_agents_are_told() {
     let hub = Hub::start().await;
     let client = || hub.clusters.client.clone();
-    let namespace = json!({ "metadata": { "name": "fleet-member-m1" } });
-    let namespace: Namespace = from_value(namespace).unwrap();
-    let (namespaces, parameters) = (Api::all(client()), PostParams::default());
-    namespaces.create(&parameters, &namespace).await.unwrap();
+    hub.create_namespace("fleet-member-m1").await;
+    let parameters = PostParams::default();
     let lease = json!({ "metadata": { "name": "cluster-health-agent" },
         "spec": { "holderIdentity": "n1", "leaseDurationSeconds": 15,
             "renewTime": "2026-11-20T08:00:00.000000Z" } });

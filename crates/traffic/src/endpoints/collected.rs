@@ -1,9 +1,13 @@
 //! The form of the slices that were collected from members.
 
+use fleet_api::names::cluster_of_member_namespace;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::cluster_of_execution_namespace;
 use karmada_api::names::{DERIVED_PREFIX, SERVICE_NAME, WORK_NAMESPACE};
+use karmada_api::{cluster_of_execution_namespace, execution_namespace};
+use objects::{Key, Metadata};
+
+use crate::ClusterKind;
 
 /// Selects the `EndpointSlice`s that were collected from members, and no others of the control plane.
 pub const COLLECTED: &str =
@@ -16,6 +20,18 @@ pub const NODE_SLICES: &str =
 /// The label by which we know the slices that we collected, and not a Karmada.
 pub(super) const OWNER_LABEL: &str = "app.kubernetes.io/managed-by";
 pub(super) const OWNER: &str = "karmada-rs.io_execution-controller";
+const OWNER_ON_HUB: &str = "karmada-rs.io_placement-agent";
+
+/// The annotation of a slice on a hub, where it is in the namespace of its member: the namespace of its Service.
+pub(super) const SERVICE_NAMESPACE: &str = "networking.karmada-rs.io/service-namespace";
+
+/// Returns the value of [`OWNER_LABEL`] on slices that we collected from clusters of this kind.
+pub(super) fn owner(kind: ClusterKind) -> &'static str {
+    match kind {
+        ClusterKind::Cluster => OWNER,
+        ClusterKind::MemberCluster => OWNER_ON_HUB,
+    }
+}
 
 /// Returns the Service whose endpoints were collected in `slice`.
 pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
@@ -29,13 +45,33 @@ pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
     cluster_of_execution_namespace(annotations.get(WORK_NAMESPACE)?)
 }
 
-/// Returns `true` if the execution-controller collected a slice, which is its to change.
-pub fn is_ours(meta: &ObjectMeta) -> bool {
-    let owner = meta
-        .labels
-        .as_ref()
-        .and_then(|labels| labels.get(OWNER_LABEL));
-    owner.is_some_and(|owner| owner == OWNER)
+/// Returns the Service whose endpoints a member has put into `slice` on a hub.
+pub fn service_on_hub(slice: &EndpointSlice) -> Option<Key> {
+    let namespace = slice.metadata.annotation(SERVICE_NAMESPACE)?;
+    Some(Key::new(namespace, slice_service(slice)?))
+}
+
+/// Gives a slice that was read on a hub the form of a collected one. A member writes there in its own namespace only, which
+/// tells whose endpoints they are, whatever else the slice says; one in another namespace is no member's.
+pub fn collect_from_hub(slice: &mut ObjectMeta) {
+    let home = slice.namespace.clone().unwrap_or_default();
+    let annotations = slice.annotations.get_or_insert_default();
+    annotations.remove(WORK_NAMESPACE);
+    let service_namespace = annotations.remove(SERVICE_NAMESPACE);
+    let (Some(cluster), Some(namespace)) = (cluster_of_member_namespace(&home), service_namespace)
+    else {
+        return;
+    };
+    annotations.insert(WORK_NAMESPACE.to_owned(), execution_namespace(cluster));
+    slice.namespace = Some(namespace);
+    // No object can be called so, and those of two members may have one name.
+    let name = slice.name.as_deref().unwrap_or_default();
+    slice.name = Some(format!("{cluster}/{name}"));
+}
+
+/// Returns `true` if we collected a slice from a cluster of this kind, so that it is ours to change.
+pub fn is_ours(kind: ClusterKind, meta: &ObjectMeta) -> bool {
+    meta.label(OWNER_LABEL) == Some(owner(kind))
 }
 
 #[cfg(test)]
@@ -70,5 +106,37 @@ mod tests {
         assert_eq!((slice_service(&own), slice_cluster(&own)), (None, None));
         let bare = EndpointSlice::default();
         assert_eq!((slice_service(&bare), slice_cluster(&bare)), (None, None));
+    }
+
+    /// Case F120: on a hub a member says which Service it is, and cannot say that it is another member.
+    #[test]
+    fn member_speaks_for_itself() {
+        let read = |namespace: &str, annotations: &serde_json::Value| -> EndpointSlice {
+            let labels = json!({ SERVICE_NAME: "derived-web" });
+            let mut slice: EndpointSlice = from_value(json!({
+                "metadata": { "name": "a", "namespace": namespace, "labels": labels, "annotations": annotations },
+                "addressType": "IPv4", "endpoints": [],
+            }))
+            .unwrap();
+            collect_from_hub(&mut slice.metadata);
+            slice
+        };
+        let claim =
+            json!({ SERVICE_NAMESPACE: "shop", WORK_NAMESPACE: "karmada-es-m2", "other": "a" });
+        let told = read("fleet-member-m1", &claim);
+        assert_eq!(slice_cluster(&told), Some("m1"));
+        assert_eq!(Key::of(&told), Key::new("shop", "m1/a"));
+        for (namespace, annotations) in [
+            ("shop", claim),
+            (
+                "fleet-member-m1",
+                json!({ WORK_NAMESPACE: "karmada-es-m2" }),
+            ),
+            ("fleet-member-m1", json!(null)),
+        ] {
+            let told = read(namespace, &annotations);
+            assert_eq!(slice_cluster(&told), None, "{annotations}");
+            assert_eq!(told.metadata.namespace.as_deref(), Some(namespace));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fleet_api::names::member_namespace;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort, EndpointSlice};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::{
@@ -14,13 +15,14 @@ use objects::metadata::has_marks;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
-use super::collected::{OWNER, OWNER_LABEL, is_ours};
+use super::collected::{OWNER_LABEL, SERVICE_NAMESPACE, is_ours, owner};
+use crate::ClusterKind;
 use crate::cached::Cached;
 
 /// The need for the endpoints of a Service from a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// The Service is exported, and was propagated to the cluster.
+    /// The Service is exported, and was propagated to the cluster; or it was placed there.
     Wanted,
     /// It is not, or there is no such cluster.
     Unwanted,
@@ -31,6 +33,8 @@ pub enum Need {
 /// The facts that decide about the slices of one Service from one cluster.
 #[derive(Clone, Debug)]
 pub struct CollectionFacts<'a> {
+    /// The kind of the cluster.
+    pub kind: ClusterKind,
     /// The cluster's name.
     pub cluster: &'a str,
     /// The Service.
@@ -83,7 +87,7 @@ impl Need {
 pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
     let collected = facts.collected.iter().map(AsRef::as_ref);
     let (ours, theirs): (Vec<&EndpointSlice>, Vec<_>) =
-        collected.partition(|slice| is_ours(&slice.metadata));
+        collected.partition(|slice| is_ours(facts.kind, &slice.metadata));
     let is_theirs = facts.need == Need::Wanted && !theirs.is_empty();
     let wanted = match (facts.need, facts.sources) {
         (Need::Unwanted, _) => Vec::new(),
@@ -121,24 +125,41 @@ pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
 fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
     let (cluster, service) = (facts.cluster, facts.service);
     let name = source.metadata.name.as_deref().unwrap_or_default();
+    let address_type = &source.address_type;
+    let (name, namespace, annotation) = match facts.kind {
+        ClusterKind::Cluster => (
+            collected_slice(cluster, name, address_type),
+            service.namespace.clone(),
+            (WORK_NAMESPACE.to_owned(), execution_namespace(cluster)),
+        ),
+        // Those of all namespaces are in one.
+        ClusterKind::MemberCluster => (
+            collected_slice(
+                cluster,
+                &format!("{}.{name}", service.namespace),
+                address_type,
+            ),
+            member_namespace(cluster),
+            (SERVICE_NAMESPACE.to_owned(), service.namespace.clone()),
+        ),
+    };
     let labels = [
         (
             SERVICE_NAME.to_owned(),
             format!("{DERIVED_PREFIX}{}", service.name),
         ),
         (SLICE_MANAGED_BY.to_owned(), SLICE_COLLECTOR.to_owned()),
-        (OWNER_LABEL.to_owned(), OWNER.to_owned()),
+        (OWNER_LABEL.to_owned(), owner(facts.kind).to_owned()),
         // Where a ServiceImport takes the copy to other clusters, these stay: a Work replaces the annotation below.
         (IMPORTED_SERVICE_NAME.to_owned(), service.name.clone()),
         (SOURCE_CLUSTER.to_owned(), cluster.to_owned()),
     ];
-    let annotations = [(WORK_NAMESPACE.to_owned(), execution_namespace(cluster))];
     EndpointSlice {
         metadata: ObjectMeta {
-            name: Some(collected_slice(cluster, name, &source.address_type)),
-            namespace: Some(service.namespace.clone()),
+            name: Some(name),
+            namespace: Some(namespace),
             labels: Some(labels.into()),
-            annotations: Some(annotations.into()),
+            annotations: Some([annotation].into()),
             ..ObjectMeta::default()
         },
         address_type: source.address_type.clone(),

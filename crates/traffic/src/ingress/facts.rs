@@ -24,6 +24,9 @@ pub trait Facts: ClusterFacts {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>>;
     /// Returns the ingress class `name`.
     fn class(&self, name: &str) -> Cached<&IngressClass>;
+    /// Returns the clusters in which `service` runs: those of its binding ([`super::bound_clusters`]), or on a hub those of its
+    /// placements ([`super::located_by`]).
+    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>>;
     /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the binding of the networking.k8s.io Ingress `name`, whatever its own name.

@@ -21,7 +21,7 @@ use karmada_api::{
 use serde_json::{Value, json};
 
 use super::facts::{ClusterFacts, Facts};
-use super::locations::binding_of;
+use super::locations::{binding_of, bound_clusters};
 use crate::cached::Cached;
 use crate::endpoints::slice_service;
 
@@ -138,6 +138,10 @@ impl Facts for Fixture {
             None if self.unread_classes.contains(name) => Cached::Unread,
             None => Cached::Absent,
         }
+    }
+
+    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
+        self.binding(namespace, service).map(bound_clusters)
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -97,25 +97,12 @@ pub fn service_locations(
 ) -> Vec<ServiceLocation> {
     services(spec)
         .into_iter()
-        .filter_map(|service| match located(namespace, service, facts) {
+        .filter_map(|service| match facts.located(namespace, service) {
             Cached::Present(clusters) => Some(location(service, &clusters)),
             Cached::Absent => None,
             Cached::Unread => previous.iter().find(|l| l.name == service).cloned(),
         })
         .collect()
-}
-
-/// Returns the clusters in which `service` runs, by its binding.
-pub(super) fn located<'a>(
-    namespace: &str,
-    service: &str,
-    facts: &'a impl Facts,
-) -> Cached<BTreeSet<&'a str>> {
-    match facts.binding(namespace, service) {
-        Cached::Present(binding) => Cached::Present(bound_clusters(binding)),
-        Cached::Absent => Cached::Absent,
-        Cached::Unread => Cached::Unread,
-    }
 }
 
 fn location(service: &str, clusters: &BTreeSet<&str>) -> ServiceLocation {

@@ -2,7 +2,7 @@
 //!
 //! - `facts`: what may be asked.
 //! - `class`: is the ingress ours?
-//! - `locations`: where do its Services run, by their bindings?
+//! - `locations`: where do its Services run, by their bindings? `placed`: and on a hub, by their placements?
 //! - `admission`: which of those clusters may get requests?
 //! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
 //!   status.
@@ -42,6 +42,7 @@ pub mod http_route;
 pub mod kubernetes;
 mod locations;
 mod node_ports;
+mod placed;
 mod plan;
 mod problem;
 mod route_key;
@@ -73,6 +74,7 @@ pub use locations::{
     service_locations, services,
 };
 pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
+pub use placed::{keep_placed, located_by, placed_services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;

@@ -3,19 +3,36 @@
 
 use jiff::Timestamp;
 use karmada_api::condition::TRUE;
-use karmada_api::{Cluster, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, ClusterSpec, ClusterStatus, TRAFFIC_CONTROL};
+use kube::core::Object;
 use objects::condition::{AnyCondition, find, retain_patch, transition, upsert_patch};
 use objects::wanted::Wanted;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 
 use super::ActionChange;
+use crate::ClusterKind;
+
+/// A cluster as its API has it, of either kind.
+pub type StoredCluster = Object<ClusterSpec, ClusterStatus>;
 
 /// The reason of the condition.
 const REASON: &str = "RemedyActionSet";
 
-/// Makes of a `MemberCluster` that was read as a `Cluster` what a `Cluster` is: with its actions apart from its conditions.
-pub fn take_actions(cluster: &mut Cluster) {
+/// Returns an object of this `kind` as a `Cluster`, which has its actions apart from its conditions.
+pub fn cluster_of(kind: ClusterKind, stored: StoredCluster) -> Cluster {
+    let mut cluster = Cluster {
+        metadata: stored.metadata,
+        spec: stored.spec,
+        status: stored.status,
+    };
+    if kind == ClusterKind::MemberCluster {
+        take_actions(&mut cluster);
+    }
+    cluster
+}
+
+fn take_actions(cluster: &mut Cluster) {
     let Some(status) = &mut cluster.status else {
         return;
     };
@@ -141,9 +158,8 @@ mod tests {
         ] {
             let conditions: Vec<_> = present.into_iter().chain([joined()]).collect();
             let status = json!({ "conditions": conditions });
-            let mut cluster: Cluster =
-                from_value(json!({ "metadata": { "name": "m1" }, "status": status })).unwrap();
-            take_actions(&mut cluster);
+            let stored = json!({ "metadata": { "name": "m1" }, "status": status });
+            let cluster = cluster_of(ClusterKind::MemberCluster, from_value(stored).unwrap());
             assert_eq!(cluster.remedy_actions(), actions, "{conditions:?}");
             let types: Vec<_> = cluster.conditions().iter().map(|one| &*one.type_).collect();
             assert_eq!(types, ["Joined"]);

@@ -39,7 +39,7 @@ pub use self::decision::{Cause, Decision, MetCondition, WhenError, is_met};
 pub use self::effect::{Effect, cause};
 pub use self::expiries::Expiries;
 pub use self::forecast::{Forecast, forecast};
-pub use self::member::{member_change, member_write, take_actions};
+pub use self::member::{StoredCluster, cluster_of, member_change, member_write};
 pub use self::mode::{Expiry, Mode};
 pub use self::problem::{FleetLookup, Problem, problems, required_conditions};
 pub use self::reach::{Listed, Reach, ReachIndex, Reached};

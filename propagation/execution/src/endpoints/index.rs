@@ -14,6 +14,7 @@ use kube::runtime::watcher::Event;
 use objects::Key;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use traffic::ClusterKind;
 use traffic::endpoints::{
     CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
     source_service,
@@ -269,6 +270,7 @@ impl SharedEndpoints {
         let is_forbidden = need == Need::Wanted && member.is_some_and(|member| member.is_forbidden);
         drop(index);
         let facts = CollectionFacts {
+            kind: ClusterKind::Cluster,
             cluster,
             service,
             need,
@@ -290,7 +292,9 @@ impl SharedEndpoints {
         let index = self.index.lock();
         let mut counts = BTreeMap::new();
         for (_, slice) in index.collected.iter() {
-            if let Some(cluster) = slice_cluster(slice).filter(|_| is_ours(&slice.metadata)) {
+            if let Some(cluster) = slice_cluster(slice)
+                && is_ours(ClusterKind::Cluster, &slice.metadata)
+            {
                 *counts.entry(cluster.to_owned()).or_default() += 1;
             }
         }

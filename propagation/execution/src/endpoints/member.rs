@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden};
-use kube::runtime::watcher::{Config, Event};
-use kube::{Api, Client, Resource};
+use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden, kept};
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use traffic::endpoints::Selection;
@@ -43,23 +43,9 @@ async fn follow(endpoints: &SharedEndpoints, cluster: &str, selected: &Selection
     });
     let mut changes = std::pin::pin!(changes);
     while let Some(event) = changes.next().await {
-        if let Some(event) = kept(event, selected) {
+        if let Some(event) = kept(event, |slice| selected.keeps(slice)) {
             endpoints.observe_member(cluster, selected, event);
         }
-    }
-}
-
-/// Returns the event as it is to those who know only the slices that are kept.
-fn kept(
-    event: Event<Decoded<EndpointSlice>>,
-    selected: &Selection,
-) -> Option<Event<Decoded<EndpointSlice>>> {
-    match event {
-        // It may have been one that is kept.
-        Event::Apply(slice) if !selected.keeps(slice.meta()) => Some(Event::Delete(slice)),
-        // If it was, the end of the list shows that it is missing.
-        Event::InitApply(slice) if !selected.keeps(slice.meta()) => None,
-        event => Some(event),
     }
 }
 

@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 28] = [
+pub(super) const ALL: [Scenario; 29] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,
@@ -155,9 +155,18 @@ pub(super) const ALL: [Scenario; 28] = [
         "fleet-system",
         &[
             NO_INGRESSES,
-            r#"remedyController={"flags":["--cluster-kind=MemberCluster","--leader-elect-resource-namespace=fleet-system"]}"#,
+            r#"remedyController={"flags":["--cluster-kind=MemberCluster"]}"#,
         ],
         &["placement/remedies/host"],
+    ),
+    scenario(
+        HOST,
+        "fleet-system",
+        &[
+            NO_REMEDIES,
+            r#"ingressController={"flags":["--cluster-kind=MemberCluster"]}"#,
+        ],
+        &["placement/ingresses/host"],
     ),
     scenario(
         HOST,
@@ -318,13 +327,18 @@ pub(super) const ALL: [Scenario; 28] = [
             r#"place="hub""#,
             r#"agents=["member1"]"#,
             r#"placement=["member1"]"#,
+            "ingresses=true",
             "remedies=true",
             "renew=true",
         ],
         &[
             "placement/crds",
+            "fleet/networking.karmada.io_multiclusteringresses.yaml",
             "fleet/remedy.karmada.io_remedies.yaml",
             "placement/hub",
+            "placement/ingresses/rights.yaml",
+            "placement/ingresses/member.yaml",
+            "placement/kubectl-remedy.yaml",
             "placement/remedies/rights.yaml",
             "placement/hub/cluster-health-agent.yaml",
             "renew/hub.yaml",

@@ -2,7 +2,7 @@
 //!
 //! - `fleet_wide`: which members get what, and when: three of them.
 //! - `in_member`: what becomes of it there: one of them.
-//! - `health`: which members get nothing because their health is bad.
+//! - `health`: which members get nothing because their health is bad. `ingresses`: which get no requests.
 //! - `scoped`: what is placed out of one namespace.
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
 //! - `envelopes`: what is placed without an effect on the hub.
@@ -21,6 +21,7 @@ mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
+mod ingresses;
 mod many_kinds;
 mod mixed;
 mod scoped;

@@ -2,6 +2,7 @@ use objects::write::Action;
 use serde_json::{Value, from_value};
 
 use super::*;
+use crate::endpoints::service_on_hub;
 
 /// Returns a slice of Service `web` in a member.
 fn source(name: &str, addresses: &[&str]) -> EndpointSlice {
@@ -30,6 +31,7 @@ fn collect(
         |slices: &[EndpointSlice]| -> Vec<_> { slices.iter().cloned().map(Arc::new).collect() };
     let sources = sources.map(shared);
     plan(&CollectionFacts {
+        kind: ClusterKind::Cluster,
         cluster: "member1",
         service: &Key::new("shop", "web"),
         need,
@@ -95,6 +97,31 @@ fn copy_has_karmadas_form() {
         "ports": [{ "name": "http", "port": 8080, "protocol": "TCP" }],
     });
     assert_eq!(write.action, Action::Create(expected));
+}
+
+/// On a hub the copy is in the namespace of its member, and is known again there.
+#[test]
+fn copy_on_hub_names_namespace() {
+    let sources = [Arc::new(source("web-1", &["10.244.1.10"]))];
+    let service = Key::new("shop", "web");
+    let collect = |collected: &[Arc<EndpointSlice>]| {
+        plan(&CollectionFacts {
+            kind: ClusterKind::MemberCluster,
+            cluster: "m1",
+            service: &service,
+            need: Need::Wanted,
+            sources: Some(&sources),
+            collected,
+        })
+    };
+    let plan = collect(&[]);
+    let copy: EndpointSlice = from_value(plan.writes[0].body().clone()).unwrap();
+    let name = collected_slice("m1", "shop.web-1", "IPv4");
+    assert_eq!(Key::of(&copy), Key::new("fleet-member-m1", name));
+    assert_eq!(service_on_hub(&copy).as_ref(), Some(&service));
+    assert!(is_ours(ClusterKind::MemberCluster, &copy.metadata));
+    assert!(!is_ours(ClusterKind::Cluster, &copy.metadata));
+    assert_eq!(collect(&[Arc::new(copy)]), CollectionPlan::default());
 }
 
 /// What is collected already is not written again, and neither is a change of what is not copied.

@@ -1,0 +1,112 @@
+//! The endpoints of placed Services, which the hub hears of.
+
+use serde_json::{Value, json};
+
+use super::stage::{Stage, WORKS, namespace, work};
+
+const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/application-1/endpointslices";
+const COLLECTED: &str =
+    "/apis/discovery.k8s.io/v1/namespaces/fleet-member-kind-cluster-1/endpointslices";
+
+fn service() -> Value {
+    json!({ "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "web", "namespace": "application-1" },
+        "spec": { "selector": { "app": "web" }, "ports": [{ "name": "http", "port": 80 }] } })
+}
+
+/// Returns a slice as the controller of the member keeps it.
+fn slice(service: &str, address: &str) -> Value {
+    json!({ "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+        "metadata": { "name": format!("{service}-1"), "namespace": "application-1", "labels": {
+            "kubernetes.io/service-name": service,
+            "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io" } },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address], "conditions": { "ready": true } }],
+        "ports": [{ "name": "http", "port": 80, "protocol": "TCP" }] })
+}
+
+/// Returns the Services, with their namespaces, and addresses of the slices on the hub.
+async fn collected(stage: &Stage) -> Vec<String> {
+    let slices = stage.hub.get(COLLECTED).await;
+    let slices = slices["items"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    slices
+        .map(|slice| {
+            let metadata = &slice["metadata"];
+            let namespace =
+                text(&metadata["annotations"]["networking.karmada-rs.io/service-namespace"]);
+            let service = text(&metadata["labels"]["kubernetes.io/service-name"]);
+            let address = text(&slice["endpoints"][0]["addresses"][0]);
+            format!("{namespace}/{service} {address}")
+        })
+        .collect()
+}
+
+/// Case F120: a placed Service has its endpoints on the hub, no other has, and they go with it.
+#[tokio::test(start_paused = true)]
+async fn placed_service_has_endpoints() {
+    let mut stage = Stage::new().await;
+    stage.start(&["--collect-endpoints"]).await;
+    let both = [namespace(), service()];
+    stage.hub.send("POST", WORKS, &work(&both)).await;
+    stage.settle().await;
+    for (service, address) in [("web", "10.1.0.1"), ("other", "10.1.0.2")] {
+        let slice = slice(service, address);
+        stage.member.send("POST", SLICES, &slice).await;
+    }
+    stage.settle().await;
+    let of_web = |address: &str| [format!("application-1/derived-web {address}")];
+    assert_eq!(collected(&stage).await, of_web("10.1.0.1"));
+
+    let path = format!("{SLICES}/web-1");
+    let endpoints = json!({ "endpoints": [{ "addresses": ["10.1.0.9"] }] });
+    stage.member.send("PATCH", &path, &endpoints).await;
+    stage.settle().await;
+    assert_eq!(collected(&stage).await, of_web("10.1.0.9"));
+
+    stage.kill().await;
+    stage.written();
+    stage.start(&["--collect-endpoints"]).await;
+    let written = stage.hub.writes();
+    let is_slice = |call: &String| call.contains("endpointslices");
+    assert!(!written.iter().any(is_slice), "{written:?}");
+
+    stage.place(&both[..1]).await;
+    assert_eq!(collected(&stage).await, [""; 0]);
+}
+
+/// A copy whose marks somebody has taken is left alone.
+#[tokio::test(start_paused = true)]
+async fn strange_slice_is_left() {
+    let mut stage = Stage::new().await;
+    stage.start(&["--collect-endpoints"]).await;
+    let both = [namespace(), service()];
+    stage.hub.send("POST", WORKS, &work(&both)).await;
+    stage.settle().await;
+    let slice = slice("web", "10.1.0.1");
+    stage.member.send("POST", SLICES, &slice).await;
+    stage.settle().await;
+    let copies = stage.hub.get(COLLECTED).await;
+    let name = copies["items"][0]["metadata"]["name"].as_str().unwrap();
+    let path = format!("{COLLECTED}/{name}");
+    let labels = json!({ "app.kubernetes.io/managed-by": null,
+        "endpointslice.kubernetes.io/managed-by": "somebody" });
+    let patch = json!({ "metadata": { "labels": labels } });
+    let strange = stage.hub.send("PATCH", &path, &patch).await;
+    stage.settle().await;
+    assert_eq!(stage.hub.get(&path).await, strange);
+}
+
+/// Without the flag nothing is asked of the slices of the member, nor written on the hub.
+#[tokio::test(start_paused = true)]
+async fn endpoints_are_collected_by_flag() {
+    let stage = Stage::joined().await;
+    stage
+        .hub
+        .send("POST", WORKS, &work(&[namespace(), service()]))
+        .await;
+    stage.settle().await;
+    let calls = [stage.hub.calls(), stage.member.calls()].concat();
+    let is_slice = |call: &String| call.contains("endpointslices");
+    assert!(!calls.iter().any(is_slice), "{calls:?}");
+}
