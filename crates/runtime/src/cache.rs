@@ -91,32 +91,32 @@ impl<K> Default for Cache<K> {
 
 impl<K> Cache<K> {
     /// Returns the last valid version of an object.
-    pub fn get(&self, key: &Key) -> Option<&Arc<K>> {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Arc<K>> {
         self.objects.get(key)
     }
 
     /// Iterates over the objects in the order of their keys.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         self.objects.iter()
     }
 
     /// Returns the keys of objects that exist but never decoded: their content is unknown.
-    pub fn unread(&self) -> &BTreeSet<Key> {
+    pub(crate) fn unread(&self) -> &BTreeSet<Key> {
         &self.unread
     }
 
     /// Returns `true` if the newest version of an object is invalid, and an earlier one in effect.
-    pub fn is_stale(&self, key: &Key) -> bool {
+    pub(crate) fn is_stale(&self, key: &Key) -> bool {
         self.stale.contains(key)
     }
 
     /// Returns the number of objects that exist, decoded or not.
-    pub fn existing(&self) -> usize {
+    pub(crate) fn existing(&self) -> usize {
         self.objects.len() + self.unread.len()
     }
 
     /// Counts the objects whose newest version does not decode.
-    pub fn undecoded(&self) -> Undecoded {
+    pub(crate) fn undecoded(&self) -> Undecoded {
         Undecoded {
             unread: self.unread.len(),
             stale: self.stale.len(),
@@ -134,7 +134,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Applies an event of the watch, as [`Store::observe`](crate::store::Store::observe) says, and returns the changes.
-    pub fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Transition<K>> {
+    pub(crate) fn observe(&mut self, event: Event<Decoded<K>>) -> Vec<Transition<K>> {
         match event {
             Event::Init => {
                 // A list may follow a gap in the watch: deletions within it show only as absence.
@@ -173,7 +173,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
 
     /// Takes in a version of a known object that a read has shown, or a write has made, and returns the change. If it is
     /// newer than that of the watch, it is in effect until the watch has caught up.
-    pub fn read_ahead(&mut self, object: K) -> Option<Transition<K>> {
+    pub(crate) fn read_ahead(&mut self, object: K) -> Option<Transition<K>> {
         let key = Key::of(&object);
         let known = self.objects.get(&key)?;
         if is_at_least(&**known, &object) {
@@ -184,7 +184,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Takes in an object as [`Self::read_ahead`] does, also one that the watch has not shown yet.
-    pub fn add_ahead(&mut self, object: K) -> Option<Transition<K>> {
+    pub(crate) fn add_ahead(&mut self, object: K) -> Option<Transition<K>> {
         let key = Key::of(&object);
         if self.objects.contains_key(&key) {
             return self.read_ahead(object);
@@ -196,7 +196,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
-    pub fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
+    pub(crate) fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
         let (key, uid) = (Key::of(object), &object.meta().uid);
         if self.objects.get(&key)?.meta().uid != *uid {
             return None;

@@ -35,7 +35,7 @@ const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;
 const MEMBER: &str = r#"clusterName="member1""#;
 
 /// The scenarios. Every kustomization and every component of our programs in `manifests/` is in one.
-pub(super) const ALL: [Scenario; 29] = [
+pub(super) const ALL: [Scenario; 30] = [
     scenario(HOST, "karmada-system", &[], &["host"]),
     scenario(
         HOST,

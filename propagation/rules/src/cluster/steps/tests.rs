@@ -372,7 +372,8 @@ fn nodes_are_published_on_request() {
     };
     assert_eq!(targets(asked(&known)), 1);
     assert_eq!(targets(situation(&cluster, Some(&known))), 0);
-    assert_eq!(targets(asked(&ClusterObservation::default())), 0);
+    let unknown = ClusterObservation::default();
+    assert_eq!(targets(asked(&unknown)), 0);
     for namespace in [None, Some(labelled(true))] {
         let without = Situation {
             namespace,
