@@ -108,12 +108,18 @@ impl Index {
             clusters: Store::default().judging(judge_cluster),
             bindings: Store::by(bound).judging(judge_binding),
             placements: [(); 2].map(|()| Store::by(placed_services).keeping(keep_placed)),
-            slices: Store::by(collected_for),
+            slices: Store::by(|slice| collected_for(ClusterKind::Cluster, slice)),
             node_slices: Store::by(published_for),
             policies: Store::by(exported),
             backends,
             ..Self::default()
         }
+    }
+
+    /// Reads a hub.
+    pub(crate) fn read_hub(&mut self) {
+        self.kind = ClusterKind::MemberCluster;
+        self.slices = Store::by(|slice| collected_for(ClusterKind::MemberCluster, slice));
     }
 
     /// Returns the placements of a scope.
@@ -277,10 +283,8 @@ fn bound(binding: &ResourceBinding) -> BTreeSet<Bound> {
     service.into_iter().chain(ingress).collect()
 }
 
-fn collected_for(slice: &EndpointSlice) -> BTreeSet<Key> {
-    let service = slice_service(slice);
-    let service = service.map(|service| Key::new(Key::of(slice).namespace, service));
-    service.into_iter().collect()
+fn collected_for(kind: ClusterKind, slice: &EndpointSlice) -> BTreeSet<Key> {
+    slice_service(kind, slice).into_iter().collect()
 }
 
 fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
@@ -398,7 +402,9 @@ impl Facts for Index {
 
     fn unread_slices(&self, namespace: &str) -> BTreeSet<String> {
         let unread = self.slices.unread().iter();
-        let here = unread.filter(|key| key.namespace == namespace);
+        // On a hub, those of all namespaces are in those of the members.
+        let is_hub = self.kind == ClusterKind::MemberCluster;
+        let here = unread.filter(|key| is_hub || key.namespace == namespace);
         here.map(|key| key.name.clone()).collect()
     }
 }

@@ -394,20 +394,19 @@ impl Facts for FleetSnapshot {
     }
 
     fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
-        let all = self.slices.iter();
-        all.filter(|(key, slice)| {
-            key.namespace == namespace && slice_service(slice) == Some(service)
-        })
-        .map(|(_, slice)| Arc::clone(slice))
-        .collect()
+        let service = Key::new(namespace, service);
+        let all = self.slices.iter().map(|(_, slice)| slice);
+        all.filter(|slice| slice_service(self.kind, slice).as_ref() == Some(&service))
+            .cloned()
+            .collect()
     }
 
     fn unread_slices(&self, namespace: &str) -> BTreeSet<String> {
         let unread = self.slices.unread().iter();
-        unread
-            .filter(|key| key.namespace == namespace)
-            .map(|key| key.name.clone())
-            .collect()
+        // On a hub, those of all namespaces are in one.
+        let is_of =
+            |key: &&Key| self.kind == ClusterKind::MemberCluster || key.namespace == namespace;
+        unread.filter(is_of).map(|key| key.name.clone()).collect()
     }
 }
 

@@ -95,7 +95,9 @@ impl Index {
 
     /// Returns the ingresses whose Service has other endpoints.
     pub(super) fn collected(&self, change: &Transition<EndpointSlice>) -> Vec<Key> {
-        if !change.differs(has_other_endpoints) {
+        let service = |slice: &EndpointSlice| slice_service(self.kind, slice);
+        if !change.differs(|old, new| service(old) != service(new) || has_other_endpoints(old, new))
+        {
             return Vec::new();
         }
         let services = self.slices.concerned(change);
@@ -228,8 +230,7 @@ pub(super) fn has_other_data(old: &Secret, new: &Secret) -> bool {
 }
 
 fn has_other_endpoints(old: &EndpointSlice, new: &EndpointSlice) -> bool {
-    slice_service(old) != slice_service(new)
-        || slice_cluster(old) != slice_cluster(new)
+    slice_cluster(old) != slice_cluster(new)
         || old.address_type != new.address_type
         || old.endpoints != new.endpoints
         || old.ports != new.ports

@@ -82,7 +82,9 @@ impl SharedIndex {
 
     /// Reads clusters of this kind.
     pub(crate) fn on(self, kind: ClusterKind) -> Self {
-        self.index.lock().kind = kind;
+        if kind == ClusterKind::MemberCluster {
+            self.index.lock().read_hub();
+        }
         self
     }
 

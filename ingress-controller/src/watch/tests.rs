@@ -341,6 +341,27 @@ fn changed_endpoints_wake_ingresses() {
     assert_eq!(index.lock().slices("ns", "t").len(), 0);
 }
 
+/// On a hub, a slice that tells of another Service than before serves the former no more.
+#[test]
+fn slice_changes_its_service() {
+    let index = SharedIndex::of_backends(None).on(ClusterKind::MemberCluster);
+    index.observe_ingress(applied(ingress("a", &["s"])));
+    let tell = |namespace: &str| {
+        let mut told = slice("s", "m1", "10.0.0.1");
+        told.metadata.namespace = Some("fleet-member-m1".to_owned());
+        let told_of = "networking.karmada-rs.io/service-namespace".to_owned();
+        let annotations = told.metadata.annotations.get_or_insert_default();
+        annotations.insert(told_of, namespace.to_owned());
+        told.metadata.resource_version = Some(namespace.to_owned());
+        collect_from_hub(&mut told.metadata);
+        index.observe_slice(applied(told))
+    };
+    assert_woken(tell("ns"), &["a"]);
+    assert_eq!(index.lock().slices("ns", "s").len(), 1);
+    assert_woken(tell("other"), &["a"]);
+    assert_eq!(index.lock().slices("ns", "s").len(), 0);
+}
+
 /// Nodes wake the ingresses in their cluster that have a Service with node ports, when they change.
 #[test]
 fn changed_nodes_wake_ingresses() {

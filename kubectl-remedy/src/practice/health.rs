@@ -30,11 +30,10 @@ impl Health {
                 health.conditions.insert(key, condition.status.clone());
             }
         }
-        for (key, slice) in fleet.slices.iter() {
-            if let Some(service) = slice_service(slice)
+        for (_, slice) in fleet.slices.iter() {
+            if let Some(service) = slice_service(fleet.kind, slice)
                 && slice_cluster(slice).is_some_and(|cluster| cluster != without)
             {
-                let service = Key::new(key.namespace.clone(), service);
                 *health.ready.entry(service).or_default() += ready(slice);
             }
         }

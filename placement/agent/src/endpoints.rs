@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -21,36 +22,35 @@ use karmada_runtime::watch::{Decoded, events, kept};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
+use objects::metadata::has_marks;
 use objects::write::Write;
 use parking_lot::Mutex;
+use serde::Deserialize;
 use tokio::time::sleep;
 use traffic::ClusterKind;
 use traffic::endpoints::{
-    COLLECTED, CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, service_on_hub,
-    source_service,
+    COLLECTED, CollectionFacts, CollectionPlan, Need, Selection, plan, source_service,
 };
 
-use crate::index::Agent;
+use crate::index::{Agent, Index, StoredWork, brings_others};
 
 /// The least time between two writes of the endpoints of a Service: a rollout changes them with each pod.
 const PACE: Duration = Duration::from_secs(1);
 /// The time for further Works after one that brings other Services: each such change lists anew.
 const BURST: Duration = Duration::from_millis(100);
 
-/// The slices in the member, and those on the hub.
+/// The slices in the member, beside those on the hub, which the agent knows.
 pub(crate) struct Endpoints {
     cluster: String,
     agent: Arc<Agent>,
-    known: Arc<Mutex<Known>>,
+    in_member: Mutex<InMember>,
 }
 
-struct Known {
-    /// Those in the member, by their Services.
+struct InMember {
+    /// By their Services.
     slices: Store<EndpointSlice, Key>,
     /// The Services of which all have been listed.
     listed: BTreeSet<Key>,
-    /// Those on the hub, by the Services that they are of.
-    collected: Store<EndpointSlice, Key>,
 }
 
 impl Endpoints {
@@ -62,18 +62,13 @@ impl Endpoints {
         cluster: &str,
         agent: &Arc<Agent>,
     ) -> Arc<Self> {
-        let known = Known {
-            slices: in_member(),
-            listed: BTreeSet::new(),
-            collected: Store::by(|slice| service_on_hub(slice).into_iter().collect()),
-        };
         let endpoints = Arc::new(Self {
             cluster: cluster.to_owned(),
             agent: Arc::clone(agent),
-            known: Arc::new(Mutex::new(known)),
+            in_member: Mutex::new(InMember::new()),
         });
         let own: Api<Decoded<EndpointSlice>> = Api::namespaced(hub.clone(), &agent.namespace);
-        let rows = endpoints.collected_rows();
+        let rows = collected_rows(agent);
         let mut observe = rows.into_observer(program, &EndpointSlice::kind(&()));
         program.run_until_stopped("collected", async move {
             let mut changes = pin!(events(own, Config::default().labels(COLLECTED)));
@@ -86,29 +81,6 @@ impl Endpoints {
             watching.watch_member(member).await;
         });
         endpoints
-    }
-
-    /// Returns what the slices on the hub wake: their Service.
-    fn collected_rows(self: &Arc<Self>) -> Watch<Known, EndpointSlice, Key> {
-        let (queue, placed) = (self.agent.queues.services.clone(), Arc::clone(self));
-        Watch::new(&self.known, |known| &mut known.collected)
-            .follows(move |known, change| {
-                for service in known.collected.concerned(change) {
-                    queue.add_paced(service, PACE);
-                }
-            })
-            .wakes_when_known(&self.agent.queues.services, move |known, _| {
-                placed.services(known)
-            })
-    }
-
-    /// Returns the Services that are placed, or of which there are slices on the hub.
-    fn services(&self, known: &Known) -> BTreeSet<Key> {
-        let collected = known.collected.keys();
-        let collected = collected.flat_map(|key| known.collected.targets(key));
-        let mut services = self.agent.index.lock().services();
-        services.extend(collected.cloned());
-        services
     }
 
     async fn watch_member(&self, member: Client) {
@@ -124,7 +96,8 @@ impl Endpoints {
 
     async fn follow(&self, selected: &Selection, member: Client) {
         if selected.services().is_empty() {
-            self.forget();
+            // Nobody needs what is known of the member.
+            *self.in_member.lock() = InMember::new();
             return pending().await;
         }
         let sent = Config::default().labels(selected.selector());
@@ -134,13 +107,6 @@ impl Endpoints {
                 self.observe(selected, event);
             }
         }
-    }
-
-    /// Forgets the slices in the member, which nobody needs.
-    fn forget(&self) {
-        let mut known = self.known.lock();
-        known.slices = in_member();
-        known.listed.clear();
     }
 
     async fn until_others_are_placed(&self, selected: &Selection) {
@@ -156,7 +122,7 @@ impl Endpoints {
     /// Takes in an event of the slices in the member, which are those that are `selected`.
     fn observe(&self, selected: &Selection, event: Event<Decoded<EndpointSlice>>) {
         let is_listed = matches!(event, Event::InitDone);
-        let mut known = self.known.lock();
+        let mut known = self.in_member.lock();
         let changes = known.slices.observe(event);
         if is_listed {
             known.listed.clone_from(selected.services());
@@ -176,23 +142,22 @@ impl Endpoints {
     /// Plans what is collected of a Service; `None` while it is not known what was collected before.
     fn plan(&self, service: &Key) -> Option<CollectionPlan> {
         let index = self.agent.index.lock();
+        if !index.works.is_listed() || !index.collected.is_listed() {
+            return None;
+        }
         let is_placed = index.works.keys_of(service).next().is_some();
         let need = match (is_placed, index.works.unread().is_empty()) {
             (true, _) => Need::Wanted,
             (false, true) => Need::Unwanted,
             (false, false) => Need::Unclear,
         };
-        let are_works_listed = index.works.is_listed();
+        let collected: Vec<_> = index.collected.of(service).cloned().collect();
         drop(index);
-        let known = self.known.lock();
-        if !are_works_listed || !known.collected.is_listed() {
-            return None;
-        }
+        let known = self.in_member.lock();
         let mut unread = known.slices.unread().iter();
         let is_read = !unread.any(|key| key.namespace == service.namespace);
         let is_known = is_read && known.listed.contains(service);
         let sources: Option<Vec<_>> = is_known.then(|| known.slices.of(service).cloned().collect());
-        let collected: Vec<_> = known.collected.of(service).cloned().collect();
         drop(known);
         Some(plan(&CollectionFacts {
             kind: ClusterKind::MemberCluster,
@@ -205,8 +170,46 @@ impl Endpoints {
     }
 }
 
-fn in_member() -> Store<EndpointSlice, Key> {
-    Store::by(|slice: &EndpointSlice| source_service(&slice.metadata).into_iter().collect())
+impl InMember {
+    fn new() -> Self {
+        Self {
+            slices: Store::by(|slice| source_service(&slice.metadata).into_iter().collect()),
+            listed: BTreeSet::new(),
+        }
+    }
+}
+
+/// Adds to the `rows` of Works what they wake here: the Services that one brings now, or no longer; and all once one is known
+/// that could not be read, for it might have brought any.
+pub(crate) fn add_rows(
+    agent: &Agent,
+    rows: Watch<Index, StoredWork, Key>,
+) -> Watch<Index, StoredWork, Key> {
+    let placed = Arc::clone(&agent.placed);
+    rows.wakes(&agent.queues.services, move |index, change| {
+        if !change.differs(brings_others) {
+            return BTreeSet::new();
+        }
+        placed.notify_one();
+        index.works.concerned(change)
+    })
+    .wakes_when_known(&agent.queues.services, |index, _| {
+        index.services_to_collect()
+    })
+}
+
+/// Returns what the slices on the hub wake: their Service.
+fn collected_rows(agent: &Agent) -> Watch<Index, EndpointSlice, Key> {
+    let queue = agent.queues.services.clone();
+    Watch::new(&agent.index, |index| &mut index.collected)
+        .follows(move |index, change| {
+            for service in index.collected.concerned(change) {
+                queue.add_paced(service, PACE);
+            }
+        })
+        .wakes_when_known(&agent.queues.services, |index, _| {
+            index.services_to_collect()
+        })
 }
 
 /// Brings the collected slices of one Service to those in the member.
@@ -220,8 +223,8 @@ impl Controller for EndpointReconciler {
     type Key = Key;
 
     fn keys(&self) -> Vec<Key> {
-        let known = self.endpoints.known.lock();
-        self.endpoints.services(&known).into_iter().collect()
+        let index = self.endpoints.agent.index.lock();
+        index.services_to_collect().into_iter().collect()
     }
 
     async fn reconcile(&self, service: &Key) -> Result<(), BoxError> {
@@ -245,8 +248,8 @@ impl EndpointReconciler {
         let key = &write.object.key;
         let own: Api<EndpointSlice> = Api::namespaced(self.hub.clone(), &key.namespace);
         let found = own.get_metadata_opt(&key.name).await?;
-        let kind = ClusterKind::MemberCluster;
-        if found.is_some_and(|found| !is_ours(kind, &found.metadata)) {
+        let wanted = ObjectMeta::deserialize(&write.body()["metadata"])?;
+        if found.is_some_and(|found| !has_marks(&found.metadata, &wanted)) {
             let problem = format!(
                 "EndpointSlice {key} exists on the hub without the marks of those that this program collects: delete it"
             );

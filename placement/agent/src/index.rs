@@ -7,6 +7,7 @@ use std::time::Duration;
 use apply::{KindCounts, Wake};
 use fleet_api::names::WORK_FINALIZER;
 use fleet_api::{AppliedWork, InternalMemberCluster, Work};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::expectations::Expectations;
@@ -17,6 +18,8 @@ use objects::{GroupVersionKind, Key, Metadata};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::Notify;
+use traffic::ClusterKind;
+use traffic::endpoints::slice_service;
 
 /// The least time between two looks at a Work of whose objects only the status changes.
 const PACE: Duration = Duration::from_millis(200);
@@ -89,6 +92,8 @@ pub(crate) struct Agent {
 pub(crate) struct Index {
     /// By the Services that they bring.
     pub(crate) works: Store<StoredWork, Key>,
+    /// The slices with endpoints on the hub, by their Services. They are watched only if endpoints are collected.
+    pub(crate) collected: Store<EndpointSlice, Key>,
     pub(crate) applied: Store<AppliedWork>,
     pub(crate) channels: Store<InternalMemberCluster>,
     /// The kinds of the Works' manifests.
@@ -116,6 +121,11 @@ impl Agent {
         let works = Store::by(|work: &StoredWork| work.summary.services.clone());
         let index = Index {
             works: works.expecting(&expectations, &()),
+            collected: Store::by(|slice| {
+                slice_service(ClusterKind::MemberCluster, slice)
+                    .into_iter()
+                    .collect()
+            }),
             ..Index::default()
         };
         Self {
@@ -155,6 +165,15 @@ impl Index {
         works
             .flat_map(|(_, work)| work.summary.services.iter().cloned())
             .collect()
+    }
+
+    /// Returns the Services that Works bring, or of which there are endpoints on the hub.
+    pub(crate) fn services_to_collect(&self) -> BTreeSet<Key> {
+        let collected = self.collected.keys();
+        let collected = collected.flat_map(|key| self.collected.targets(key));
+        let mut services = self.services();
+        services.extend(collected.cloned());
+        services
     }
 
     /// Returns the channel to the hub, once the cluster is registered there.

@@ -1,6 +1,5 @@
 //! The changes that wake a Work or the membership.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use apply::Applier;
@@ -11,7 +10,8 @@ use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use objects::Key;
 
-use crate::index::{Agent, Index, StoredWork, brings_others, has_finalizer};
+use crate::endpoints;
+use crate::index::{Agent, Index, StoredWork, has_finalizer};
 use crate::ownership::{Owners, PlacedObjects};
 
 /// Watches everything that decides about Works and the membership.
@@ -32,11 +32,9 @@ pub(crate) fn watch(
 }
 
 /// Itself, unless only its status is another, which is ours; and the membership, if the agent may leave with one Work less.
-/// The Services that it brings now, or no longer, if their endpoints are collected.
 fn works(agent: &Agent, applier: &Arc<Applier<PlacedObjects>>) -> Watch<Index, StoredWork, Key> {
     let objects = Arc::clone(applier);
-    let (collects_endpoints, placed) = (agent.collects_endpoints, Arc::clone(&agent.placed));
-    Watch::new(&agent.index, |index| &mut index.works)
+    let rows = Watch::new(&agent.index, |index| &mut index.works)
         .follows(move |index, change| {
             if index.follow(change) {
                 objects.want(index.kinds.kinds());
@@ -51,14 +49,12 @@ fn works(agent: &Agent, applier: &Arc<Applier<PlacedObjects>>) -> Watch<Index, S
             let is_held = finalizers.is_some_and(has_finalizer);
             let channel = index.channel().filter(|_| !is_held);
             channel.map(|channel| Key::of(&*channel))
-        })
-        .wakes(&agent.queues.services, move |index, change| {
-            if !collects_endpoints || !change.differs(brings_others) {
-                return BTreeSet::new();
-            }
-            placed.notify_one();
-            index.works.concerned(change)
-        })
+        });
+    if agent.collects_endpoints {
+        endpoints::add_rows(agent, rows)
+    } else {
+        rows
+    }
 }
 
 /// Returns `true` if something besides the status has changed.

@@ -33,10 +33,15 @@ pub(super) fn owner(kind: ClusterKind) -> &'static str {
     }
 }
 
-/// Returns the Service whose endpoints were collected in `slice`.
-pub fn slice_service(slice: &EndpointSlice) -> Option<&str> {
-    let labels = slice.metadata.labels.as_ref()?;
-    labels.get(SERVICE_NAME)?.strip_prefix(DERIVED_PREFIX)
+/// Returns the Service whose endpoints were collected in `slice` from a cluster of this kind.
+pub fn slice_service(kind: ClusterKind, slice: &EndpointSlice) -> Option<Key> {
+    let meta = &slice.metadata;
+    let name = meta.label(SERVICE_NAME)?.strip_prefix(DERIVED_PREFIX)?;
+    let namespace = match kind {
+        ClusterKind::Cluster => meta.namespace(),
+        ClusterKind::MemberCluster => meta.annotation(SERVICE_NAMESPACE)?,
+    };
+    Some(Key::new(namespace, name))
 }
 
 /// Returns the cluster from which `slice` was collected.
@@ -45,28 +50,14 @@ pub fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
     cluster_of_execution_namespace(annotations.get(WORK_NAMESPACE)?)
 }
 
-/// Returns the Service whose endpoints a member has put into `slice` on a hub.
-pub fn service_on_hub(slice: &EndpointSlice) -> Option<Key> {
-    let namespace = slice.metadata.annotation(SERVICE_NAMESPACE)?;
-    Some(Key::new(namespace, slice_service(slice)?))
-}
-
-/// Gives a slice that was read on a hub the form of a collected one. A member writes there in its own namespace only, which
-/// tells whose endpoints they are, whatever else the slice says; one in another namespace is no member's.
+/// Has a slice that was read on a hub say of which cluster it is, as a collected one does. A member writes there in its own
+/// namespace only, which tells whose endpoints they are, whatever else the slice says; one in another namespace is no member's.
 pub fn collect_from_hub(slice: &mut ObjectMeta) {
-    let home = slice.namespace.clone().unwrap_or_default();
+    let cluster = cluster_of_member_namespace(slice.namespace());
+    let home = cluster.map(|cluster| (WORK_NAMESPACE.to_owned(), execution_namespace(cluster)));
     let annotations = slice.annotations.get_or_insert_default();
     annotations.remove(WORK_NAMESPACE);
-    let service_namespace = annotations.remove(SERVICE_NAMESPACE);
-    let (Some(cluster), Some(namespace)) = (cluster_of_member_namespace(&home), service_namespace)
-    else {
-        return;
-    };
-    annotations.insert(WORK_NAMESPACE.to_owned(), execution_namespace(cluster));
-    slice.namespace = Some(namespace);
-    // No object can be called so, and those of two members may have one name.
-    let name = slice.name.as_deref().unwrap_or_default();
-    slice.name = Some(format!("{cluster}/{name}"));
+    annotations.extend(home);
 }
 
 /// Returns `true` if we collected a slice from a cluster of this kind, so that it is ours to change.
@@ -95,17 +86,19 @@ mod tests {
                 json!({ SERVICE_NAME: service }),
                 json!({ WORK_NAMESPACE: namespace }),
             );
-            let metadata = json!({ "labels": labels, "annotations": annotations });
+            let metadata =
+                json!({ "namespace": "shop", "labels": labels, "annotations": annotations });
             from_value(json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": [] }))
                 .unwrap()
         };
+        let service = |slice: &EndpointSlice| slice_service(ClusterKind::Cluster, slice);
         let collected = slice("derived-web", "karmada-es-member1");
-        assert_eq!(slice_service(&collected), Some("web"));
+        assert_eq!(service(&collected), Some(Key::new("shop", "web")));
         assert_eq!(slice_cluster(&collected), Some("member1"));
         let own = slice("web", "default");
-        assert_eq!((slice_service(&own), slice_cluster(&own)), (None, None));
+        assert_eq!((service(&own), slice_cluster(&own)), (None, None));
         let bare = EndpointSlice::default();
-        assert_eq!((slice_service(&bare), slice_cluster(&bare)), (None, None));
+        assert_eq!((service(&bare), slice_cluster(&bare)), (None, None));
     }
 
     /// Case F120: on a hub a member says which Service it is, and cannot say that it is another member.
@@ -123,20 +116,14 @@ mod tests {
         };
         let claim =
             json!({ SERVICE_NAMESPACE: "shop", WORK_NAMESPACE: "karmada-es-m2", "other": "a" });
+        let service = |slice: &EndpointSlice| slice_service(ClusterKind::MemberCluster, slice);
         let told = read("fleet-member-m1", &claim);
         assert_eq!(slice_cluster(&told), Some("m1"));
-        assert_eq!(Key::of(&told), Key::new("shop", "m1/a"));
-        for (namespace, annotations) in [
-            ("shop", claim),
-            (
-                "fleet-member-m1",
-                json!({ WORK_NAMESPACE: "karmada-es-m2" }),
-            ),
-            ("fleet-member-m1", json!(null)),
-        ] {
-            let told = read(namespace, &annotations);
-            assert_eq!(slice_cluster(&told), None, "{annotations}");
-            assert_eq!(told.metadata.namespace.as_deref(), Some(namespace));
+        assert_eq!(service(&told), Some(Key::new("shop", "web")));
+        assert_eq!(slice_cluster(&read("shop", &claim)), None);
+        for annotations in [json!({ WORK_NAMESPACE: "karmada-es-m2" }), json!(null)] {
+            let told = read("fleet-member-m1", &annotations);
+            assert_eq!((slice_cluster(&told), service(&told)), (Some("m1"), None));
         }
     }
 }

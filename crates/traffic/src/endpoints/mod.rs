@@ -14,7 +14,7 @@ mod derived;
 mod selection;
 
 pub use collected::{
-    COLLECTED, NODE_SLICES, collect_from_hub, is_ours, service_on_hub, slice_cluster, slice_service,
+    COLLECTED, NODE_SLICES, collect_from_hub, is_ours, slice_cluster, slice_service,
 };
 pub use collection::{CollectionFacts, CollectionPlan, Need, plan};
 pub use derived::{DERIVED, DERIVED_TARGET, derive_service, derived_service};

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 
 use super::facts::{ClusterFacts, Facts};
 use super::locations::{binding_of, bound_clusters};
+use crate::ClusterKind;
 use crate::cached::Cached;
 use crate::endpoints::slice_service;
 
@@ -179,7 +180,9 @@ impl Facts for Fixture {
     }
 
     fn slices(&self, _: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
-        let of = |slice: &&Arc<EndpointSlice>| slice_service(slice) == Some(service);
+        let of = |slice: &&Arc<EndpointSlice>| {
+            slice_service(ClusterKind::Cluster, slice).is_some_and(|found| found.name == service)
+        };
         self.slices.iter().filter(of).cloned().collect()
     }
 

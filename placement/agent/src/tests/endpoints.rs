@@ -1,6 +1,14 @@
 //! The endpoints of placed Services, which the hub hears of.
 
-use serde_json::{Value, json};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use karmada_runtime::wakes::Watch;
+use karmada_runtime::watch::Decoded;
+use kube::runtime::watcher::Event;
+use objects::Key;
+use serde_json::{Value, from_value, json};
+
+use crate::endpoints::add_rows;
+use crate::index::Agent;
 
 use super::stage::{Stage, WORKS, namespace, work};
 
@@ -73,6 +81,32 @@ async fn placed_service_has_endpoints() {
 
     stage.place(&both[..1]).await;
     assert_eq!(collected(&stage).await, [""; 0]);
+}
+
+/// A Work that cannot be read may bring any Service. Once it is gone, what was collected is decided anew.
+#[test]
+fn gone_work_keeps_nothing() {
+    let agent = Agent::new("fleet-member-m1".to_owned(), true);
+    let mut works = add_rows(&agent, Watch::new(&agent.index, |index| &mut index.works));
+    let copy: EndpointSlice = from_value(json!({
+        "metadata": { "name": "a", "namespace": "fleet-member-m1",
+            "labels": { "kubernetes.io/service-name": "derived-web" },
+            "annotations": { "networking.karmada-rs.io/service-namespace": "shop" } },
+        "addressType": "IPv4", "endpoints": [],
+    }))
+    .unwrap();
+    let copy = Event::Apply(Decoded::Valid(copy));
+    drop(agent.index.lock().collected.observe(copy));
+    let metadata = json!({ "name": "w", "namespace": "fleet-member-m1", "resourceVersion": "1" });
+    let unreadable = Decoded::Invalid {
+        metadata: Box::new(from_value(metadata).unwrap()),
+        error: "no such field".to_owned(),
+    };
+    works.observe(Event::Apply(unreadable.clone()));
+    let woken = &agent.queues.services;
+    assert_eq!(woken.take_all(), []);
+    works.observe(Event::Delete(unreadable));
+    assert_eq!(woken.take_all(), [Key::new("shop", "web")]);
 }
 
 /// A copy whose marks somebody has taken is left alone.

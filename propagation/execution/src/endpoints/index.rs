@@ -355,8 +355,7 @@ impl Index {
 
 /// Returns what a collected slice has endpoints of.
 fn collected_of(slice: &EndpointSlice) -> Option<Origin> {
-    let namespace = slice.metadata.namespace.as_ref()?;
-    let service = Key::new(namespace, slice_service(slice)?);
+    let service = slice_service(ClusterKind::Cluster, slice)?;
     Some(Origin::new(slice_cluster(slice)?, service))
 }
 

@@ -2,7 +2,7 @@ use objects::write::Action;
 use serde_json::{Value, from_value};
 
 use super::*;
-use crate::endpoints::service_on_hub;
+use crate::endpoints::slice_service;
 
 /// Returns a slice of Service `web` in a member.
 fn source(name: &str, addresses: &[&str]) -> EndpointSlice {
@@ -118,7 +118,8 @@ fn copy_on_hub_names_namespace() {
     let copy: EndpointSlice = from_value(plan.writes[0].body().clone()).unwrap();
     let name = collected_slice("m1", "shop.web-1", "IPv4");
     assert_eq!(Key::of(&copy), Key::new("fleet-member-m1", name));
-    assert_eq!(service_on_hub(&copy).as_ref(), Some(&service));
+    let told = slice_service(ClusterKind::MemberCluster, &copy);
+    assert_eq!(told.as_ref(), Some(&service));
     assert!(is_ours(ClusterKind::MemberCluster, &copy.metadata));
     assert!(!is_ours(ClusterKind::Cluster, &copy.metadata));
     assert_eq!(collect(&[Arc::new(copy)]), CollectionPlan::default());
