@@ -1,5 +1,5 @@
 //! The time for which a Service without endpoints is no news: Karmada is still collecting those of a new
-//! one.
+//! one, or the nodes of a new cluster are still to be published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -34,7 +34,7 @@ impl Grace {
             let (Problem::NoEndpoints { service, .. }
             | Problem::Nodes {
                 service,
-                obstacle: NodeObstacle::ExternalTrafficPolicyLocal,
+                obstacle: NodeObstacle::ExternalTrafficPolicyLocal | NodeObstacle::Unpublished,
                 ..
             }) = problem
             else {
@@ -99,6 +99,11 @@ mod tests {
         assert_eq!(after(20, &[&t]), (vec![], Some(24)));
         assert_eq!(after(24, &[&s, &t]), (vec![t.clone()], Some(39)));
         grace.forget(&key("i"));
-        assert_eq!(after(50, &[&t]), (vec![], Some(65)));
+        let unpublished = Problem::Nodes {
+            service: "u".to_owned(),
+            obstacle: NodeObstacle::Unpublished,
+            clusters: Vec::new(),
+        };
+        assert_eq!(after(50, &[&t, &unpublished]), (vec![], Some(65)));
     }
 }

@@ -12,7 +12,7 @@ karmada_runtime::event_reasons! {
     NoEndpoints: "MultiClusterIngress", "a Service has locations, but no addresses of it have been known there for a while; the note says what would bring them";
     AddressUnusable: "MultiClusterIngress", "a member reports an address to which no request can be sent, such as a loopback address or a host name of one label; the others serve";
     ExternalTrafficPolicyLocal: "MultiClusterIngress", "a Service of type NodePort has `externalTrafficPolicy: Local`, and it has not been known for a while which nodes of a member have a ready pod of it; these get no request";
-    NodesUnpublished: "MultiClusterIngress", "a Service of type NodePort is served at the nodes of a member, which nobody publishes (`--publish-node-addresses` of the cluster-controller)";
+    NodesUnpublished: "MultiClusterIngress", "a Service of type NodePort is served at the nodes of a member, which nobody has published for a while (`--publish-node-addresses` of the cluster-controller)";
     NodePortMissing: "MultiClusterIngress", "a port of a Service of type NodePort has no node port; its others serve";
     AddressShared: "MultiClusterIngress", "an address that members report serves one port of a Service at several ports, of which a gateway may use the first only";
     InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked, backend-addresses or serve has a value that does not exist; the note says which counts";

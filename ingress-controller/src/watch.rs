@@ -66,7 +66,9 @@ impl SharedIndex {
         let nodes = Config::default().labels(NODE_SLICES);
         let node_slices = self.node_slices();
         node_slices.start_selected(program, client, "node_slices", nodes);
-        self.remedies().start(program, client, "remedies");
+        // A hub need not have the kind: then nobody's decision blocks a cluster.
+        let remedies = (Api::all(client.clone()), &());
+        (self.remedies()).start_if_served(program, "remedies", remedies);
         let (shared, changed) = (Arc::clone(self), Arc::clone(&self.expiries));
         alarm::spawn(program, "expiries", changed, move |now| shared.expire(now));
     }

@@ -37,7 +37,7 @@ impl fmt::Display for NodeObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unpublished => f.write_str(
-                "their nodes are not published; run the cluster-controller with --publish-node-addresses",
+                "their nodes are not published; give the Service the type LoadBalancer, or in a fleet without Karmada run the cluster-controller with --publish-node-addresses",
             ),
             Self::Unallocated(port) => write!(
                 f,

@@ -118,7 +118,7 @@ fn obstacles_are_told() {
     unpublished.nodes.remove("m2");
     let found = desired(&unpublished);
     assert_eq!(endpoints(&found), ["10.1.0.1:30080", "10.1.0.2:30080"]);
-    let expected = "Service s gets no request at nodes of m2: their nodes are not published; run the cluster-controller with --publish-node-addresses";
+    let expected = "Service s gets no request at nodes of m2: their nodes are not published; give the Service the type LoadBalancer, or in a fleet without Karmada run the cluster-controller with --publish-node-addresses";
     assert_eq!(problems(&found), [expected]);
     let mut unallocated = fixture("Cluster");
     let spec = unallocated.templates.get_mut("s").unwrap().spec.as_mut();
