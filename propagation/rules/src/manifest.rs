@@ -7,6 +7,8 @@ use karmada_api::names;
 use objects::fields::remove;
 use objects::{Key, Metadata, kind, metadata};
 use serde_json::{Map, Value};
+use traffic::ClusterKind;
+use traffic::endpoints::is_ours;
 
 use super::claim::Claim;
 
@@ -87,6 +89,7 @@ pub fn strip(object: &mut Value) {
         "Job" => strip_job(object),
         "ServiceAccount" => strip_service_account(object),
         "Secret" => strip_secret(object),
+        "EndpointSlice" if is_ours(ClusterKind::Cluster, &*object) => strip_slice(object),
         "PersistentVolumeClaim" => {
             remove(object, "/metadata/annotations", &[SELECTED_NODE_ANNOTATION]);
         }
@@ -111,6 +114,14 @@ fn strip_job(job: &mut Value) {
     remove(job, "/spec/selector/matchLabels", &CONTROLLER_UID_LABELS);
     remove(job, labels, &CONTROLLER_UID_LABELS);
     remove(job, labels, &JOB_NAME_LABELS);
+}
+
+/// Removes the nodes of the cluster from which the endpoints were collected: another has others, some of the same names.
+fn strip_slice(slice: &mut Value) {
+    let endpoints = slice.get_mut("endpoints").and_then(Value::as_array_mut);
+    for endpoint in endpoints.into_iter().flatten() {
+        remove(endpoint, "", &["nodeName"]);
+    }
 }
 
 fn strip_service_account(account: &mut Value) {

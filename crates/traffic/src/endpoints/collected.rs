@@ -61,8 +61,8 @@ pub fn collect_from_hub(slice: &mut ObjectMeta) {
 }
 
 /// Returns `true` if we collected a slice from a cluster of this kind, so that it is ours to change.
-pub fn is_ours(kind: ClusterKind, meta: &ObjectMeta) -> bool {
-    meta.label(OWNER_LABEL) == Some(owner(kind))
+pub fn is_ours(kind: ClusterKind, slice: &impl Metadata) -> bool {
+    slice.label(OWNER_LABEL) == Some(owner(kind))
 }
 
 #[cfg(test)]

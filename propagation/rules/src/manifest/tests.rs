@@ -37,6 +37,38 @@ fn check(cases: impl IntoIterator<Item = Case>) {
     }
 }
 
+/// A slice that we collected loses the nodes of its cluster, and one of another program, as Karmada, has them on.
+#[test]
+fn collected_slice_loses_nodes() {
+    let slice = |owner: &str, endpoint: Value| {
+        json!({ "metadata": { "labels": { "app.kubernetes.io/managed-by": owner } },
+            "endpoints": [endpoint] })
+    };
+    let ours = "karmada-rs.io_execution-controller";
+    let with_node = || json!({ "addresses": ["10.1.0.1"], "nodeName": "n1" });
+    let kind = ("discovery.k8s.io/v1", "EndpointSlice");
+    check([
+        (
+            "ours",
+            kind,
+            slice(ours, with_node()),
+            slice(ours, json!({ "addresses": ["10.1.0.1"] })),
+        ),
+        (
+            "another's",
+            kind,
+            slice("other", with_node()),
+            slice("other", with_node()),
+        ),
+        (
+            "without endpoints",
+            kind,
+            slice(ours, json!(null)),
+            slice(ours, json!(null)),
+        ),
+    ]);
+}
+
 /// A Job loses what its controller generates.
 #[test]
 fn generated_job_fields_are_removed() {
