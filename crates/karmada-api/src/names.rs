@@ -92,8 +92,8 @@ pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 /// member that refuses one may have another in its place. The program that watches templates has it on these, too.
 pub const ALLOCATED_NODE_PORTS: &str = "karmada-rs.io/allocated-node-ports";
 
-/// The field of what a member reports of a Service with the node ports that it has allocated in place of those of the
-/// manifest, by the latter.
+/// The field of what a member reports of a Service with its node ports there, by the names of their ports, where these need not
+/// be those of the template.
 pub const NODE_PORTS: &str = "nodePorts";
 
 /// The label of an `EndpointSlice` with the name of its Service.

@@ -190,18 +190,17 @@ pub fn leave_node_ports(
     left
 }
 
-/// Returns the node ports that a Service's object has in place of those that its manifest gives, by the latter.
-pub fn other_node_ports(manifest: &Value, object: &Value) -> BTreeMap<u16, u16> {
-    if (api_version(manifest), kind(manifest)) != ("v1", "Service") {
+/// Returns the node ports of a Service, by the names of its ports; none of another kind.
+pub fn node_ports(service: &Value) -> BTreeMap<&str, u16> {
+    if (api_version(service), kind(service)) != ("v1", "Service") {
         return BTreeMap::new();
     }
-    let number = |port: &Value| u16::try_from(given_node_port(port)?.as_u64()?).ok();
-    let ports = manifest.pointer("/spec/ports").and_then(Value::as_array);
-    let other = ports.into_iter().flatten().filter_map(|port| {
-        let (given, own) = (number(port)?, number(counterpart(port, object)?)?);
-        (given != own).then_some((given, own))
+    let ports = service.pointer("/spec/ports").and_then(Value::as_array);
+    let given = ports.into_iter().flatten().filter_map(|port| {
+        let number = u16::try_from(given_node_port(port)?.as_u64()?).ok()?;
+        Some((text(port, "/name"), number))
     });
-    other.collect()
+    given.collect()
 }
 
 /// Returns the node port that a port of a manifest leaves open and the object has.

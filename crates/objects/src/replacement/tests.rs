@@ -83,24 +83,19 @@ fn same_port_is_kept() {
     assert_eq!(body, service(kept));
 }
 
-/// The node ports of a member are told where they are others than the manifest's.
+/// The node ports of a Service are known by the names of its ports, of which a single one needs none.
 #[test]
-fn other_node_ports_are_told() {
+fn node_ports_have_names() {
     let service = |ports: Value| named("v1", "Service", &json!({ "spec": { "ports": ports } }));
-    let manifest = service(json!([
+    let several = service(json!([
         { "name": "http", "port": 80, "nodePort": 30080 },
-        { "name": "https", "port": 443, "nodePort": 30443 },
-        { "name": "open", "port": 81 } ]));
-    let object = service(json!([
-        { "name": "http", "port": 80, "nodePort": 31234 },
-        { "name": "https", "port": 443, "nodePort": 30443 },
-        { "name": "open", "port": 81, "nodePort": 30081 } ]));
-    assert_eq!(
-        other_node_ports(&manifest, &object),
-        [(30_080, 31_234)].into()
-    );
-    assert_eq!(other_node_ports(&manifest, &service(json!([]))), [].into());
-    assert_eq!(other_node_ports(&json!({}), &object), [].into());
+        { "name": "open", "port": 81 },
+        { "name": "zero", "port": 82, "nodePort": 0 } ]));
+    assert_eq!(node_ports(&several), [("http", 30_080)].into());
+    let single = service(json!([{ "port": 80, "nodePort": 30080 }]));
+    assert_eq!(node_ports(&single), [("", 30_080)].into());
+    assert_eq!(node_ports(&service(json!(null))), [].into());
+    assert_eq!(node_ports(&json!({})), [].into());
 }
 
 /// Of a Service the addresses stay that its type has, and the node ports that are left open, by name or by number.

@@ -93,6 +93,12 @@ pub(super) fn nodes<'a>(
         return Cached::Unread;
     }
     let collected = is_local.then(|| facts.slices(namespace, name));
+    let local = collected.as_deref().map(local_nodes);
+    let unknown = Local {
+        names: BTreeSet::new(),
+        is_complete: false,
+    };
+    let own = own_node_ports(binding);
     let mut found = Nodes::default();
     for cluster in clusters {
         let published = match facts.nodes(cluster) {
@@ -103,19 +109,20 @@ pub(super) fn nodes<'a>(
             }
             Cached::Unread => return Cached::Unread,
         };
-        let local = collected.as_ref().map(|slices| local(slices, cluster));
-        if local.as_ref().is_some_and(|local| !local.is_complete) {
+        let local = local.as_ref();
+        let local = local.map(|known| known.get(cluster).unwrap_or(&unknown));
+        if local.is_some_and(|local| !local.is_complete) {
             found.leave_out(cluster, NodeObstacle::ExternalTrafficPolicyLocal);
         }
-        let own = own_node_ports(binding, cluster);
+        let own = own.get(cluster);
         let mut ports = Vec::new();
         for port in template.spec.iter().flat_map(|spec| &spec.ports).flatten() {
-            match served_at(port, &own) {
+            match served_at(port, own) {
                 Some(port) => ports.push(port),
                 None => found.leave_out(cluster, NodeObstacle::Unallocated(port.port)),
             }
         }
-        let slices = slices(name, &published, local.as_ref(), &ports);
+        let slices = slices(name, &published, local, &ports);
         if !slices.is_empty() {
             found.slices.insert(cluster.to_owned(), slices);
         }
@@ -130,44 +137,52 @@ struct Local<'a> {
     is_complete: bool,
 }
 
-fn local<'a>(collected: &'a [Arc<EndpointSlice>], cluster: &str) -> Local<'a> {
-    let of_cluster = collected.iter();
-    let of_cluster = of_cluster.filter(|slice| slice_cluster(slice) == Some(cluster));
-    let mut local = Local {
-        names: BTreeSet::new(),
-        is_complete: of_cluster.clone().next().is_some(),
-    };
-    let endpoints = of_cluster.flat_map(|slice| slice.endpoints.iter().flatten());
-    for endpoint in endpoints.filter(|endpoint| is_ready(endpoint)) {
-        match &endpoint.node_name {
-            Some(name) => {
-                local.names.insert(name.as_str());
+/// Returns the nodes of each cluster from which endpoints were collected.
+fn local_nodes(collected: &[Arc<EndpointSlice>]) -> BTreeMap<&str, Local<'_>> {
+    let mut clusters: BTreeMap<&str, Local<'_>> = BTreeMap::new();
+    for slice in collected {
+        let Some(cluster) = slice_cluster(slice) else {
+            continue;
+        };
+        let local = clusters.entry(cluster).or_insert_with(|| Local {
+            names: BTreeSet::new(),
+            is_complete: true,
+        });
+        let endpoints = slice.endpoints.iter().flatten();
+        for endpoint in endpoints.filter(|endpoint| is_ready(endpoint)) {
+            match &endpoint.node_name {
+                Some(name) => {
+                    local.names.insert(name.as_str());
+                }
+                None => local.is_complete = false,
             }
-            None => local.is_complete = false,
         }
     }
-    local
+    clusters
 }
 
-/// Returns the node ports that a member has allocated in place of those of the template, by the latter.
-fn own_node_ports(binding: &ResourceBinding, cluster: &str) -> BTreeMap<i32, u16> {
+/// Returns the node ports that members have in place of those of the template, by the names of their ports.
+fn own_node_ports(binding: &ResourceBinding) -> BTreeMap<&str, BTreeMap<&str, u16>> {
     let status = binding.status.iter();
     let items = status.flat_map(|status| &status.aggregated_status);
-    let of_cluster = items.flatten().filter(|item| item.cluster_name == cluster);
-    let own = of_cluster.filter_map(|item| item.status.as_ref()?.get(NODE_PORTS)?.as_object());
-    let own = own.flatten().filter_map(|(given, own)| {
-        let own = u16::try_from(own.as_u64()?).ok();
-        Some((given.parse().ok()?, own.filter(|own| *own != 0)?))
+    let own = items.flatten().filter_map(|item| {
+        let own = item.status.as_ref()?.get(NODE_PORTS)?.as_object()?;
+        let own = own.iter().filter_map(|(name, own)| {
+            let own = u16::try_from(own.as_u64()?).ok();
+            Some((name.as_str(), own.filter(|own| *own != 0)?))
+        });
+        Some((item.cluster_name.as_str(), own.collect()))
     });
     own.collect()
 }
 
 /// Returns the port with its node port in a member; `None` if it has none.
-fn served_at(port: &ServicePort, own: &BTreeMap<i32, u16>) -> Option<ServedPort> {
-    let given = port.node_port.filter(|given| *given != 0)?;
+fn served_at(port: &ServicePort, own: Option<&BTreeMap<&str, u16>>) -> Option<ServedPort> {
+    let own = own.and_then(|own| own.get(port.name.as_deref().unwrap_or_default()));
+    let given = port.node_port.filter(|given| *given != 0);
     Some(ServedPort {
         port: port.clone(),
-        at: own.get(&given).map_or(given, |own| i32::from(*own)),
+        at: own.map(|own| i32::from(*own)).or(given)?,
     })
 }
 

@@ -8,7 +8,7 @@ use karmada_api::{Condition, TRAFFIC_CONTROL, Work};
 use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
-use objects::replacement::other_node_ports;
+use objects::replacement::node_ports;
 use objects::write::{Guard, ObjectRef, Write};
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPl
     {
         plan.withheld = Some(condition);
     }
-    let new_statuses = manifest_statuses(outcomes, statuses);
+    let new_statuses = manifest_statuses(work, outcomes, statuses);
     for new in &new_statuses {
         let old = statuses.iter().find(|old| old.identifier == new.identifier);
         if new.status.is_some() && old.is_none_or(|old| old.status.is_none()) {
@@ -293,7 +293,11 @@ fn upsert(
     news.then_some(new)
 }
 
-fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Vec<ManifestStatus> {
+fn manifest_statuses(
+    work: &Work,
+    outcomes: &[Outcome<'_>],
+    current: &[ManifestStatus],
+) -> Vec<ManifestStatus> {
     let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
         let identifier = identifier(outcome.manifest, ordinal);
         match outcome.object {
@@ -301,7 +305,9 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
                 let before = current.iter().find(|one| one.identifier == identifier);
                 let before_status = before.and_then(|before| before.status.as_ref());
                 let status = match &outcome.interpreted.status {
-                    None => reflect(object).or_else(|| own_node_ports(outcome.manifest, object)),
+                    None => {
+                        reflect(object).or_else(|| own_node_ports(work, outcome.manifest, object))
+                    }
                     Some(Ok(status)) => {
                         let before = before_status.unwrap_or(&Value::Null);
                         Some(status.clone().unless_only_times_differ_from(before))
@@ -331,11 +337,14 @@ fn manifest_statuses(outcomes: &[Outcome<'_>], current: &[ManifestStatus]) -> Ve
     outcomes.iter().zip(0..).filter_map(of_one).collect()
 }
 
-/// Returns the status of a Service whose member has allocated node ports of its own in place of those of the manifest: these
-/// by the latter. Who sends requests to nodes reads it.
-fn own_node_ports(manifest: &Value, object: &Value) -> Option<Value> {
-    let own = other_node_ports(manifest, object);
-    (!own.is_empty()).then(|| json!({ NODE_PORTS: own }))
+/// Returns the status of a Service whose node ports in a member need not be those of the template, as the member has others than
+/// the manifest, or the manifest was overridden: these by the names of their ports. Who sends requests to nodes reads it.
+fn own_node_ports(work: &Work, manifest: &Value, object: &Value) -> Option<Value> {
+    let own = node_ports(object);
+    let mut overrides = [names::APPLIED_OVERRIDES, names::APPLIED_CLUSTER_OVERRIDES].iter();
+    let is_overridden = overrides.any(|key| work.metadata.annotation(key).is_some());
+    let is_told = !own.is_empty() && (is_overridden || own != node_ports(manifest));
+    is_told.then(|| json!({ NODE_PORTS: own }))
 }
 
 /// Returns by what a Work's status knows a manifest.

@@ -1,5 +1,5 @@
 use jiff::Timestamp;
-use karmada_api::names::WORK_NAME;
+use karmada_api::names::{APPLIED_OVERRIDES, WORK_NAME};
 use karmada_api::{Condition, Work};
 use objects::ownership::{Adoption, ObservedObject, Removal};
 use proptest::prelude::*;
@@ -441,26 +441,30 @@ fn notes_follow_success() {
     assert_eq!(applied(&work).unwrap().message, message);
 }
 
-/// Case T7: a member that refuses a node port tells which one it has allocated instead, and one that took it tells nothing.
+/// Case T7: a member that refuses a node port tells which one it has allocated instead, and one that took it tells it only where an
+/// override may have given it another than the template has.
 #[test]
 fn own_node_port_is_reported() {
     let service = |node_port: u16| {
         json!({ "apiVersion": "v1", "kind": "Service",
             "metadata": { "name": "web", "namespace": "shop" },
-            "spec": { "type": "NodePort", "ports": [{ "port": 80, "nodePort": node_port }] },
+            "spec": { "type": "NodePort",
+                "ports": [{ "name": "http", "port": 80, "nodePort": node_port }] },
             "status": { "loadBalancer": {} } })
     };
-    let reported = |own: u16| {
-        let (work, object) = (Work::default(), ObservedObject::Present(service(own)));
-        let plan = status_after(&work, &service(30_080), None, &object);
+    let reported = |work: &Work, own: u16| {
+        let object = ObservedObject::Present(service(own));
+        let plan = status_after(work, &service(30_080), None, &object);
         let write = plan.write.unwrap();
         write.body()["status"]["manifestStatuses"][0]["status"].clone()
     };
-    assert_eq!(
-        reported(31_234),
-        json!({ "nodePorts": { "30080": 31_234 } })
-    );
-    assert_eq!(reported(30_080), Value::Null);
+    let own = |port: u16| json!({ "nodePorts": { "http": port } });
+    let mut work = Work::default();
+    assert_eq!(reported(&work, 31_234), own(31_234));
+    assert_eq!(reported(&work, 30_080), Value::Null);
+    let overrides = (APPLIED_OVERRIDES.to_owned(), "[]".to_owned());
+    work.metadata.annotations = Some([overrides].into());
+    assert_eq!(reported(&work, 30_080), own(30_080));
 }
 
 fn json_values() -> impl Strategy<Value = Value> {

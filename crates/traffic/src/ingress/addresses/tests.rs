@@ -247,7 +247,7 @@ fn only_addresses_are_news() {
     assert!(!same_reports(&one, &other));
     let status = same.status.as_mut().unwrap();
     let item = &mut status.aggregated_status.as_mut().unwrap()[0];
-    item.status.as_mut().unwrap()["nodePorts"] = json!({ "30080": 31_234 });
+    item.status.as_mut().unwrap()["nodePorts"] = json!({ "web": 31_234 });
     assert!(!same_reports(&one, &same));
 }
 

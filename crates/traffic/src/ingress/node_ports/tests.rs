@@ -89,13 +89,13 @@ fn ready_nodes_serve() {
         items[1].status = Some(json!({ "nodePorts": own }));
         endpoints(&desired(&fixture))
     };
-    assert_eq!(report(json!({ "30080": 31_234 })), everywhere(31_234));
+    assert_eq!(report(json!({ "web": 31_234 })), everywhere(31_234));
     for odd in [
         json!(null),
         json!([31_234]),
-        json!({ "30080": 0, "x": 1 }),
-        json!({ "30080": "31234" }),
-        json!({ "30080": 70_000 }),
+        json!({ "web": 0, "x": 1 }),
+        json!({ "web": "31234" }),
+        json!({ "web": 70_000 }),
     ] {
         assert_eq!(report(odd.clone()), everywhere(30_080), "{odd}");
     }
@@ -188,7 +188,7 @@ fn shared_address_is_told() {
     let binding = fixture.bindings.get_mut("s").unwrap();
     let status = binding.status.as_mut().unwrap();
     status.aggregated_status.as_mut().unwrap()[1].status =
-        Some(json!({ "nodePorts": { "30080": 31_234 } }));
+        Some(json!({ "nodePorts": { "web": 31_234 } }));
     let told = |address: &str| {
         format!(
             "Service s has one address with several ports, of which a gateway may serve the first only: {address} with 30080 and 31234; give each member addresses of its own"
