@@ -53,7 +53,8 @@ pub(crate) struct Known {
     pub(crate) stored: Arc<StoredCluster>,
     pub(crate) namespace: Option<ExecutionNamespace>,
     pub(crate) is_targeted: bool,
-    pub(crate) node_slices: Vec<Arc<EndpointSlice>>,
+    /// The slices with its nodes; `None` if none are watched.
+    pub(crate) node_slices: Option<Vec<Arc<EndpointSlice>>>,
     pub(crate) observed: Option<ClusterObservation>,
     /// The time for which nothing was heard of it.
     pub(crate) silent_for: Duration,
@@ -104,7 +105,8 @@ impl Index {
                 is_labelled: namespace.part.0,
                 is_deleting: namespace.meta().deletion_timestamp.is_some(),
             }),
-            node_slices: self.node_slices.of(&name.to_owned()).cloned().collect(),
+            node_slices: (self.node_slices.is_listed())
+                .then(|| self.node_slices.of(&name.to_owned()).cloned().collect()),
             observed: self.observed.get(name).cloned(),
             silent_for: self.heard.silent_for(name),
             unready_for: unready.map(Instant::elapsed),

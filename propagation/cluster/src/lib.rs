@@ -119,14 +119,12 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
     let role = match place {
         Place::ControlPlane(client) => {
             watch::watch(program, &client, &index, &queue, probing);
-            let publishes_nodes = args.publish_node_addresses.is_some();
-            if publishes_nodes {
+            if args.publish_node_addresses.is_some() {
                 watch::watch_node_slices(program, &client, &index, &queue);
             }
             Role::ControlPlane {
                 evict_after: args.taint_no_execute_after,
                 condition_taints: args.condition_taints.clone(),
-                publishes_nodes,
             }
         }
         Place::Member(cluster, karmada, _) => {

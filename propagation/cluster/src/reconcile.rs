@@ -33,7 +33,6 @@ pub(crate) enum Role {
         /// The time after which workloads are to leave a cluster that is not ready.
         evict_after: Option<Duration>,
         condition_taints: Vec<ConditionTaint>,
-        publishes_nodes: bool,
     },
     /// In a member: the status of its cluster.
     Member(Box<Heartbeat>),
@@ -114,13 +113,12 @@ impl Reconciler {
             Role::ControlPlane {
                 evict_after,
                 condition_taints,
-                publishes_nodes,
             } => steps(&Situation {
                 cluster: &known.cluster,
                 namespace: known.namespace.clone(),
                 is_targeted: known.is_targeted,
                 observed: known.observed.as_ref(),
-                node_slices: publishes_nodes.then_some(&*known.node_slices),
+                node_slices: known.node_slices.as_deref(),
                 silent_for: known.silent_for,
                 unready_for: known.unready_for.unwrap_or_default(),
                 evict_after: *evict_after,
