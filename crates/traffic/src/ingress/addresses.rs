@@ -182,20 +182,19 @@ pub(super) fn reported(
 
 /// Returns `true` if what the members say in the status of two versions of a binding is the same.
 pub fn same_reports(a: &ResourceBinding, b: &ResourceBinding) -> bool {
-    let reports = |binding: &ResourceBinding| -> Vec<(String, [Option<Value>; 2])> {
-        let items = binding
-            .status
-            .iter()
-            .flat_map(|status| &status.aggregated_status);
-        let items = items.flatten().filter_map(|item| {
-            let status = item.status.as_ref()?;
-            let fields = ["loadBalancer", NODE_PORTS].map(|field| status.get(field).cloned());
-            let says = fields.iter().any(Option::is_some);
-            says.then(|| (item.cluster_name.clone(), fields))
-        });
-        items.collect()
-    };
-    reports(a) == reports(b)
+    reports(a).eq(reports(b))
+}
+
+/// Returns the fields that are read here of what each member says, if there is one.
+fn reports(binding: &ResourceBinding) -> impl Iterator<Item = (&str, [Option<&Value>; 2])> {
+    let status = binding.status.iter();
+    let items = status.flat_map(|status| &status.aggregated_status);
+    items.flatten().filter_map(|item| {
+        let status = item.status.as_ref()?;
+        let fields = ["loadBalancer", NODE_PORTS].map(|field| status.get(field));
+        let says = fields.iter().any(Option::is_some);
+        says.then_some((item.cluster_name.as_str(), fields))
+    })
 }
 
 fn entries(status: Option<&Value>) -> Vec<Entry> {
