@@ -6,8 +6,8 @@ use std::sync::Arc;
 use karmada_api::MultiClusterIngress;
 use objects::Key;
 use traffic::ingress::{
-    BackendAddresses, Cached, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts,
-    Need, Settings, backend_addresses, bound_clusters, needs_local_endpoints, services,
+    BackendAddresses, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
+    Settings, backend_addresses, bound_clusters, needs_local_endpoints, services,
 };
 
 use super::Index;
@@ -82,12 +82,9 @@ impl Index {
             .count()
             > 0;
         may_be |= self.routes.may_name_services(&service.namespace);
-        let is_local = match self.template(&service.namespace, &service.name) {
-            Cached::Present(template) => needs_local_endpoints(template),
-            Cached::Absent => false,
-            // It may be.
-            Cached::Unread => true,
-        };
+        // Without its template, nothing is decided about an export.
+        let template = self.templates.get(service);
+        let is_local = template.is_some_and(|template| needs_local_endpoints(template));
         for key in &self.naming(service) {
             if let Some(ingress) = self.get(key) {
                 let needs_endpoints = match backend_addresses(ingress, settings.backend_addresses) {

@@ -61,7 +61,7 @@ fn collected_slice_loses_nodes() {
             slice("other", with_node()),
         ),
         (
-            "without endpoints",
+            "an endpoint that is none",
             kind,
             slice(ours, json!(null)),
             slice(ours, json!(null)),
