@@ -185,20 +185,49 @@ pub(crate) fn put<K: Resource + Clone + Default>(store: &mut Store<K>, mut objec
     drop(store.observe(Event::Apply(Decoded::Valid(object))));
 }
 
-/// Reads the clusters, of the kind of which there are some: an API may serve both.
+/// Reads the clusters, of the kind of which there are some.
 async fn clusters(client: &Client) -> Result<(ClusterKind, Store<Cluster>), Error> {
-    let clusters = match clusters_of(ClusterKind::Cluster, client).await {
+    let exist = |clusters: &Store<Cluster>| clusters.existing() > 0;
+    of_either(|kind| clusters_of(kind, client), exist).await
+}
+
+/// Reads the cluster `name`, of either kind, if it exists.
+pub(crate) async fn cluster(name: &str, client: &Client) -> Result<Option<Cluster>, Error> {
+    let (_, cluster) = of_either(|kind| cluster_in(kind, name, client), Option::is_some).await?;
+    Ok(cluster)
+}
+
+/// Returns what `read` finds of the kind of which something exists: an API may serve both.
+async fn of_either<T, Reading>(
+    read: impl Fn(ClusterKind) -> Reading,
+    exists: impl Fn(&T) -> bool,
+) -> Result<(ClusterKind, T), Error>
+where
+    Reading: Future<Output = Result<T, Error>>,
+{
+    let clusters = match read(ClusterKind::Cluster).await {
         Err(error) if !is_unavailable(&error) => return Err(error),
-        Ok(clusters) if clusters.existing() > 0 => return Ok((ClusterKind::Cluster, clusters)),
-        read => read,
+        Ok(clusters) if exists(&clusters) => return Ok((ClusterKind::Cluster, clusters)),
+        found => found,
     };
-    match clusters_of(ClusterKind::MemberCluster, client).await {
+    match read(ClusterKind::MemberCluster).await {
         Err(error) if !is_unavailable(&error) => Err(error),
-        Ok(members) if clusters.is_err() || members.existing() > 0 => {
+        Ok(members) if clusters.is_err() || exists(&members) => {
             Ok((ClusterKind::MemberCluster, members))
         }
         _ => Ok((ClusterKind::Cluster, clusters?)),
     }
+}
+
+async fn cluster_in(
+    kind: ClusterKind,
+    name: &str,
+    client: &Client,
+) -> Result<Option<Cluster>, Error> {
+    let clusters: Api<StoredCluster> = Api::all_with(client.clone(), &kind.resource());
+    let found = clusters.get_opt(name).await;
+    let found = found.map_err(|source| Error::request(format!("get cluster {name}"), source))?;
+    Ok(found.map(|stored| cluster_of(kind, stored)))
 }
 
 async fn clusters_of(kind: ClusterKind, client: &Client) -> Result<Store<Cluster>, Error> {
@@ -265,13 +294,13 @@ where
     S: Resource + Clone + DeserializeOwned + Debug,
     K: Resource + Clone + Default,
 {
-    let mut cache = Store::default();
-    let observe = |object| drop(cache.observe(Event::InitApply(make(object))));
+    let mut store = Store::default();
+    let observe = |object| drop(store.observe(Event::InitApply(make(object))));
     let api = &api;
     let request = |page| async move { api.list(&page).await };
     let read = pages(selected, request, observe).await;
     read.map_err(|source| Error::request(format!("list {plural}"), source))?;
-    Ok(cache)
+    Ok(store)
 }
 
 /// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
@@ -534,6 +563,15 @@ mod tests {
             "metadata": { "name": "member1" }, "spec": {} });
         hub.create(&cluster).await;
         assert_eq!(read().await, ClusterKind::Cluster);
+    }
+
+    /// Who asks for one cluster gets it, whichever kind the API has.
+    #[tokio::test]
+    async fn cluster_of_hub_is_found() {
+        let client = hub().await.client();
+        let m1 = cluster("m1", &client).await.unwrap().unwrap();
+        assert_eq!(m1.remedy_actions(), [TRAFFIC_CONTROL]);
+        assert!(cluster("m9", &client).await.unwrap().is_none());
     }
 
     /// A list of several pages is read whole.

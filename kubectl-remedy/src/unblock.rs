@@ -1,8 +1,8 @@
 //! `kubectl remedy unblock`: deletes what `block` has made, and nothing else.
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
-use kube::{Api, Client, ResourceExt};
+use karmada_api::{Remedy, TRAFFIC_CONTROL};
+use kube::{Client, ResourceExt};
 use objects::Key;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::args::{DryRun, UnblockArgs};
 use crate::block::{is_ours, name};
 use crate::error::Error;
-use crate::fleet::FleetSnapshot;
+use crate::fleet::{self, FleetSnapshot};
 use crate::send::send;
 use crate::terminal;
 use crate::why::requires;
@@ -51,10 +51,7 @@ pub(crate) async fn tell_others(
     ended: Option<&str>,
     client: &Client,
 ) -> Result<(), Error> {
-    let clusters: Api<Cluster> = Api::all(client.clone());
-    let found = clusters.get_opt(cluster).await;
-    let found = found.map_err(|source| Error::request(format!("get cluster {cluster}"), source))?;
-    let Some(found) = found else {
+    let Some(found) = fleet::cluster(cluster, client).await? else {
         terminal::print_error(&format!("there is no cluster {cluster}"));
         return Ok(());
     };

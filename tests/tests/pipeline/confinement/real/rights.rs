@@ -21,6 +21,7 @@ const SECRET: &str = "/api/v1/namespaces/shop/secrets/secret";
 const MAPS: &str = "/api/v1/namespaces/shop/configmaps";
 const NODE: &str = "/api/v1/nodes/n1";
 const REMEDIES: &str = "/apis/remedy.karmada.io/v1alpha1/remedies";
+const MEMBER_CLUSTER: &str = "/apis/cluster.kubernetes-fleet.io/v1/memberclusters/member1";
 /// A Work of another cluster.
 const OF_ANOTHER: &str = "/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-member2/works/web";
 const MOVES: &str = "only who may get that Secret may change it";
@@ -38,7 +39,7 @@ kubectl --context karmada create clusterrolebinding fleet-joiner --clusterrole k
 kubectl --context karmada -n karmada-cluster create rolebinding fleet-joiner --role karmada-rs:kubectl-remedy-join-fleet --user fleet-joiner
 ";
 
-/// The rights in other clusters, with all options: one API is gateway, member, and where ExternalDNS runs.
+/// The rights in other clusters, with all options: one API is gateway, member, hub, and where ExternalDNS runs.
 const IN_MEMBER: &str = "
 for namespace in karmada-rs karmada-system fleet-system shop; do kubectl --context member1 create namespace $namespace; done
 kubectl --context member1 -n shop create secret generic secret --from-literal=a=b
@@ -49,6 +50,8 @@ done
 for option in dns-service node-condition signals; do
   kubectl --context member1 apply -f manifests/member/$option/rights.yaml
 done
+for file in ingresses/rights kubectl-remedy; do kubectl --context member1 apply -f manifests/placement/$file.yaml; done
+kubectl --context member1 create clusterrolebinding operator --clusterrole karmada-rs:kubectl-remedy --user operator
 ";
 
 /// An account, what it may do once its rights are in effect, and what it may not.
@@ -320,6 +323,35 @@ fn placement_agent() -> Account {
     (account, allowed("GET", SECRET, Value::Null), beyond)
 }
 
+/// The one of a hub.
+fn ingress_controller() -> Account {
+    let beyond = vec![
+        reads(SECRET),
+        creates("/api/v1/namespaces/shop/services"),
+        creates("/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices"),
+        changes(MEMBER_CLUSTER),
+        changes(&format!("{REMEDIES}/maintenance")),
+        escalates("cannot create resource"),
+    ];
+    let account = "system:serviceaccount:fleet-system:ingress-controller";
+    (
+        account,
+        allowed("GET", "/api/v1/services", Value::Null),
+        beyond,
+    )
+}
+
+fn operator_of_hub() -> Account {
+    let classes = "/apis/networking.k8s.io/v1/ingressclasses";
+    let beyond = vec![
+        reads(SECRET),
+        changes(MEMBER_CLUSTER),
+        changes(WEB),
+        escalates("cannot create resource"),
+    ];
+    ("operator", allowed("GET", classes, Value::Null), beyond)
+}
+
 fn in_member() -> Vec<Account> {
     vec![
         gateway_agent(),
@@ -329,6 +361,8 @@ fn in_member() -> Vec<Account> {
         execution_controller(),
         cluster_controller(),
         placement_agent(),
+        ingress_controller(),
+        operator_of_hub(),
     ]
 }
 
