@@ -73,6 +73,8 @@ impl Controller for SnapshotReconciler {
         if !policies.is_empty() {
             let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
             if !is_told {
+                // The next change begins a burst of its own, or nobody would look at it.
+                self.index.bursts.close(key);
                 return Ok(());
             }
         }
@@ -133,16 +135,18 @@ impl SnapshotReconciler {
 
     /// Selects, and snapshots what is selected.
     async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
-        if !self.knows(key, placed) {
-            return Ok(());
-        }
-        if !placed.snapshots.is_empty()
+        let knows = self.knows(key, placed);
+        if knows
+            && !placed.snapshots.is_empty()
             && let Some(end) = self.index.bursts.open(key)
         {
             self.index.queues.snapshots.add_at(key.clone(), end);
             return Ok(());
         }
         self.index.bursts.close(key);
+        if !knows {
+            return Ok(());
+        }
         let Some(selection) = self.selection(key, placed) else {
             return Ok(());
         };
