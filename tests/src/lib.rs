@@ -1,5 +1,5 @@
 //! Parts for tests, started on one machine in a network namespace of the test's own: Kubernetes
-//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, HTTP
+//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, Prometheus, HTTP
 //! backends, traffic, and our programs.
 //!
 //! ```no_run
@@ -42,6 +42,7 @@ pub mod outage;
 pub mod placement;
 pub mod process;
 pub mod programs;
+pub mod prometheus;
 pub mod propagation;
 pub mod resolvers;
 pub mod sandbox;

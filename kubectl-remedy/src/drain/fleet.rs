@@ -1,15 +1,13 @@
 //! The steps of a drain on a Karmada, or in a fleet of its own.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use kube::{Client, ResourceExt};
 use propagation_rules::schedule::drain::note;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::bindings::write_all;
-use super::observed::{Observed, State};
-use super::progress::{Left, Progress, report};
+use super::observed::{Observed, State, TRAFFIC_LIMIT};
+use super::progress::{Progress, report};
 use super::remedy::remedy;
 use super::survey::{Survey, refuse};
 use super::target::{Effect, Target};
@@ -18,9 +16,6 @@ use crate::args::{DrainArgs, DryRun};
 use crate::block::{expiry, tell, write};
 use crate::error::Error;
 use crate::terminal;
-
-/// The time in which the traffic is to leave before workloads do, unless `--wait` says another.
-const TRAFFIC_LIMIT: Duration = Duration::from_mins(2);
 
 /// Drains a cluster.
 pub(super) async fn drain(
@@ -78,7 +73,7 @@ async fn empty(
     let limit = args.wait.unwrap_or(TRAFFIC_LIMIT);
     let mut progress = Progress::new();
     let traffic = |state: &State| vec![state.traffic(cluster)];
-    let left = until_none(observed, &mut progress, limit, traffic).await?;
+    let left = observed.until_none(&mut progress, limit, traffic).await?;
     if !args.workloads || !left.is_empty() {
         return Ok(report(cluster, &left));
     }
@@ -89,7 +84,7 @@ async fn empty(
     }
     let both = |state: &State| vec![state.traffic(cluster), state.workloads(cluster)];
     let limit = limit.saturating_sub(start.elapsed());
-    let left = until_none(observed, &mut progress, limit, both).await?;
+    let left = observed.until_none(&mut progress, limit, both).await?;
     let staying = observed.state.staying(cluster);
     if staying > 0 {
         terminal::print_error(&format!(
@@ -117,34 +112,4 @@ async fn drive_out(
     write_all(client, notes, "noted", dry_run).await?;
     target.taint(Effect::DriveOut, dry_run).await?;
     Ok(())
-}
-
-/// Shows what is left until nothing is, or the time is over. Returns the steps of which something is left.
-async fn until_none(
-    observed: &mut Observed,
-    progress: &mut Progress,
-    limit: Duration,
-    left: impl Fn(&State) -> Vec<Left>,
-) -> Result<Vec<Left>, Error> {
-    let watching = async {
-        loop {
-            if observed.is_complete() {
-                let left = left(&observed.state);
-                progress.show(&left);
-                if left.iter().all(|left| left.items.is_empty()) {
-                    return Ok::<_, Error>(());
-                }
-            }
-            observed.changed().await?;
-        }
-    };
-    if let Ok(ended) = timeout(limit, watching).await {
-        ended?;
-        return Ok(Vec::new());
-    }
-    if !observed.is_complete() {
-        let problem = "the API has not shown in time what is there; try again";
-        return Err(Error::Unusable(problem.to_owned()));
-    }
-    Ok(left(&observed.state))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::future::pending;
+use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{FutureExt, StreamExt};
@@ -17,13 +18,17 @@ use kube::{Api, Client, Resource};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::drain::{Remaining, remaining};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 use traffic::ingress::http_route::reported_ingress;
 
-use super::progress::Left;
+use super::progress::{Left, Progress};
 use crate::error::Error;
 use crate::fleet::routes;
 use crate::status::{blocked, is_located};
 use crate::waiting::give_up;
+
+/// The time in which the traffic is to leave before workloads do, unless `--wait` says another.
+pub(super) const TRAFFIC_LIMIT: Duration = Duration::from_mins(2);
 
 /// A change that a watch shows.
 type Change = Box<dyn FnOnce(&mut State) + Send>;
@@ -48,11 +53,16 @@ pub(super) struct Observed {
 impl Observed {
     /// Begins to watch.
     pub(super) async fn new(client: &Client) -> Result<Self, Error> {
-        let mut changes = vec![
-            watch(client, |state| &mut state.bindings),
-            watch(client, |state| &mut state.cluster_bindings),
-            watch(client, |state| &mut state.ingresses),
-        ];
+        let mut observed = Self::of_traffic(client).await?;
+        let changes = &mut observed.changes;
+        changes.push(watch(client, |state| &mut state.bindings));
+        changes.push(watch(client, |state| &mut state.cluster_bindings));
+        Ok(observed)
+    }
+
+    /// Begins to watch only what tells of traffic.
+    pub(super) async fn of_traffic(client: &Client) -> Result<Self, Error> {
+        let mut changes = vec![watch(client, |state| &mut state.ingresses)];
         if routes(client, None).await?.is_some() {
             changes.push(watch(client, |state| &mut state.routes));
         }
@@ -77,6 +87,36 @@ impl Observed {
                 return Ok(());
             }
         }
+    }
+
+    /// Shows what is left until nothing is, or the time is over. Returns the steps of which something is left.
+    pub(super) async fn until_none(
+        &mut self,
+        progress: &mut Progress,
+        limit: Duration,
+        left: impl Fn(&State) -> Vec<Left>,
+    ) -> Result<Vec<Left>, Error> {
+        let watching = async {
+            loop {
+                if self.is_complete() {
+                    let left = left(&self.state);
+                    progress.show(&left);
+                    if left.iter().all(|left| left.items.is_empty()) {
+                        return Ok::<_, Error>(());
+                    }
+                }
+                self.changed().await?;
+            }
+        };
+        if let Ok(ended) = timeout(limit, watching).await {
+            ended?;
+            return Ok(Vec::new());
+        }
+        if !self.is_complete() {
+            let problem = "the API has not shown in time what is there; try again";
+            return Err(Error::Unusable(problem.to_owned()));
+        }
+        Ok(left(&self.state))
     }
 
     /// Returns `true` once all objects are known.

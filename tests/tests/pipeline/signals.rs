@@ -27,6 +27,8 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+mod with_tools;
+
 const NODES: u8 = 5;
 const CONDITION: &str = "SiteReady";
 /// The port of the website on every node.

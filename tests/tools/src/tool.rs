@@ -36,12 +36,16 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
+    /// What the metrics of a cluster are asked for.
+    Prometheus,
     /// The checker of alerts.
     Promtool,
     /// What users install charts with.
     Helm,
     /// Its next major version, which applies on the server's side.
     Helm4,
+    /// The health service of gRPC in Go, in a program of ours.
+    GrpcHealth,
     /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
     KarmadaScheduler,
 }
@@ -105,7 +109,7 @@ pub enum ToolsError {
 impl Tool {
     /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler is built by the one test that
     /// needs it.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
@@ -113,9 +117,11 @@ impl Tool {
         Self::Actionlint,
         Self::CoreDns,
         Self::Traefik,
+        Self::Prometheus,
         Self::Promtool,
         Self::Helm,
         Self::Helm4,
+        Self::GrpcHealth,
     ];
 
     /// Returns the name of the binary.
@@ -128,9 +134,11 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::CoreDns => "coredns",
             Self::Traefik => "traefik",
+            Self::Prometheus => "prometheus",
             Self::Promtool => "promtool",
             Self::Helm => "helm",
             Self::Helm4 => "helm4",
+            Self::GrpcHealth => "grpc-health",
             Self::KarmadaScheduler => "karmada-scheduler",
         }
     }
@@ -168,9 +176,11 @@ impl Tool {
             | Self::KubeControllerManager
             | Self::CoreDns
             | Self::Traefik
+            | Self::Prometheus
             | Self::Promtool
             | Self::Helm
             | Self::Helm4
+            | Self::GrpcHealth
             | Self::KarmadaScheduler => None,
         }
     }
@@ -185,9 +195,10 @@ impl Tool {
             }
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3",
-            Self::Promtool => "github.com/prometheus/prometheus",
+            Self::Prometheus | Self::Promtool => "github.com/prometheus/prometheus",
             Self::Helm => "helm.sh/helm/v3",
             Self::Helm4 => "helm.sh/helm/v4",
+            Self::GrpcHealth => "google.golang.org/grpc",
             Self::KarmadaScheduler => "github.com/karmada-io/karmada",
         }
     }
@@ -202,22 +213,23 @@ impl Tool {
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
             Self::CoreDns => "github.com/coredns/coredns",
             Self::Traefik => "github.com/traefik/traefik/v3/cmd/traefik",
+            Self::Prometheus => "github.com/prometheus/prometheus/cmd/prometheus",
             Self::Promtool => "github.com/prometheus/prometheus/cmd/promtool",
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
-            // That of our program, beside its go.mod.
-            Self::KarmadaScheduler => ".",
+            // Those of our programs, beside their go.mod.
+            Self::GrpcHealth | Self::KarmadaScheduler => ".",
         }
     }
 
     /// Returns the approximate time of a build from nothing on two cores.
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
-            Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
+            Self::Actionlint | Self::Etcd | Self::Kubectl | Self::GrpcHealth => "1 min",
             Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
-            Self::Helm | Self::Helm4 => "3 min",
+            Self::Prometheus | Self::Helm | Self::Helm4 => "3 min",
         }
     }
 
@@ -259,8 +271,8 @@ impl Tool {
     /// Returns Go's argument for the parts that are left out.
     pub(crate) const fn tags(self) -> &'static str {
         match self {
-            // It can check a service discovery's configuration, with the client of each cloud.
-            Self::Promtool => "-tags=remove_all_sd",
+            // They know the service discoveries, with the client of each cloud.
+            Self::Prometheus | Self::Promtool => "-tags=remove_all_sd",
             _ => "-tags=",
         }
     }
@@ -287,7 +299,7 @@ impl Tool {
         {
             add(text.as_bytes());
         }
-        let own = (self == Self::KarmadaScheduler).then_some("main.go");
+        let own = (self.package() == ".").then_some("main.go");
         for name in ["go.mod", "go.sum"].into_iter().chain(own) {
             let path = self.source().join(name);
             add(&fs::read(&path).map_err(file("read", &path))?);
@@ -299,6 +311,7 @@ impl Tool {
     pub(crate) fn source(self) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join(match self {
             Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => "kubernetes",
+            Self::Prometheus | Self::Promtool => "prometheus",
             other => other.name(),
         })
     }

@@ -37,7 +37,7 @@ pub(crate) const BROWSER: [&str; 2] = ["--features", "pipeline-tests/browser"];
 pub(crate) struct Selection {
     /// Run the tests that have one of these in their names, and build only their packages; without any, all tests
     names: Vec<String>,
-    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, HAProxy, Helm, promtool, Chromium, Python
+    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, HAProxy, Helm, Prometheus, Chromium, Python
     #[arg(long)]
     real: bool,
     /// Run the long tests, too, which wait for minutes; with `--real`, every story on real APIs

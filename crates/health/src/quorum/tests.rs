@@ -1,8 +1,12 @@
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
 use proptest::prelude::*;
 
 use super::*;
 use crate::dns::DnsClass;
-use crate::observation::{Family, Impairment, Pods, Symptom};
+use crate::observation::{Family, Impairment, Observation, Pods, Symptom};
+use crate::threshold::{Round, Threshold, Thresholds};
 
 const QUORUM: Quorum = Quorum {
     min_answering: 50,
@@ -64,6 +68,50 @@ fn a_large_majority_fails_a_cluster_and_half_of_the_votes_clear_it() {
     ];
     for (sentence, tally, current, expected) in cases {
         assert_eq!(verdict(&tally, current), expected, "{sentence}");
+    }
+}
+
+const PERIOD: Duration = Duration::from_secs(5);
+const THRESHOLD: Duration = Duration::from_secs(30);
+/// The rounds of a day.
+const ROUNDS: u32 = 24 * 60 * 60 / 5;
+
+/// At 1% of lost rounds no verdict turns, with the defaults of a declared signal: where each node asks, where the leader
+/// alone does, and where what is lost is no observation, as of a Prometheus. Case S10.
+#[test]
+fn day_of_loss_turns_nothing() {
+    let late = Observation::Failed(failure(DnsClass::Timeout));
+    for (seed, voters, lost) in [(11, 5, late), (12, 1, late), (13, 1, Observation::Internal)] {
+        let mut random = Rng::with_seed(seed);
+        let state = Threshold::new(Thresholds {
+            period: PERIOD,
+            failure: THRESHOLD,
+            success: THRESHOLD,
+            silence: THRESHOLD,
+            max_hold: Duration::from_mins(5),
+        });
+        let mut states = vec![state; voters];
+        let (start, mut current, mut losses) = (Instant::now(), None, 0);
+        for number in 0..ROUNDS {
+            let scheduled = start + PERIOD * number;
+            for state in &mut states {
+                // Who has never seen it work has no verdict.
+                let is_lost = number > 0 && random.f64() < 0.01;
+                losses += u32::from(is_lost);
+                let observation = if is_lost { lost } else { Observation::Success };
+                let took = Duration::from_millis(if is_lost { 2_000 } else { 10 });
+                state.observe(&Round {
+                    scheduled,
+                    finished: scheduled + took,
+                    observation,
+                });
+            }
+            let ballots = states.iter().map(Threshold::vote);
+            let ballots = ballots.map(|vote| vote.map_or(Ballot::NoVote, Ballot::Vote));
+            current = verdict(&tally(&ballots.collect::<Vec<_>>()), current);
+            assert_eq!(current, Some(true), "round {number}, seed {seed}");
+        }
+        assert!(losses > ROUNDS / 200, "{losses} losses, seed {seed}");
     }
 }
 

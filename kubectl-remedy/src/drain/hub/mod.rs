@@ -1,5 +1,5 @@
-//! The steps of a drain on a hub of placements: a taint of the MemberCluster, a Remedy where the hub has such, and
-//! evictions, which budgets bound.
+//! The steps of a drain on a hub of placements: a taint of the MemberCluster, a Remedy where the hub has such, and, once
+//! the traffic has left, evictions, which budgets bound.
 //!
 //! - `placements`: what becomes of each, with what others drain at the same time.
 //! - `evictions`: those of the drain, again and again until the cluster is empty.
@@ -11,16 +11,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use karmada_api::Remedy;
+use karmada_api::{MultiClusterIngress, Remedy};
+use karmada_runtime::store::Store;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use placement_rules::drain::Departure;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use self::evictions::evict_all;
 pub(super) use self::evictions::take_back;
 use self::placements::{Hub, namespaced};
-use super::progress::{Progress, report};
+use super::observed::{Observed, State, TRAFFIC_LIMIT};
+use super::progress::{Left, Progress, report};
 use super::remedy::{name, remedy};
 use super::survey::refuse;
 use super::target::{Effect, Target};
@@ -28,6 +30,7 @@ use crate::answer::Answer;
 use crate::args::{DrainArgs, DryRun};
 use crate::block::{expiry, is_ours, tell, write};
 use crate::error::Error;
+use crate::fleet::{list, optional};
 use crate::table::Table;
 use crate::terminal;
 
@@ -58,6 +61,7 @@ pub(super) async fn drain(
             return Ok(refuse(&args.cluster));
         }
     }
+    let takes_traffic = matches!(known, Known::Remedies { .. });
     match known {
         Known::Unserved => terminal::print_error(
             "This hub has no Remedies, so that nothing takes the traffic of ingresses away.",
@@ -74,6 +78,14 @@ pub(super) async fn drain(
             args.cluster
         ));
     }
+    let start = Instant::now();
+    let waits = args.workloads || args.wait.is_some();
+    if takes_traffic && waits && dry_run == DryRun::None {
+        let left = traffic(args, client).await?;
+        if !left.is_empty() {
+            return Ok(report(&args.cluster, &left));
+        }
+    }
     if !args.workloads {
         return Ok(Answer::Yes);
     }
@@ -84,7 +96,8 @@ pub(super) async fn drain(
             args.cluster
         ));
     }
-    empty(args, client).await
+    let limit = args.wait.map(|limit| limit.saturating_sub(start.elapsed()));
+    empty(args, limit, client).await
 }
 
 /// Whether a hub has Remedies, and the one of the drain.
@@ -145,12 +158,34 @@ fn print(departures: &BTreeMap<String, Departure>) {
     }
 }
 
-/// Evicts what may leave, and waits for it if that is asked for.
-async fn empty(args: &DrainArgs, client: &Client) -> Result<Answer, Error> {
+/// Waits until no ingress sends requests to the cluster. Returns those that still do.
+async fn traffic(args: &DrainArgs, client: &Client) -> Result<Vec<Left>, Error> {
+    let ingresses: Option<Store<MultiClusterIngress>> =
+        optional(list(Api::all(client.clone()), ListParams::default()).await)?;
+    if ingresses.is_none() {
+        terminal::print_error(
+            "This hub shows no ingresses, so that nothing waits for their traffic.",
+        );
+        return Ok(Vec::new());
+    }
+    let mut observed = Observed::of_traffic(client).await?;
+    let limit = args.wait.unwrap_or(TRAFFIC_LIMIT);
+    let traffic = |state: &State| vec![state.traffic(&args.cluster)];
+    observed
+        .until_none(&mut Progress::new(), limit, traffic)
+        .await
+}
+
+/// Evicts what may leave, and waits for it, if there is a limit.
+async fn empty(
+    args: &DrainArgs,
+    limit: Option<Duration>,
+    client: &Client,
+) -> Result<Answer, Error> {
     let cluster = &*args.cluster;
     let dry_run = args.dry_run.dry_run;
     let mut left = evict_all(cluster, client, dry_run).await?;
-    let Some(limit) = args.wait.filter(|_| dry_run == DryRun::None) else {
+    let Some(limit) = limit.filter(|_| dry_run == DryRun::None) else {
         return Ok(Answer::Yes);
     };
     let mut progress = Progress::new();

@@ -8,6 +8,8 @@ use super::*;
 const CLUSTERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 const MEMBER: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/m1";
 const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
+const EVICTIONS: &str =
+    "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacementevictions";
 
 /// Creates a hub with two members and a placement in the first, of this policy.
 async fn hub(policy: &Value) -> Stage {
@@ -68,11 +70,9 @@ fn either() -> Value {
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_leaves() {
     let stage = hub(&either()).await;
-    let evictions = format!("{API}/clusterresourceplacementevictions");
     let user = stage.api.clone();
-    let path = evictions.clone();
     tokio::spawn(async move {
-        while user.get(&path).await["items"]
+        while user.get(EVICTIONS).await["items"]
             .as_array()
             .unwrap()
             .is_empty()
@@ -87,15 +87,34 @@ async fn evicted_placement_leaves() {
     let taints = stage.api.get(MEMBER).await["spec"]["taints"].clone();
     let ours = json!({ "key": "remedy.karmada-rs.io/drain", "effect": "NoSchedule" });
     assert_eq!(taints[1], ours);
-    let made = stage.api.get(&evictions).await["items"].clone();
+    let made = stage.api.get(EVICTIONS).await["items"].clone();
     let spec = json!({ "placementName": "shop", "clusterName": "m1" });
     assert_eq!(made[0]["spec"], spec);
 
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::Yes);
     let taints = stage.api.get(MEMBER).await["spec"]["taints"].clone();
     assert_eq!(taints, json!([{ "key": "gpu", "effect": "NoSchedule" }]));
-    assert_eq!(stage.api.get(&evictions).await["items"], json!([]));
+    assert_eq!(stage.api.get(EVICTIONS).await["items"], json!([]));
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
+}
+
+/// While an ingress of the hub sends requests to the cluster, no placement has to leave. Case T24.
+#[tokio::test(start_paused = true)]
+async fn placements_wait_for_traffic() {
+    let stage = hub(&either()).await;
+    stage.api.install(karmada_api::crd::installed().unwrap());
+    stage.api.create_namespace(NAMESPACE).await;
+    stage.api.create(&ingress("shop", &["web"], None)).await;
+    let served = json!([{ "name": "web", "clusters": ["m1", "m2"] }]);
+    for (blocked, expected, evictions) in [(vec![], Answer::No, 0), (vec!["m1"], Answer::Yes, 1)] {
+        let status = json!({ "serviceLocations": served, "trafficBlockClusters": blocked });
+        let (path, status) = (format!("{INGRESS}/status"), json!({ "status": status }));
+        stage.api.send("PATCH", &path, &status).await;
+        let answer = stage.drain("m1 --workloads").await.unwrap();
+        assert_eq!(answer, expected);
+        let made = stage.api.get(EVICTIONS).await["items"].clone();
+        assert_eq!(made.as_array().unwrap().len(), evictions);
+    }
 }
 
 /// A placement that finds no other cluster is not evicted, and what names its clusters stays. Case T23.

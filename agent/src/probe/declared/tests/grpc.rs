@@ -88,6 +88,7 @@ async fn anything_else_fails() {
 }
 
 /// A server of something else has no code of gRPC, and the probe's own timeout is one: no client invents a code for them.
+/// Case S7.
 #[tokio::test]
 async fn others_have_no_code() {
     let website = website(Router::new()).await;

@@ -55,7 +55,7 @@ async fn status_decides() {
     assert_failed(&outcome, "unexpected-status", server);
 }
 
-/// Who sends the agent elsewhere is not followed, and that is a failure unless it is listed.
+/// Who sends the agent elsewhere is not followed, and that is a failure unless it is listed. Case S8.
 #[tokio::test]
 async fn redirect_is_not_followed() {
     let asked = Arc::<AtomicUsize>::default();
@@ -74,7 +74,7 @@ async fn redirect_is_not_followed() {
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
-/// A body that stalls, or that never ends, changes no verdict.
+/// A body that stalls, or that never ends, changes no verdict. Case S8.
 #[tokio::test]
 async fn body_changes_nothing() {
     for text in [

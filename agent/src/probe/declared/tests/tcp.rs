@@ -10,7 +10,8 @@ async fn connect(address: &str) -> Result<(), Unmet> {
     observe(json!({ "tcp": { "address": address } })).await
 }
 
-/// A name stands for its addresses, and the message has the one that failed.
+/// A name stands for its addresses, and the message has the one that failed. While the port listens, the kernel accepts,
+/// although the program does not. Case S9.
 #[tokio::test]
 async fn listening_port_succeeds() {
     let (listener, address) = listener().await;

@@ -258,6 +258,7 @@ async fn no_vote_turns_unhealthy_after_recovery_and_it_is_healthy_again_after_th
 
 const DAY: Duration = Duration::from_hours(24);
 
+/// Case S10.
 #[tokio::test(start_paused = true)]
 #[ignore = "long"]
 async fn a_day_of_one_percent_loss_turns_no_vote() {

@@ -1,0 +1,163 @@
+//! Declared signals on a real Prometheus, and on the health service that gRPC has in Go, as `check` tries them.
+
+use std::{fs, net::SocketAddr, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use pipeline_tests::{
+    fleet::isolated,
+    process::Process,
+    programs::{self, Binary, Profile},
+    prometheus::Prometheus,
+    test_name,
+};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tokio::{process::Command, time::timeout};
+use tools::Tool;
+
+/// The limit until a server says something else.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Tries these probes, each as the signal of its name and the condition of the same, and returns what is said of them.
+async fn check(probes: &[(&str, Value)]) -> Result<String> {
+    let signals = probes
+        .iter()
+        .map(|(name, probe)| json!({ "name": name, "condition": name, "probe": probe }));
+    let signals: Vec<Value> = signals.collect();
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("signals.yaml");
+    fs::write(&file, json!({ "signals": signals }).to_string())?;
+    let mut command = Command::new(programs::path(Binary::Agent, Profile::Debug)?);
+    let output = command.arg("check").arg(file).output().await?;
+    ensure!(output.stderr.is_empty(), "{output:?}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Checks that the signal `name` has a line that begins so.
+fn says(report: &str, name: &str, text: &str) -> Result<()> {
+    let start = format!("{name} ({name}): {text}");
+    let said = report.lines().any(|line| line.starts_with(&start));
+    ensure!(said, "nothing begins with {start:?}:\n{report}");
+    Ok(())
+}
+
+/// Returns a probe that succeeds if the value is 1.
+fn query(server: SocketAddr, query: &str) -> Value {
+    let url = format!("http://{server}");
+    json!({ "prometheus": { "url": url, "query": query, "holds": "value == 1", "maxAge": "3s" } })
+}
+
+/// Waits until the last value of a job is too old, which Prometheus still finds when nobody says how old it may be.
+async fn outdated(prometheus: &Prometheus, probe: &[(&str, Value)]) -> Result<()> {
+    let looking = async {
+        while says(&check(probe).await?, "gone", "no vote: the answer is empty").is_err() {}
+        anyhow::Ok(())
+    };
+    timeout(LIMIT, looking)
+        .await
+        .context("its last value stays")??;
+    let found = prometheus.query("up").await?;
+    ensure!(found.contains(r#""job":"gone""#), "{found}");
+    Ok(())
+}
+
+/// A value that holds or does not is a vote. Neither NaN is one, nor an empty answer, nor an error of any status, whose text
+/// is told; nor is the last value of a job that was removed, even after a restart. Cases S1, S2, S3 and S4.
+#[test]
+fn prometheus_votes_by_fresh_values() {
+    isolated(test_name!(), async || {
+        let server = SocketAddr::from(([127, 0, 0, 1], 9090));
+        let mut prometheus = Prometheus::start(server, &["kept", "gone"]).await?;
+        let both = [("both", query(server, "count(up) - 1"))];
+        let scraped = async {
+            while says(&check(&both).await?, "both", "succeeds").is_err() {}
+            anyhow::Ok(())
+        };
+        timeout(LIMIT, scraped)
+            .await
+            .context("nothing is scraped")??;
+
+        let gone = [("gone", query(server, r#"up{job="gone"}"#))];
+        says(&check(&gone).await?, "gone", "succeeds")?;
+        let report = check(&[
+            ("zero", query(server, r#"up{job="kept"} - 1"#)),
+            ("nan", query(server, r#"0 * up{job="kept"} / 0"#)),
+            ("empty", query(server, "nowhere")),
+            ("compared", query(server, r#"up{job="kept"} == 0"#)),
+            ("several", query(server, "up")),
+            ("ambiguous", query(server, "up + on() up")),
+            ("malformed", query(server, "up{")),
+        ])
+        .await?;
+        let warning = "warning: the query may end in a comparison without bool";
+        for (name, text) in [
+            ("zero", "fails: not-holding from 127.0.0.1:9090: 0 is not"),
+            ("nan", "no vote: the value is NaN"),
+            ("empty", "no vote: the answer is empty"),
+            ("compared", "no vote: the answer is empty"),
+            ("compared", warning),
+            ("several", "no vote: the answer has 2 series"),
+            (
+                "ambiguous",
+                "no vote: status 422 Unprocessable Entity: execution: ",
+            ),
+            ("malformed", "no vote: status 400 Bad Request: bad_data: "),
+        ] {
+            says(&report, name, text)?;
+        }
+        let slow = "sum_over_time((vector(time()) + vector(time()))[3h:1ms])";
+        let report = check(&[("slow", query(server, slow))]).await?;
+        says(
+            &report,
+            "slow",
+            "no vote: status 503 Service Unavailable: timeout: ",
+        )?;
+
+        prometheus.reload(&["kept"])?;
+        outdated(&prometheus, &gone).await?;
+        prometheus.restart().await?;
+        outdated(&prometheus, &gone).await
+    });
+}
+
+/// A server says of each service how it is, and that it does not know one; of itself it says that it serves, whatever its
+/// services do. While it hangs, each probe is late. Cases S5, S6 and S7.
+#[test]
+fn grpc_votes_by_services() {
+    isolated(test_name!(), async || {
+        let folder = tempfile::tempdir()?;
+        let address = "127.0.0.1:9000";
+        let mut command = Command::new(Tool::GrpcHealth.path()?);
+        command.args([address, "shop=SERVING", "stopped=NOT_SERVING"]);
+        let mut server = Process::start("grpc-health", command, folder.path())?;
+        let listens = |output: &str| output.contains("Listening").then_some(());
+        server.until_written(LIMIT, listens).await?;
+        let probe = |service: &str| json!({ "grpc": { "address": address, "service": service } });
+        let probes = [
+            ("shop", probe("shop")),
+            ("stopped", probe("stopped")),
+            ("unknown", probe("nothing")),
+            ("whole", probe("")),
+        ];
+        let report = check(&probes).await?;
+        for (name, text) in [
+            ("shop", "succeeds"),
+            ("stopped", "fails: not-serving from 127.0.0.1:9000: "),
+            ("unknown", "fails: unknown-service from 127.0.0.1:9000: "),
+            ("whole", "succeeds"),
+            (
+                "whole",
+                "warning: without a service most servers say SERVING",
+            ),
+        ] {
+            says(&report, name, text)?;
+        }
+        server.signal(Signal::STOP)?;
+        let report = check(&probes).await?;
+        for (name, _) in &probes {
+            says(&report, name, "fails: timeout from 127.0.0.1:9000: ")?;
+        }
+        server.signal(Signal::CONT)?;
+        says(&check(&probes).await?, "shop", "succeeds")
+    });
+}
