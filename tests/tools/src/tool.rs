@@ -44,6 +44,8 @@ pub enum Tool {
     Helm4,
     /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
     KarmadaScheduler,
+    /// ExternalDNS, in a program of ours that has zones in memory in place of a cloud's.
+    ExternalDns,
 }
 
 /// An error of the search for a tool's binary.
@@ -103,8 +105,8 @@ pub enum ToolsError {
 }
 
 impl Tool {
-    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler is built by the one test that
-    /// needs it.
+    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler and ExternalDNS are built by
+    /// the tests that need them.
     pub const ALL: [Self; 10] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -132,6 +134,7 @@ impl Tool {
             Self::Helm => "helm",
             Self::Helm4 => "helm4",
             Self::KarmadaScheduler => "karmada-scheduler",
+            Self::ExternalDns => "external-dns",
         }
     }
 
@@ -171,7 +174,8 @@ impl Tool {
             | Self::Promtool
             | Self::Helm
             | Self::Helm4
-            | Self::KarmadaScheduler => None,
+            | Self::KarmadaScheduler
+            | Self::ExternalDns => None,
         }
     }
 
@@ -189,6 +193,7 @@ impl Tool {
             Self::Helm => "helm.sh/helm/v3",
             Self::Helm4 => "helm.sh/helm/v4",
             Self::KarmadaScheduler => "github.com/karmada-io/karmada",
+            Self::ExternalDns => "sigs.k8s.io/external-dns",
         }
     }
 
@@ -206,7 +211,7 @@ impl Tool {
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             // That of our program, beside its go.mod.
-            Self::KarmadaScheduler => ".",
+            Self::KarmadaScheduler | Self::ExternalDns => ".",
         }
     }
 
@@ -214,7 +219,7 @@ impl Tool {
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
             Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
-            Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
+            Self::KubeApiserver | Self::KarmadaScheduler | Self::ExternalDns => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
             Self::Helm | Self::Helm4 => "3 min",
@@ -287,7 +292,7 @@ impl Tool {
         {
             add(text.as_bytes());
         }
-        let own = (self == Self::KarmadaScheduler).then_some("main.go");
+        let own = (self.package() == ".").then_some("main.go");
         for name in ["go.mod", "go.sum"].into_iter().chain(own) {
             let path = self.source().join(name);
             add(&fs::read(&path).map_err(file("read", &path))?);
@@ -363,7 +368,8 @@ mod tests {
 
     #[test]
     fn go_mods_name_both_versions() {
-        for tool in Tool::ALL {
+        let built_when_needed = [Tool::KarmadaScheduler, Tool::ExternalDns];
+        for tool in Tool::ALL.into_iter().chain(built_when_needed) {
             let GoMod { go, version } = tool.go_mod().unwrap();
             for text in [&go, &version] {
                 assert_eq!(text.split('.').count(), 3, "{}: {text}", tool.name());
