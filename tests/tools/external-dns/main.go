@@ -84,11 +84,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
-	go func() {
-		server := dns.Server{Addr: address, Net: "udp", Handler: zones}
-		served <- server.ListenAndServe()
-	}()
+	served := make(chan error, 2)
+	for _, network := range []string{"udp", "tcp"} {
+		go func() {
+			server := dns.Server{Addr: address, Net: network, Handler: zones}
+			served <- server.ListenAndServe()
+		}()
+	}
 	changed := make(chan struct{}, 1)
 	if cfg.UpdateEvents {
 		endpoints.AddEventHandler(ctx, func() {
