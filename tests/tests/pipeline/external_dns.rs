@@ -196,7 +196,6 @@ mod with_tools {
 
     /// Case T31.
     #[test]
-    #[ignore = "long"]
     fn blocked_cluster_leaves_its_records() {
         run(test_name!(), records_follow_blocks);
     }

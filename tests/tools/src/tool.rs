@@ -219,10 +219,10 @@ impl Tool {
     pub(crate) const fn build_minutes(self) -> &'static str {
         match self {
             Self::Actionlint | Self::Etcd | Self::Kubectl => "1 min",
-            Self::KubeApiserver | Self::KarmadaScheduler | Self::ExternalDns => "5 min",
+            Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
-            Self::Helm | Self::Helm4 => "3 min",
+            Self::Helm | Self::Helm4 | Self::ExternalDns => "3 min",
         }
     }
 
