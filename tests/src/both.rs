@@ -19,6 +19,7 @@
 //! - `real_parts::real`, on the real API: it is about a lease that only that one has.
 //! - `outage::with_tools::default_thresholds_move_traffic`, on the real API: it
 //!   takes more than a minute.
+//! - `external_dns`, on the real API: the embedded one brings no definition of its kind, and these take minutes.
 //! - `load`, and `reachability::with_tools`, on the real API: they take minutes, and tokens.
 //! - `propagation::takeover::with_tools::installers`, on the real API: the embedded one has neither
 //!   `PodDisruptionBudget`s nor the scale of a Deployment.

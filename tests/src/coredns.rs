@@ -2,6 +2,7 @@
 //! server; a cache in front of it; and a silent socket in its place, for lost packets.
 
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
     path::Path,
     time::Duration,
@@ -144,23 +145,7 @@ pub struct DnsResponse {
 /// # Errors
 /// The server refuses the query or does not respond within a second.
 pub async fn query(server: SocketAddr, name: &str) -> Result<DnsResponse> {
-    let any: IpAddr = match server {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let mut message = Message::query();
-    message.add_query(Query::query(Name::from_ascii(name)?, RecordType::A));
-    let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
-    socket.connect(server).await?;
-    socket.send(&message.to_vec()?).await?;
-    let mut buffer = [0; 4096];
-    let length = timeout(RESPONSE_WITHIN, socket.recv(&mut buffer))
-        .await
-        .with_context(|| format!("{server} does not respond"))??;
-    let response = Message::from_vec(&buffer[..length])?;
-    if response.metadata.id != message.metadata.id {
-        bail!("the response of {server} is to another query");
-    }
+    let response = ask(server, name, RecordType::A).await?;
     Ok(DnsResponse {
         code: response.metadata.response_code,
         addresses: response
@@ -172,4 +157,39 @@ pub async fn query(server: SocketAddr, name: &str) -> Result<DnsResponse> {
             })
             .collect(),
     })
+}
+
+/// Queries a server as [`query`] does, for the addresses of both families.
+///
+/// # Errors
+/// See [`query`].
+pub async fn addresses(server: SocketAddr, name: &str) -> Result<BTreeSet<IpAddr>> {
+    let mut found = BTreeSet::new();
+    for family in [RecordType::A, RecordType::AAAA] {
+        let response = ask(server, name, family).await?;
+        let answers = response.answers.iter();
+        found.extend(answers.filter_map(|record| record.data.ip_addr()));
+    }
+    Ok(found)
+}
+
+async fn ask(server: SocketAddr, name: &str, kind: RecordType) -> Result<Message> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let mut message = Message::query();
+    message.add_query(Query::query(Name::from_ascii(name)?, kind));
+    let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
+    socket.connect(server).await?;
+    socket.send(&message.to_vec()?).await?;
+    let mut buffer = [0; 4096];
+    let length = timeout(RESPONSE_WITHIN, socket.recv(&mut buffer))
+        .await
+        .with_context(|| format!("{server} does not respond"))??;
+    let response = Message::from_vec(&buffer[..length])?;
+    if response.metadata.id != message.metadata.id {
+        bail!("the response of {server} is to another query");
+    }
+    Ok(response)
 }

@@ -1,6 +1,6 @@
 //! Parts for tests, started on one machine in a network namespace of the test's own: Kubernetes
-//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, Prometheus, HTTP
-//! backends, traffic, and our programs.
+//! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, ExternalDNS,
+//! Prometheus, HTTP backends, traffic, and our programs.
 //!
 //! ```no_run
 //! use anyhow::Result;
@@ -30,6 +30,7 @@ pub mod chromium;
 pub mod control_plane;
 pub mod coredns;
 pub mod crds;
+pub mod external_dns;
 pub mod fleet;
 pub mod haproxy;
 pub mod kinds;

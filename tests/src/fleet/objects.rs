@@ -1,6 +1,9 @@
 //! The objects that users and Karmada itself create.
 
-use std::{fmt::Debug, net::SocketAddr};
+use std::{
+    fmt::Debug,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+};
 
 use anyhow::Result;
 use k8s_openapi::NamespaceResourceScope;
@@ -127,21 +130,36 @@ impl Fleet {
         Ok(())
     }
 
-    /// Reports the addresses of the Service's load balancer in each member, at its backend's address, as Karmada gathers them.
+    /// Reports the addresses of the Service's load balancer in each member, at its backend's address, as Karmada gathers them. To
+    /// one of them no request can be sent.
     pub async fn report_load_balancers(&self, members: &[Member]) -> Result<()> {
+        let reported = members.iter().map(|member| {
+            let addresses = vec![member.backend().ip(), Ipv4Addr::LOCALHOST.into()];
+            (member.name(), addresses)
+        });
+        let reported: Vec<_> = reported.collect();
+        self.report_addresses(SERVICE, &reported).await
+    }
+
+    /// Reports the addresses of a Service's load balancer in each cluster, as Karmada gathers them.
+    pub async fn report_addresses(
+        &self,
+        service: &str,
+        clusters: &[(String, Vec<IpAddr>)],
+    ) -> Result<()> {
         let bindings: Api<ResourceBinding> = Api::namespaced(self.karmada.client(), NAMESPACE);
-        let items: Vec<Value> = members
+        let items: Vec<Value> = clusters
             .iter()
-            .map(|member| {
-                let entries = json!([{ "ip": member.backend().ip() }, { "ip": "127.0.0.1" }]);
+            .map(|(cluster, addresses)| {
+                let entries: Vec<Value> = addresses.iter().map(|ip| json!({ "ip": ip })).collect();
                 json!({
-                    "clusterName": member.name(), "applied": true,
+                    "clusterName": cluster, "applied": true,
                     "status": { "loadBalancer": { "ingress": entries } },
                 })
             })
             .collect();
         let status = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
-        let name = format!("{SERVICE}-service");
+        let name = format!("{service}-service");
         bindings
             .patch_status(&name, &PatchParams::default(), &status)
             .await?;

@@ -90,6 +90,21 @@ impl Fleet {
             .await
     }
 
+    /// Starts the ingress controller with the `dns` provider, which publishes in the gateway's API, and these flags.
+    pub async fn ingress_controller_with_dns(&self, flags: &[&str]) -> Result<Running> {
+        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
+        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
+        let own = [
+            flag("--kubeconfig", karmada),
+            "--provider=dns".into(),
+            flag("--dns-kubeconfig", gateway),
+            "--backend-addresses=load-balancers".into(),
+        ];
+        let flags = flags.iter().map(OsString::from);
+        self.run(Binary::IngressController, own.into_iter().chain(flags))
+            .await
+    }
+
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
     /// a relay.
     pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {

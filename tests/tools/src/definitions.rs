@@ -15,6 +15,11 @@ const GATEWAY_API: &str = "gateway-api";
 const GATEWAY_API_MODULE: &str = "sigs.k8s.io/gateway-api";
 const GATEWAY_API_DEFINITIONS: &str = "config/crd/standard";
 
+/// The same of ExternalDNS's kind.
+const EXTERNAL_DNS: &str = "external-dns";
+const EXTERNAL_DNS_MODULE: &str = "sigs.k8s.io/external-dns";
+const EXTERNAL_DNS_DEFINITIONS: &str = "config/crd/standard";
+
 /// Returns the folder with the definitions of the Prometheus Operator's kinds. The module is downloaded once per user.
 ///
 /// # Errors
@@ -30,6 +35,14 @@ pub fn prometheus_operator() -> Result<PathBuf, ToolsError> {
 /// Fails without Go, and if the module is neither there nor can be downloaded.
 pub fn gateway_api() -> Result<PathBuf, ToolsError> {
     Ok(module(GATEWAY_API, GATEWAY_API_MODULE)?.join(GATEWAY_API_DEFINITIONS))
+}
+
+/// Returns the folder with the definition of ExternalDNS's kind `DNSEndpoint`. The module is downloaded once per user.
+///
+/// # Errors
+/// Fails without Go, and if the module is neither there nor can be downloaded.
+pub fn external_dns() -> Result<PathBuf, ToolsError> {
+    Ok(module(EXTERNAL_DNS, EXTERNAL_DNS_MODULE)?.join(EXTERNAL_DNS_DEFINITIONS))
 }
 
 /// Returns the folder of a module of Kubernetes, `k8s.io/api` for example, at the version of the kube-apiserver that the tests

@@ -48,6 +48,8 @@ pub enum Tool {
     GrpcHealth,
     /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
     KarmadaScheduler,
+    /// ExternalDNS, in a program of ours that has zones in memory in place of a cloud's.
+    ExternalDns,
 }
 
 /// An error of the search for a tool's binary.
@@ -107,8 +109,8 @@ pub enum ToolsError {
 }
 
 impl Tool {
-    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler is built by the one test that
-    /// needs it.
+    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler and ExternalDNS are built by
+    /// the tests that need them.
     pub const ALL: [Self; 12] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
@@ -140,6 +142,7 @@ impl Tool {
             Self::Helm4 => "helm4",
             Self::GrpcHealth => "grpc-health",
             Self::KarmadaScheduler => "karmada-scheduler",
+            Self::ExternalDns => "external-dns",
         }
     }
 
@@ -181,7 +184,8 @@ impl Tool {
             | Self::Helm
             | Self::Helm4
             | Self::GrpcHealth
-            | Self::KarmadaScheduler => None,
+            | Self::KarmadaScheduler
+            | Self::ExternalDns => None,
         }
     }
 
@@ -200,6 +204,7 @@ impl Tool {
             Self::Helm4 => "helm.sh/helm/v4",
             Self::GrpcHealth => "google.golang.org/grpc",
             Self::KarmadaScheduler => "github.com/karmada-io/karmada",
+            Self::ExternalDns => "sigs.k8s.io/external-dns",
         }
     }
 
@@ -218,7 +223,7 @@ impl Tool {
             Self::Helm => "helm.sh/helm/v3/cmd/helm",
             Self::Helm4 => "helm.sh/helm/v4/cmd/helm",
             // Those of our programs, beside their go.mod.
-            Self::GrpcHealth | Self::KarmadaScheduler => ".",
+            Self::GrpcHealth | Self::KarmadaScheduler | Self::ExternalDns => ".",
         }
     }
 
@@ -229,7 +234,7 @@ impl Tool {
             Self::KubeApiserver | Self::KarmadaScheduler => "5 min",
             Self::KubeControllerManager | Self::CoreDns | Self::Promtool => "2 min",
             Self::Traefik => "7 min",
-            Self::Prometheus | Self::Helm | Self::Helm4 => "3 min",
+            Self::Prometheus | Self::Helm | Self::Helm4 | Self::ExternalDns => "3 min",
         }
     }
 
@@ -376,7 +381,8 @@ mod tests {
 
     #[test]
     fn go_mods_name_both_versions() {
-        for tool in Tool::ALL {
+        let built_when_needed = [Tool::KarmadaScheduler, Tool::ExternalDns];
+        for tool in Tool::ALL.into_iter().chain(built_when_needed) {
             let GoMod { go, version } = tool.go_mod().unwrap();
             for text in [&go, &version] {
                 assert_eq!(text.split('.').count(), 3, "{}: {text}", tool.name());
