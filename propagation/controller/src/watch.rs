@@ -127,9 +127,6 @@ where
     let following = Arc::clone(templates);
     Watch::new(&templates.index, store)
         .follows(move |index, change| following.follow_binding(index, change))
-        .wakes(&templates.queues.bindings, |index, change| {
-            index.paused_with(&change.key, change.views())
-        })
 }
 
 /// The binding or Namespace whose it is, or was.

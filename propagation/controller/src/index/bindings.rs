@@ -126,9 +126,13 @@ impl Index {
         self.linked(&link).cloned().collect()
     }
 
-    /// Returns a binding, and if its new version pauses them otherwise, those that it requires.
+    /// Returns a binding, and if its new version may pause them otherwise, by itself or by the policy that has it, those that
+    /// it requires.
     pub(crate) fn paused_with(&self, key: &Key, versions: [Option<BindingRef<'_>>; 2]) -> Vec<Key> {
-        let [was, is] = versions.map(|binding| binding?.spec.suspension.as_ref());
+        let [was, is] = versions.map(|binding| {
+            let BindingRef { metadata, spec, .. } = binding?;
+            Some((spec.suspension.as_ref(), Claim::of(metadata)))
+        });
         let mut keys = vec![key.clone()];
         if was != is {
             keys.extend(self.required_by(key));

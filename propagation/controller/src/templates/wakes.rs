@@ -63,8 +63,9 @@ impl Templates {
         self.of_candidates(index, &policies)
     }
 
-    /// Watches the kinds that a binding names now, and wakes its template, those whose dependencies it concerns, and the policy
-    /// that has lost it, unless only its status differs: what happens in the clusters is of no concern to them.
+    /// Watches the kinds that a binding names now, and wakes it, and if it may pause them otherwise, those that it requires;
+    /// and unless only its status differs, its template, those whose dependencies it concerns, and the policy that has lost
+    /// it: what happens in the clusters is of no concern to them.
     pub(crate) fn follow_binding<K>(&self, index: &mut Index, change: &Transition<K>)
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
@@ -75,12 +76,15 @@ impl Templates {
         if index.replace_kinds(before, now) {
             self.want(index);
         }
+        let queues = &self.queues;
+        queues
+            .bindings
+            .add_all(index.paused_with(&change.key, versions));
         if let [Some(old), Some(new)] = versions
             && is_same_but_status(old.metadata, new.metadata)
         {
             return;
         }
-        let queues = &self.queues;
         queues.dependencies.add_all(index.dependents(versions));
         let bindings = versions.into_iter().flatten();
         let templates = bindings.map(|binding| template_of(binding.spec));

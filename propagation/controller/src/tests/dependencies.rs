@@ -396,6 +396,31 @@ async fn pause_holds_dependencies() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
+/// A policy that pauses in the edit by which it drops a template holds what that refers to no longer than it has it.
+#[tokio::test(start_paused = true)]
+async fn lost_claim_ends_pause() {
+    let stage = followed().await;
+    // The binding keeps the claim for a while.
+    let refused = Fault::Conflict.kind("resourcebindings");
+    let refused = refused.object("web-deployment").verbs([Verb::Patch]);
+    let refused = stage.server.faults().inject(refused);
+    let other = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "other" });
+    let pause = json!({ "spec": {
+        "resourceSelectors": [other],
+        "suspension": { "dispatching": true },
+    } });
+    stage.change("PATCH", &format!("{POLICY}/pp"), &pause).await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), Some("pp"));
+    assert_eq!(stage.copies().await, everywhere("1 paused"));
+
+    stage.server.faults().remove(refused);
+    // The next attempt may be as far away as the first one is past.
+    stage.settle().await;
+    stage.settle().await;
+    assert_eq!(claim_of(&stage.get(&bound()).await), None);
+    assert_eq!(stage.copies().await, everywhere("1"));
+}
+
 /// What a template without a policy refers to stays as it is.
 #[tokio::test(start_paused = true)]
 async fn unclaimed_templates_dependencies_stay() {
