@@ -65,13 +65,15 @@ impl Known {
         }
     }
 
-    /// Reads the object in the response to a write or to a read of one object, or its metadata.
+    /// Reads the object in the response to a write or to a read of one object. One of which the API gave the metadata alone
+    /// is what a version was like, if nothing else tells that, and is not decided from.
     pub(crate) fn read_object(&mut self, kind: Kind, object: Value, now: Moment) {
         let is_whole = object["kind"] == kind.names().2;
         if is_whole {
             self.replace(kind, name(&object).to_owned(), Some(object), now);
         } else {
-            self.remember(kind, &Arc::new(object));
+            let key = by_version(kind, &object);
+            self.by_version.entry(key).or_insert(Arc::new(object));
         }
     }
 
@@ -81,8 +83,7 @@ impl Known {
     }
 
     fn remember(&mut self, kind: Kind, object: &Arc<Value>) {
-        let version = text(&**object, "/metadata/resourceVersion").to_owned();
-        let key = (kind, name(object).to_owned(), version);
+        let key = by_version(kind, object);
         self.by_version.insert(key, Arc::clone(object));
     }
 
@@ -153,4 +154,10 @@ impl Known {
         let of_kind = self.versions.keys().filter(move |(of, _)| *of == kind);
         of_kind.map(|(_, name)| name.as_str())
     }
+}
+
+/// Returns the key of a version of an object.
+fn by_version(kind: Kind, object: &Value) -> (Kind, String, String) {
+    let version = text(object, "/metadata/resourceVersion").to_owned();
+    (kind, name(object).to_owned(), version)
 }

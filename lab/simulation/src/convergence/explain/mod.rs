@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use http::Method;
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -39,6 +40,8 @@ use crate::harness::value::text;
 
 /// The delay with which a timer may fire.
 const TIMER: Duration = Duration::from_millis(2);
+/// The kind of an answer to whoever wants no more than the metadata.
+const METADATA_ONLY: &str = "PartialObjectMetadata";
 /// The path of namespaces.
 const NAMESPACES: &str = "/api/v1/namespaces";
 
@@ -351,7 +354,9 @@ impl State {
                 let ingress = text(&request.body, INGRESS_ANNOTATION).to_owned();
                 self.owners.insert((*kind, name), ingress);
                 if request.succeeded() {
-                    self.known.read_object(*kind, body, now);
+                    let name = text(&request.body, "/metadata/name");
+                    let object = self.completed(*kind, name, request, body);
+                    self.known.read_object(*kind, object, now);
                 }
             }
             Target::Object(kind, name) if kind.side() == Side::Gateway => {
@@ -359,7 +364,8 @@ impl State {
                 if is_gone || request.status == Some(404) {
                     self.known.read_absence(*kind, name, now);
                 } else if request.succeeded() {
-                    self.known.read_object(*kind, body, now);
+                    let object = self.completed(*kind, name, request, body);
+                    self.known.read_object(*kind, object, now);
                 }
             }
             // Nothing is decided from it.
@@ -371,6 +377,30 @@ impl State {
             }
             _ => {}
         }
+    }
+
+    /// Returns the answer to a write, and where that has the metadata alone, the rest as it was written.
+    fn completed(&self, kind: Kind, name: &str, request: &Request, answer: Value) -> Value {
+        if answer["kind"] != METADATA_ONLY {
+            return answer;
+        }
+        let facts = Facts {
+            known: &self.known,
+            since: usize::MAX,
+            times: [Timestamp::MIN; 2],
+        };
+        let mut written = match request.method {
+            Method::POST => request.body.clone(),
+            Method::PATCH => match facts.patched(kind, name, &request.body) {
+                Ok(written) => written,
+                Err(_) => return answer,
+            },
+            _ => return answer,
+        };
+        for part in ["kind", "metadata"] {
+            written[part] = answer[part].clone();
+        }
+        written
     }
 
     fn read_watch(&mut self, kind: Kind, request: &mut Request, bytes: &[u8], now: Moment) {
