@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
+use karmada_api::names::NODE_PUBLISHER;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -109,6 +110,8 @@ enum Target {
     Watch(Kind),
     /// The version of an API, which a list of one object tells.
     Version,
+    /// The published nodes of members, of which these fleets have none.
+    Nodes,
     List(Kind),
     Object(Kind, String),
     Status(Kind, String),
@@ -133,6 +136,9 @@ impl Target {
         }
         if plain == NAMESPACES {
             return Self::Namespaces;
+        }
+        if query.contains(NODE_PUBLISHER) {
+            return Self::Nodes;
         }
         match Kind::of_path(side, plain) {
             Some((kind, rest)) => match *rest.as_slice() {
@@ -193,7 +199,11 @@ impl Explainer {
                 let mut violated = None;
                 match &request.target {
                     Target::Lease { .. } => state.lease.requested(&request.body),
-                    Target::Event | Target::Export | Target::Watch(_) | Target::Version => {}
+                    Target::Event
+                    | Target::Export
+                    | Target::Watch(_)
+                    | Target::Version
+                    | Target::Nodes => {}
                     // Of the reads, only that of one object is a part of a decision.
                     Target::List(_) if !is_write => {}
                     _ => {
