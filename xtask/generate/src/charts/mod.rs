@@ -52,6 +52,7 @@ const CHARTS: [(&str, &[&str]); 3] = [
             "propagation/east-west/rights.yaml",
             "propagation/estimators/rights.yaml",
             "propagation/everything/rights.yaml",
+            "propagation/publish-nodes/rights.yaml",
             "propagation/rebalance/rights.yaml",
             "renew",
             "renew/fleet/rights.yaml",
