@@ -6,6 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use health::dns::DnsClass;
 use health::observation::{Family, Symptom};
 use health::resolver::Resolver;
 use health::resolvers::{Answer, Answers, Lookup, pods};
@@ -210,18 +211,31 @@ fn explains(
     } else {
         agree(truth, real)
     };
-    let is_said = seen(world, resolver, reasons).any(|seen| {
+    let not_asked = has(Reason::NotAsked);
+    let is_said = seen(world, resolver, reasons, Servers::All).any(|seen| {
         // What the probe did not ask counts in the pods' favour.
-        seen == said || has(Reason::NotAsked) && said < seen
+        seen == said || not_asked && said < seen
     });
-    is_real && is_said
+    let is_said_by_first =
+        || not_asked && seen(world, resolver, reasons, Servers::First).any(|seen| seen == said);
+    is_real && (is_said || is_said_by_first())
 }
 
-/// Returns what the agent may say if it has asked everything, or where it stops at the first name with an address.
+/// The servers whose answers the agent knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Servers {
+    All,
+    /// The first alone, which has an address, and denies each name before the one that has it.
+    First,
+}
+
+/// Returns what the agent may say if it has asked these servers for everything, or where it stops at the first name with an
+/// address. It is empty if the agent asks more servers than these.
 fn seen(
     world: &World,
     resolver: Resolver,
     reasons: &[Reason],
+    servers: Servers,
 ) -> impl Iterator<Item = Option<Symptom>> {
     let has = |reason: Reason| reasons.contains(&reason);
     let too_late = if has(Reason::Late) {
@@ -230,29 +244,46 @@ fn seen(
         1..=1
     };
     let stops = has(Reason::LaterName);
-    too_late.map(move |too_late| {
+    too_late.filter_map(move |too_late| {
         let view = View {
             too_late,
             ..view(world, &[])
         };
         let names = world.candidates();
-        let is_found = |name: &String| {
-            let right = |family| world.answer(name, &world.servers[0], family, &view);
-            Family::ALL
-                .into_iter()
-                .any(|family| right(family) == Answer::Right)
+        let answers = |name: &String| {
+            Family::ALL.map(|family| world.answer(name, &world.servers[0], family, &view))
         };
-        let first = names.iter().position(is_found).filter(|_| stops);
-        let asked = first.map_or(names.len(), |first| first + 1);
-        by_rules(world, resolver, world.has("no-aaaa"), &view, asked)
+        let is_found = |name: &String| answers(name).contains(&Answer::Right);
+        let is_denied = |name: &String| answers(name).into_iter().all(is_denial);
+        let first = names.iter().position(is_found);
+        let suffices = first.is_some_and(|first| names.iter().take(first).all(is_denied));
+        if servers == Servers::First && !suffices {
+            return None;
+        }
+        let asked = Asked {
+            names: first
+                .filter(|_| stops)
+                .map_or(names.len(), |first| first + 1),
+            servers,
+        };
+        let no_aaaa = world.has("no-aaaa");
+        Some(by_rules(world, resolver, no_aaaa, &view, asked))
     })
+}
+
+/// Returns `true` if the probe goes on to the next name, and does not ask another server for this one first.
+fn is_denial(answer: Answer) -> bool {
+    matches!(answer.class(), Some(DnsClass::NxDomain | DnsClass::NoData))
 }
 
 /// Returns what the rules say of pods with a resolver if all answers are known, and seen as they really are where one of the
 /// reasons keeps the agent from that.
 fn predicted(world: &World, resolver: Resolver, reasons: &[Reason]) -> Option<Symptom> {
     let no_aaaa = world.has("no-aaaa") && !reasons.contains(&Reason::NoAaaa);
-    let asked = world.candidates().len();
+    let asked = Asked {
+        names: world.candidates().len(),
+        servers: Servers::All,
+    };
     by_rules(world, resolver, no_aaaa, &view(world, reasons), asked)
 }
 
@@ -267,18 +298,30 @@ fn view(world: &World, reasons: &[Reason]) -> View {
     }
 }
 
-/// Returns what the rules say if so many names were asked for.
+/// What was asked.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// The number of names, from the first on.
+    names: usize,
+    servers: Servers,
+}
+
+/// Returns what the rules say if so much was asked.
 fn by_rules(
     world: &World,
     resolver: Resolver,
     no_aaaa: bool,
     view: &View,
-    asked: usize,
+    asked: Asked,
 ) -> Option<Symptom> {
     let names = world.candidates();
+    let servers = match asked.servers {
+        Servers::All => world.servers.len(),
+        Servers::First => 1,
+    };
     let mut answers = Answers::default();
-    for (candidate, name) in names.iter().enumerate().take(asked) {
-        for (place, server) in world.servers.iter().enumerate() {
+    for (candidate, name) in names.iter().enumerate().take(asked.names) {
+        for (place, server) in world.servers.iter().enumerate().take(servers) {
             for family in Family::ALL {
                 let answer = world.answer(name, server, family, view);
                 answers.record(candidate, place, family, answer);
@@ -326,8 +369,11 @@ mod tests {
             reasons.len() > 2
                 && predicted(world, resolver, &[]).is_none()
                 && subsets(&reasons).iter().all(|set| {
+                    let seen = |servers| seen(world, resolver, set, servers);
                     predicted(world, resolver, set).is_none()
-                        && seen(world, resolver, set).all(|seen| seen.is_none())
+                        && seen(Servers::All)
+                            .chain(seen(Servers::First))
+                            .all(|seen| seen.is_none())
                 })
         };
         let world = world(is_well);
@@ -380,5 +426,35 @@ mod tests {
         // By no rule would the agent say so.
         let unexplained = between(Some(Symptom::Waits)).unwrap();
         assert_eq!(unexplained.reasons, []);
+    }
+
+    /// The agent hears that AAAA is denied from the only server that it asks, and musl gets another's word first. That excuses
+    /// nothing where the agent has to ask the other server as well.
+    #[test]
+    fn unasked_servers_may_resolve() {
+        let resolver = Resolver::Musl;
+        let fails = Some(Symptom::Fails);
+        let excused = |does_first_suffice: bool| {
+            let world = world(|world| {
+                let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
+                let mut by_first = seen(world, resolver, &[], Servers::First);
+                let mut by_all = seen(world, resolver, &[Reason::LaterName], Servers::All);
+                Reason::ALL
+                    .into_iter()
+                    .filter(may_matter)
+                    .eq([Reason::NotAsked, Reason::LaterName])
+                    && predicted(world, resolver, &[]) == Some(Symptom::FailsAtTimes)
+                    && by_first.next() == does_first_suffice.then_some(fails)
+                    && by_all.all(|seen| seen != fails)
+            });
+            between(&world, resolver, Said::Pods(fails), real(true)).unwrap()
+        };
+        let expected = |reasons| Difference {
+            what: What::FalselySaid,
+            reasons,
+            resolver,
+        };
+        assert_eq!(excused(true), expected(vec![Reason::NotAsked]));
+        assert_eq!(excused(false), expected(Vec::new()));
     }
 }

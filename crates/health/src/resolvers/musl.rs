@@ -25,7 +25,8 @@ pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impai
             match a.taken {
                 Answer::NxDomain => {
                     // It waits for the other response all the same.
-                    let aaaa = taken(&work, candidate, Family::Aaaa).into_iter().flatten();
+                    let aaaa = taken(&work, candidate, Family::Aaaa).filter(|_| !lookup.no_aaaa);
+                    let aaaa = aaaa.into_iter().flatten();
                     let unanswered = aaaa.filter(|aaaa| !is_taken(aaaa.taken));
                     let unanswered = unanswered.map(|aaaa| work.failure(aaaa.taken, aaaa.server));
                     waits = waits.or_else(|| unanswered.last());

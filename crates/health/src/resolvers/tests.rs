@@ -117,6 +117,7 @@ fn each_resolver_ends_in_its_own_way() {
         ("fail fail fail | nx ok/nodata -", "tcp", [FAILS, OK, OK]),
         ("nx ok/silent -", "tcp", [FAILS, FAILS, WAITS]),
         ("nx ok -", "no-aaaa", [OK; 3]),
+        ("nx/refused ok/nodata nx", "no-aaaa", [OK; 3]),
     ] {
         assert_eq!(seen(text, options), expected, "{text} ({options})");
     }
