@@ -33,7 +33,7 @@ pub struct Args {
         conflicts_with = "pull"
     )]
     pub(crate) condition_taints: Vec<ConditionTaint>,
-    /// Publish the nodes of each cluster with their addresses of this type, in EndpointSlices of its execution namespace: the ingress-controller sends requests there for Services of type NodePort. By default none are published.
+    /// Publish the nodes of each cluster with their addresses of this type, in EndpointSlices of its execution namespace: the ingress-controller sends requests there for Services of type `NodePort`. By default none are published.
     #[arg(long, env = "KARMADA_PUBLISH_NODE_ADDRESSES", value_enum, value_name = "TYPE", num_args = 0..=1, default_missing_value = "InternalIP", conflicts_with = "pull")]
     pub(crate) publish_node_addresses: Option<NodeAddressType>,
     /// Decide everything and write nothing; the metric `would_write_total` counts what would be written.

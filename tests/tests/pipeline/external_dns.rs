@@ -68,7 +68,7 @@ async fn records_follow_blocks(fleet: Fleet) -> Result<()> {
     fleet.has_event(KIND, INGRESS, left_out).await?;
 
     fleet.create_remedy("dns", on_dns()).await?;
-    let changes = async {
+    let steps = async {
         fleet.set_dns(first, "False").await?;
         dns.becomes(HOST, &[address(second)]).await?;
         fleet.set_dns(second, "False").await?;
@@ -88,7 +88,7 @@ async fn records_follow_blocks(fleet: Fleet) -> Result<()> {
     };
     tokio::select! {
         ended = dns.stays(HOST) => match ended? {},
-        changed = changes => changed?,
+        taken = steps => taken?,
     }
 
     fleet.create_remedy("first", maintenance(first)).await?;

@@ -262,8 +262,8 @@ async fn node_ports_are_served(server: ApiKind) -> Result<()> {
     let controller = fleet.ingress_controller_with(&flags).await?;
     let _remedies = fleet.remedy_controller().await?;
     let [first, second] = MEMBERS;
-    let served = &fleet.served;
-    served.becomes(&[node(first, 1), node(second, 1)]).await?;
+    let backends = &fleet.served;
+    backends.becomes(&[node(first, 1), node(second, 1)]).await?;
     let slices: Api<EndpointSlice> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     for slice in slices.list(&ListParams::default()).await? {
         let ports = slice.ports.iter().flatten().filter_map(|port| port.port);
@@ -271,16 +271,16 @@ async fn node_ports_are_served(server: ApiKind) -> Result<()> {
     }
     report_node(&own.apis[0], "n2", node(first, 2), true).await?;
     let ready = [node(first, 1), node(first, 2), node(second, 1)];
-    served.becomes(&ready).await?;
+    backends.becomes(&ready).await?;
 
     run_pods_on(&own.apis[0], first, "n2").await?;
     run_pods_on(&own.apis[1], second, "n1").await?;
     serve_by_node_port(&fleet, "Local").await?;
-    served.becomes(&[node(first, 2), node(second, 1)]).await?;
+    backends.becomes(&[node(first, 2), node(second, 1)]).await?;
     fleet
         .create_remedy("maintenance", maintenance(first))
         .await?;
-    served.becomes(&[node(second, 1)]).await?;
+    backends.becomes(&[node(second, 1)]).await?;
     controller.stop().await?;
     publishing.stop().await
 }

@@ -197,7 +197,7 @@ fn page_lists_every_account() {
             listed += 1;
         }
     }
-    assert_eq!(listed, 21);
+    assert_eq!(listed, 22);
 }
 
 /// Nobody gets the rights to every kind unasked, and with them `clusters/proxy` of a Karmada. `*/finalizers` is no path.

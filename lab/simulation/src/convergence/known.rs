@@ -73,7 +73,9 @@ impl Known {
             self.replace(kind, name(&object).to_owned(), Some(object), now);
         } else {
             let key = by_version(kind, &object);
-            self.by_version.entry(key).or_insert(Arc::new(object));
+            self.by_version
+                .entry(key)
+                .or_insert_with(|| Arc::new(object));
         }
     }
 

@@ -122,13 +122,13 @@ async fn strange_slice_is_left() {
     stage.settle().await;
     let copies = stage.hub.get(COLLECTED).await;
     let name = copies["items"][0]["metadata"]["name"].as_str().unwrap();
-    let path = format!("{COLLECTED}/{name}");
+    let copy = format!("{COLLECTED}/{name}");
     let labels = json!({ "app.kubernetes.io/managed-by": null,
         "endpointslice.kubernetes.io/managed-by": "somebody" });
-    let patch = json!({ "metadata": { "labels": labels } });
-    let strange = stage.hub.send("PATCH", &path, &patch).await;
+    let theirs = json!({ "metadata": { "labels": labels } });
+    let theirs = stage.hub.send("PATCH", &copy, &theirs).await;
     stage.settle().await;
-    assert_eq!(stage.hub.get(&path).await, strange);
+    assert_eq!(stage.hub.get(&copy).await, theirs);
 }
 
 /// Without the flag nothing is asked of the slices of the member, nor written on the hub.

@@ -70,10 +70,11 @@ fn slices(cluster: &str, nodes: &[NodeAddresses]) -> Vec<EndpointSlice> {
     let mut nodes: Vec<&NodeAddresses> = nodes.iter().collect();
     nodes.sort_by(|a, b| a.name.cmp(&b.name));
     let mut slices = Vec::new();
-    for (family, is_of_family) in FAMILIES {
+    for family in FAMILIES {
         let of_family = nodes.iter().filter_map(|node| {
             // The first is the one by which Kubernetes knows the node.
-            let address = node.addresses.iter().copied().find(is_of_family)?;
+            let mut addresses = node.addresses.iter().copied();
+            let address = addresses.find(|it| it.is_ipv6() == (family == IPV6))?;
             Some(endpoint(node, address))
         });
         let endpoints: Vec<Endpoint> = of_family.collect();
@@ -83,9 +84,9 @@ fn slices(cluster: &str, nodes: &[NodeAddresses]) -> Vec<EndpointSlice> {
     slices
 }
 
+const IPV6: &str = "IPv6";
 /// The families of addresses, by the names that slices have for them.
-const FAMILIES: [(&str, fn(&IpAddr) -> bool); 2] =
-    [("IPv4", IpAddr::is_ipv4), ("IPv6", IpAddr::is_ipv6)];
+const FAMILIES: [&str; 2] = ["IPv4", IPV6];
 
 fn slice(cluster: &str, family: &str, number: usize, endpoints: &[Endpoint]) -> EndpointSlice {
     let name = format!("karmada-rs-nodes-{}-{number}", family.to_lowercase());

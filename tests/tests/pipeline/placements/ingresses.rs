@@ -84,13 +84,13 @@ async fn blocked_member_gets_no_request(server: ApiKind) -> Result<()> {
             Api::namespaced(stage.fleet.member(member).client(), NAMESPACE);
         create(&slices, slice(member)).await?;
     }
-    let served = Served::watch(gateway.client(), NAMESPACE);
-    served.becomes(&MEMBERS.map(Member::backend)).await?;
+    let backends = Served::watch(gateway.client(), NAMESPACE);
+    backends.becomes(&MEMBERS.map(Member::backend)).await?;
 
     let remedies: Api<Remedy> = Api::all(hub.client());
     let remedy = json!({ "metadata": { "name": "maintenance" }, "spec": maintenance(Member(1)) });
     create(&remedies, remedy).await?;
-    served.becomes(&[Member(2).backend()]).await?;
+    backends.becomes(&[Member(2).backend()]).await?;
     let ingresses: Api<MultiClusterIngress> = Api::namespaced(hub.client(), NAMESPACE);
     until(&ingresses, INGRESS, "blocked in one", |ingress| {
         let status = ingress.and_then(|ingress| ingress.status.as_ref());
@@ -101,13 +101,13 @@ async fn blocked_member_gets_no_request(server: ApiKind) -> Result<()> {
 
     let parameters = DeleteParams::default();
     remedies.delete("maintenance", &parameters).await?;
-    served.becomes(&MEMBERS.map(Member::backend)).await?;
+    backends.becomes(&MEMBERS.map(Member::backend)).await?;
     stage
         .fleet
         .placements()
         .delete(NAMESPACE, &parameters)
         .await?;
-    served.becomes(&[]).await?;
+    backends.becomes(&[]).await?;
     for program in [controller, remedy_controller, ingress_controller] {
         program.stop().await?;
     }

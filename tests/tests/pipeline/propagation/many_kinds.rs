@@ -29,7 +29,7 @@ async fn travel(kinds: [ApiKind; 2], number: u16, members: u8, edits: u16) -> Re
     // Each edit is awaited in one member, and the last one in all: a look costs the laboratory more than the edit costs us.
     for edit in 0..=edits {
         kinds.write(&fleet.karmada, edit).await?;
-        kinds.arrive(&apis[0], edit).await?;
+        kinds.arrive(apis[0], edit).await?;
     }
     for api in &apis {
         kinds.arrive(api, edits).await?;

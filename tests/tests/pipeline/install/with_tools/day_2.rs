@@ -97,10 +97,10 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
             let execution = fleet.start_program(Binary::ExecutionController, &[]);
             let execution = execution.await?;
             let stage = Self {
-                execution,
                 fleet,
                 host,
                 reader,
+                execution,
             };
             let namespace = "kubectl --context host create namespace karmada-system";
             stage.reader.run(namespace).await?;
