@@ -97,7 +97,7 @@ const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs-rights",
         "place=hub,copyTlsSecrets=true",
-        "copyTlsSecrets: no ingress is here; give it where place is karmada, fleet or gateway",
+        "copyTlsSecrets: none is copied from a hub; give it where place is karmada, fleet or gateway",
     ),
     (
         "karmada-rs-rights",
