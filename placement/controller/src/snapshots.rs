@@ -13,7 +13,7 @@ use placement_rules::content::Hub;
 use placement_rules::deletion::FINALIZERS;
 use placement_rules::refuse::Refusal;
 use placement_rules::select::{Selection, select};
-use placement_rules::snapshot::{is_of_last, plan_policies, plan_resources};
+use placement_rules::snapshot::{is_of_last, plan_policies, plan_resources, tidy_resources};
 use placement_rules::strategy::is_external;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -147,11 +147,13 @@ impl SnapshotReconciler {
         if !knows {
             return Ok(());
         }
+        let (existing, named) = (placed.snapshots(), placed.named());
         let Some(selection) = self.selection(key, placed) else {
+            let left = tidy_resources(&placed.placement, &existing, &named);
+            self.write(key, &left).await?;
             return Ok(());
         };
         let outline = outline(&selection);
-        let (existing, named) = (placed.snapshots(), placed.named());
         let asking = self.index.read(|index| index.runs.asking(key));
         // Where runs give snapshots to clusters, one is made when a run asks for it.
         let is_wanted = !is_external(&placed.placement)

@@ -7,7 +7,8 @@
 //!
 //! - `split`: the parts of what was selected.
 //! - `sequence`: the groups that exist, which is the latest, and which may go.
-//! - `plan_resources`, `plan_policies`, `plan_overrides`: the writes that bring them up to date.
+//! - `plan_resources`, `plan_policies`, `plan_overrides`: the writes that bring them up to date. `tidy_resources`: those that
+//!   were left, where the selectors are not as they may be.
 
 mod overrides;
 mod policies;
@@ -19,4 +20,6 @@ mod tests;
 
 pub use overrides::{is_snapshotted, latest_override, may_go, plan_end, plan_overrides};
 pub use policies::{has_same_policy, latest_policy, plan_policies};
-pub use resources::{has_lost_part, is_of_last, latest_resources, plan_resources, whole_group};
+pub use resources::{
+    has_lost_part, is_of_last, latest_resources, plan_resources, tidy_resources, whole_group,
+};

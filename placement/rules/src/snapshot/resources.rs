@@ -13,7 +13,7 @@ use objects::Metadata;
 use objects::write::Write;
 use serde_json::Value;
 
-use super::sequence::{Group, groups, kept, metadata, next_index, tidy};
+use super::sequence::{Group, Groups, groups, kept, metadata, next_index, tidy};
 use super::split::split;
 use crate::content::is_envelope;
 use crate::select::Selection;
@@ -80,11 +80,7 @@ pub fn plan_resources(
     let parts = split(objects)?;
     let number = parts.len() as u64;
 
-    let newest = groups
-        .iter()
-        .rev()
-        .find(|(_, group)| group.master.is_some());
-    let same = newest.filter(|(_, group)| {
+    let same = newest(&groups).filter(|(_, group)| {
         let master = group.master;
         master.and_then(|master| master.annotation(RESOURCE_HASH)) == Some(&*hash)
             && group.number() == Some(number)
@@ -118,6 +114,28 @@ pub fn plan_resources(
     let (kind, kept) = ((TARGET, &scope), kept(placement));
     writes.extend(tidy::<ResourceSnapshot>(kind, kept, &groups, index, named));
     Ok(writes)
+}
+
+/// Plans what is left to do for snapshots that are there already, where nobody can tell what is selected now: the newest one
+/// alone is the latest. `named` are the snapshots that bindings name.
+pub fn tidy_resources(
+    placement: &Placement,
+    existing: &[&ObjectMeta],
+    named: &BTreeSet<&str>,
+) -> Vec<Write> {
+    let groups = groups(existing.iter().copied(), RESOURCE_INDEX);
+    let Some((index, _)) = newest(&groups) else {
+        return Vec::new();
+    };
+    let scope = placement.scope();
+    tidy::<ResourceSnapshot>((TARGET, &scope), kept(placement), &groups, *index, named)
+}
+
+fn newest<'a, 'b>(groups: &'b Groups<'a>) -> Option<(&'b u64, &'b Group<'a>)> {
+    groups
+        .iter()
+        .rev()
+        .find(|(_, group)| group.master.is_some())
 }
 
 /// Returns the greatest index of the snapshots that bindings name. One that is not there any more was deleted by somebody.
