@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::{Cache, Transition};
 use crate::error::{Chain, LastError};
 use crate::untyped::Untyped;
-use crate::watch::{Decoded, WatchLog, attempts, is_forbidden, is_refused_list};
+use crate::watch::{Decoded, WatchLog, attempts, is_forbidden, is_refused_list, kept};
 
 /// The pause before a kind that the API did not serve, or about which it did not answer, is looked up
 /// again. Long, because a kind is often named before its definition is installed, and for good.
@@ -421,20 +421,6 @@ fn unkept(
         _ => None,
     };
     Some((Key::of(object), now))
-}
-
-/// Returns the event as it is to those who know only the objects that are kept.
-fn kept(
-    event: Event<Decoded<Untyped>>,
-    keeps: fn(&ObjectMeta) -> bool,
-) -> Option<Event<Decoded<Untyped>>> {
-    match event {
-        // It may have been one that is kept.
-        Event::Apply(object) if !keeps(object.meta()) => Some(Event::Delete(object)),
-        // If it was, the end of the list shows that it is missing.
-        Event::InitApply(object) if !keeps(object.meta()) => None,
-        event => Some(event),
-    }
 }
 
 /// Returns `true` if the API answered that it has no such group, version or kind.
