@@ -10,7 +10,7 @@
 //! These run on one API only:
 //!
 //! - `rights` and `propagation::rights`, on the real API: the embedded one has no authentication.
-//! - `install::with_tools::charts`, `…::day_2`, `…::egress`, `…::release` and `…::rotation`, on the real API: the embedded one has no tokens.
+//! - `install::with_tools::charts`, `…::day_2`, `…::egress`, `…::gateway`, `…::release` and `…::rotation`, on the real API: the embedded one has no tokens.
 //! - `charts`, on the real API: the embedded one validates little.
 //! - `placements::with_tools`, on the real API: the embedded one has no tokens.
 //! - `propagation::kinds`, on the real API: the embedded one has few kinds and no defaults.

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::Ingress,
 };
-use karmada_api::{PropagationPolicy, ServiceExport};
+use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
     Api,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -92,14 +92,14 @@ async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
     fleet.serves(&MEMBERS).await?;
     let ingresses: Api<Ingress> = Api::namespaced(fleet.gateway.client(), NAMESPACE);
     report_address(&ingresses, "192.0.2.1").await?;
-    has_addresses(&fleet, &["192.0.2.1"]).await?;
+    has_addresses(&fleet.ingresses(), &["192.0.2.1"]).await?;
 
     relay.set_silent(false);
     served_there.becomes(&MEMBERS.map(Member::backend)).await?;
     let there: Api<Ingress> = Api::namespaced(other.client(), NAMESPACE);
     until(&there, INGRESS, "served", |found| found.is_some()).await?;
     report_address(&there, "192.0.2.2").await?;
-    has_addresses(&fleet, &["192.0.2.1", "192.0.2.2"]).await?;
+    has_addresses(&fleet.ingresses(), &["192.0.2.1", "192.0.2.2"]).await?;
 
     relay.set_silent(true);
     fleet
@@ -121,7 +121,7 @@ async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
 }
 
 /// Reports an address in place of the gateway's own ingress controller.
-async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
+pub(crate) async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
     until(ingresses, INGRESS, "served", |found| found.is_some()).await?;
     let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
     let status = Patch::Merge(status);
@@ -131,19 +131,18 @@ async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
     Ok(())
 }
 
-async fn has_addresses(fleet: &Fleet, expected: &[&str]) -> Result<()> {
-    until(
-        &fleet.ingresses(),
-        INGRESS,
-        "with these addresses",
-        |ingress| {
-            let status = ingress.and_then(|ingress| ingress.status.as_ref());
-            let entries = status.and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
-            let entries = entries.into_iter().flatten();
-            let found: Vec<&str> = entries.filter_map(|entry| entry.ip.as_deref()).collect();
-            found == expected
-        },
-    )
+/// Waits until the status of the ingress has exactly these addresses.
+pub(crate) async fn has_addresses(
+    ingresses: &Api<MultiClusterIngress>,
+    expected: &[&str],
+) -> Result<()> {
+    until(ingresses, INGRESS, "with these addresses", |ingress| {
+        let status = ingress.and_then(|ingress| ingress.status.as_ref());
+        let entries = status.and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+        let entries = entries.into_iter().flatten();
+        let found: Vec<&str> = entries.filter_map(|entry| entry.ip.as_deref()).collect();
+        found == expected
+    })
     .await?;
     Ok(())
 }

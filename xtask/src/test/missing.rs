@@ -32,7 +32,7 @@ pub(super) const ON_REAL_PARTS: [&str; 6] = [
 ];
 
 /// The programs that the commands of the install pages need.
-const OF_THE_PAGE: [&str; 2] = ["jq", "openssl"];
+const OF_THE_PAGE: [&str; 3] = ["curl", "jq", "openssl"];
 
 /// Parts of the names of the tests that run them all.
 const WITH_THE_PAGE: [&str; 4] = [

@@ -180,7 +180,7 @@ impl Selection {
         let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
         if left > 0 {
             println!(
-                "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, jq, openssl, Python and Chromium"
+                "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, curl, jq, openssl, Python and Chromium"
             );
         }
         if ignored > 0 {

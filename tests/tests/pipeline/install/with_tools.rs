@@ -1,6 +1,7 @@
 mod charts;
 mod day_2;
 mod egress;
+mod gateway;
 mod list;
 mod release;
 mod rotation;
