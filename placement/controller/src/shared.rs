@@ -14,7 +14,7 @@ use crate::bursts::Bursts;
 use crate::index::Index;
 use crate::inventory::HubObjects;
 use crate::topics::{
-    BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUS_COPIES, WORKS,
+    BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUSES, WORKS,
 };
 
 /// The least time between two writes of what a placement says of itself.
@@ -68,7 +68,7 @@ impl Queues {
             (BINDINGS, &self.rollout),
             (BINDINGS, &self.snapshots),
             (WORKS, &self.works),
-            (STATUS_COPIES, &self.status),
+            (STATUSES, &self.status),
             (RUNS, &self.updates),
         ] {
             expectations.add_queue(topic, queue);
