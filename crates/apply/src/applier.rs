@@ -239,7 +239,7 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns `true` if a change of the manifest's object wakes its set, whosever it is.
-    fn awaits(&self, one: &ManifestRef<'_, O::Source>) -> bool {
+    pub(crate) fn awaits(&self, one: &ManifestRef<'_, O::Source>) -> bool {
         self.sees_all && self.watches.state(&one.kind()) == WatchState::Complete
     }
 

@@ -127,6 +127,12 @@ impl<O: Ownership> Applier<O> {
         // The cache is behind at worst: then the uid is that of a former object.
         let cached = self.watches.get(&one.kind(), &one.key());
         let cached = cached.map(|object| object.value());
+        // Its end wakes the set.
+        let ending = cached.as_ref();
+        let ending = ending.filter(|object| object.is_deleting() && self.awaits(one));
+        if ending.is_some_and(|object| self.is_of_set(one, object)) {
+            return Ok(Removed::of(ending));
+        }
         if let Removal::Delete { uid } = self.removal(one, cached.as_ref()) {
             match self.requests.delete(writes, path, &uid).await {
                 Ok(deleted) => return Ok(Removed::of(deleted.as_ref())),

@@ -224,6 +224,10 @@ impl<K: QueueKey> Queue<K> {
         let mut state = self.shared.state.lock();
         state.delayed.insert((until, key.clone()));
         state.held.insert(key.clone());
+        // Nothing was tried.
+        if let Some((_, times)) = state.windows.get_mut(key) {
+            *times = times.saturating_sub(1);
+        }
         state.release(key);
         drop(state);
         self.shared.changed.notify_one();
@@ -470,6 +474,19 @@ mod tests {
         let seconds = Duration::from_millis(9_500);
         tokio::time::timeout(seconds, again).await.unwrap_err();
         assert_eq!(taken, 10 * BURST);
+    }
+
+    /// A key that is held back has not been tried: it is taken as soon as it may be, however often it was added.
+    #[tokio::test(start_paused = true)]
+    async fn held_key_is_not_limited() {
+        let queue = Queue::default();
+        for _ in 0..2 * BURST {
+            queue.add("a");
+            let key = queue.next().now_or_never().unwrap();
+            queue.hold(&key, Instant::now() + WINDOW);
+        }
+        queue.resume(&"a");
+        assert_eq!(queue.next().now_or_never(), Some("a"));
     }
 
     /// A failed key that is added again does not wait.

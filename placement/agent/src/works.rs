@@ -351,7 +351,12 @@ impl WorkReconciler {
 
     /// Takes away the objects of a Work that is being deleted, then their owner, and then lets the Work go.
     async fn remove(&self, key: &Key, mut work: Work) -> Result<(), BoxError> {
-        let owner = self.reporter.owner(work.metadata.name()).await?;
+        let known = self.agent.index.lock().applied(key);
+        let owner = match known {
+            Some(owner) => Some(AppliedWork::clone(&owner)),
+            // The watch may be behind.
+            None => self.reporter.owner(work.metadata.name()).await?,
+        };
         if let Some(owner) = owner.filter(|owner| is_of(owner, &work)) {
             self.owners.insert(&owner.metadata);
             let written = work.spec.workload.manifests.iter();

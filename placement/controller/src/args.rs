@@ -116,7 +116,7 @@ pub(crate) struct SelectionArgs {
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     configmap_envelopes: bool,
     /// Wait until nothing that a placement selects has changed for this time before a new snapshot. The first is taken at once.
-    #[arg(long, alias = "resource-changes-collection-duration", value_parser = pause, default_value = "200ms", value_name = "DURATION")]
+    #[arg(long, alias = "resource-changes-collection-duration", value_parser = pause, default_value = "100ms", value_name = "DURATION")]
     pub(crate) snapshot_quiet: Duration,
     /// Take a new snapshot this time after the first change, though changes go on.
     #[arg(long, alias = "resource-snapshot-creation-minimum-interval", value_parser = pause, default_value = "1s", value_name = "DURATION")]

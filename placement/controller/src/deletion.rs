@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use fleet_api::Placement;
 use jiff::Timestamp;
 use karmada_runtime::error::BoxError;
+use karmada_runtime::expectations::Subject;
 use objects::condition::Condition;
 use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
@@ -13,6 +14,7 @@ use placement_rules::deletion::{self, DeletionFacts, plan};
 use crate::index::Placed;
 use crate::requests::HubApi;
 use crate::shared::SharedIndex;
+use crate::topics::SNAPSHOTS;
 
 /// Returns what a placement that is being deleted says of its end, unless it says so already.
 pub(crate) fn removing(index: &SharedIndex, placed: &Placed, now: Timestamp) -> Option<Condition> {
@@ -36,7 +38,8 @@ pub(crate) async fn end(hub: &HubApi, placed: &Placed) -> Result<(), BoxError> {
     let policies: Vec<_> = policies.collect();
     let (bindings, snapshots) = (placed.bindings(), placed.snapshots());
     let writes = plan(&placed.placement, &bindings, &policies, &snapshots);
-    hub.committer.commit(&writes, None).await?;
+    let subject = Subject::new(SNAPSHOTS, &placed.placement.metadata.key());
+    hub.committer.commit(&writes, Some(&subject)).await?;
     Ok(())
 }
 

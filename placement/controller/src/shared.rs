@@ -13,9 +13,7 @@ use crate::args::Args;
 use crate::bursts::Bursts;
 use crate::index::Index;
 use crate::inventory::HubObjects;
-use crate::topics::{
-    BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUS_COPIES, WORKS,
-};
+use crate::topics::{BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUSES, WORKS};
 
 /// The least time between two writes of what a placement says of itself.
 const PACE: Duration = Duration::from_secs(1);
@@ -68,7 +66,7 @@ impl Queues {
             (BINDINGS, &self.rollout),
             (BINDINGS, &self.snapshots),
             (WORKS, &self.works),
-            (STATUS_COPIES, &self.status),
+            (STATUSES, &self.status),
             (RUNS, &self.updates),
         ] {
             expectations.add_queue(topic, queue);

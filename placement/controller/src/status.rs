@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
+use karmada_runtime::expectations::Subject;
 use objects::condition::upsert;
 use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
@@ -22,7 +23,7 @@ use crate::events::transitions;
 use crate::index::{Index, Placed, Selected, group};
 use crate::requests::HubApi;
 use crate::shared::SharedIndex;
-use crate::topics::STATUS_COPIES;
+use crate::topics::STATUSES;
 
 /// The time between two looks at what is left of a placement that is being deleted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
@@ -45,7 +46,7 @@ impl Controller for StatusReconciler {
     }
 
     fn held_until(&self, key: &Key) -> Option<Instant> {
-        self.hub.held_until(STATUS_COPIES, key)
+        self.hub.held_until(STATUSES, key)
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
@@ -125,7 +126,9 @@ impl StatusReconciler {
         let Some(write) = Write::status_between("placement_status", object, &before, after) else {
             return Ok(());
         };
-        if self.hub.committer.write(&write, None).await?.is_stored()
+        let subject = Subject::new(STATUSES, &placement.metadata.key());
+        let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
+        if outcome.is_stored()
             && let Some(events) = &self.events
         {
             for event in transitions(scope, &before, after) {

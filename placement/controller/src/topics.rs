@@ -4,7 +4,7 @@
 pub(crate) const MEMBERS: &str = "members";
 /// The profile that was written of a cluster.
 pub(crate) const PROFILES: &str = "profiles";
-/// The snapshots that were written for a placement, when its policy or what it selects changed.
+/// The snapshots that were written for a placement, when its policy or what it selects changed, and the steps of its end.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// The snapshots that were written for an override.
 pub(crate) const OVERRIDES: &str = "overrides";
@@ -12,7 +12,7 @@ pub(crate) const OVERRIDES: &str = "overrides";
 pub(crate) const BINDINGS: &str = "bindings";
 /// What was written for a binding: its Works, and what it says of them.
 pub(crate) const WORKS: &str = "works";
-/// The copies of the status of a placement.
-pub(crate) const STATUS_COPIES: &str = "status_copies";
+/// The status of a placement, and the copy of it.
+pub(crate) const STATUSES: &str = "statuses";
 /// What was written of a run itself.
 pub(crate) const RUNS: &str = "runs";

@@ -25,6 +25,7 @@ use kube::{Api, Client, Resource};
 use objects::{Key, Metadata, Scope};
 use placement_rules::overrides::listed;
 use placement_rules::parents::placement_of;
+use placement_rules::status::{has_arrived, is_complete};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
@@ -201,6 +202,10 @@ fn bindings(
             let mut placements = placements_of(change);
             placements.retain(|placement| !index.is_deleting(placement));
             queues.wake_status(index, placements);
+        })
+        // Nothing follows that could be told together with it.
+        .wakes(&shared.queues.status, |index, change| {
+            completed(index, change)
         })
         .wakes(&shared.queues.schedule, |index, change| {
             to_schedule(index, change)
@@ -444,6 +449,20 @@ fn placements_of<K: Resource>(change: &Transition<K>) -> BTreeSet<Key> {
 fn to_schedule(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
     let mut placements = placements_of(change);
     placements.retain(|placement| !is_status(change) || index.is_deleting(placement));
+    placements
+}
+
+/// Returns the placements whose rollout is complete with a change of one binding.
+fn completed(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
+    let arrived = |version: Option<&Binding>| version.is_some_and(has_arrived);
+    if arrived(change.old.as_deref()) || !arrived(change.new.as_deref()) {
+        return BTreeSet::new();
+    }
+    let mut placements = placements_of(change);
+    placements.retain(|placement| {
+        let bindings = index.bindings_of(placement);
+        is_complete(&bindings.iter().map(|one| &**one).collect::<Vec<_>>())
+    });
     placements
 }
 

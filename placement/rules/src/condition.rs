@@ -1,7 +1,9 @@
 //! Conditions of placements, bindings and Works.
 
+use fleet_api::conditions::BEEN_AVAILABLE;
 use jiff::Timestamp;
 use objects::condition::Condition;
+use objects::condition::TRUE;
 use objects::condition::{find, transition, upsert};
 
 /// Returns a condition of a type and status that is not dated yet.
@@ -13,6 +15,16 @@ pub(super) fn condition((kind, status): (&str, &str), reason: &str, message: &st
         message: message.to_owned(),
         ..Condition::default()
     }
+}
+
+/// Returns the condition whether a binding has ever served.
+pub(super) fn been_available(status: &str) -> Condition {
+    let reason = if status == TRUE {
+        "BeenAvailable"
+    } else {
+        "NeverAvailable"
+    };
+    condition((BEEN_AVAILABLE, status), reason, "")
 }
 
 /// Puts new conditions, which are about a generation, in the places of those of their types, or at the end. Each is as old

@@ -5,11 +5,13 @@
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
 //! - `external`: what differs where runs update them.
+//! - `complete`: the end of a rollout.
 //! - `whole`: all of them; `stuck`: those that make no progress.
 //! - `shorten`: keeps all that small enough to be stored.
 //! - `copy`: the status in the namespace that is placed.
 
 mod cluster;
+mod complete;
 mod copy;
 mod external;
 mod facts;
@@ -35,6 +37,7 @@ use objects::condition::Condition;
 use objects::condition::FALSE;
 use objects::condition::{find, transition, upsert};
 
+pub use complete::{has_arrived, is_complete};
 pub use copy::{copy, with_copied};
 pub use external::given_snapshot;
 pub use facts::StatusFacts;

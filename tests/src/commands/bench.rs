@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lab_parts::interrupt::until_interrupted;
-use pipeline_tests::bench::placement::PlacementBench;
+use pipeline_tests::bench::placement::{Part, PlacementBench};
 use pipeline_tests::bench::propagation::PropagationBench;
 use pipeline_tests::bench::{agent, ingresses, placement, propagation, remedies};
 use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
@@ -53,6 +53,9 @@ pub(crate) enum Bench {
     },
     /// Both programs that place: many clusters on a hub, and three real members
     Placement {
+        /// The part that is measured; may be repeated
+        #[arg(long = "part", value_enum, default_values_t = Part::ALL, value_name = "PART")]
+        parts: Vec<Part>,
         /// The number of placements
         #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
         placements: u16,
@@ -62,6 +65,9 @@ pub(crate) enum Bench {
         /// The number of overrides of each placement with which it is measured once more; each changes a map of its own, so that there are as many of these
         #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=100))]
         overrides: u16,
+        /// The number of rounds on the hub
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=9))]
+        rounds: u8,
     },
 }
 
@@ -112,17 +118,20 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<()> {
             })
         }
         Bench::Placement {
+            parts,
             placements,
             clusters,
             overrides,
+            rounds,
         } => {
             let extent = PlacementBench {
                 placements: *placements,
                 clusters: *clusters,
                 overrides: *overrides,
+                rounds: *rounds,
             };
             in_a_fleet(programs::build_placement, async || {
-                placement::bench(extent, print).await
+                placement::bench(parts, extent, print).await
             })
         }
     }

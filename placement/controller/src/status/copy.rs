@@ -11,7 +11,7 @@ use placement_rules::accessible::readable_in;
 use placement_rules::status::{copy, with_copied};
 
 use super::StatusReconciler;
-use crate::topics::STATUS_COPIES;
+use crate::topics::STATUSES;
 
 impl StatusReconciler {
     /// Copies what a placement says, or is about to, if those are to read it who may read in its namespace only. Returns what
@@ -57,7 +57,7 @@ impl StatusReconciler {
         let Some(write) = copy(placement, said, existing.as_deref(), now) else {
             return Ok(());
         };
-        let subject = Subject::new(STATUS_COPIES, &placement.metadata.key());
+        let subject = Subject::new(STATUSES, &placement.metadata.key());
         let outcome = self.hub.committer.write(&write, Some(&subject)).await?;
         outcome.if_present().map(drop)
     }

@@ -71,6 +71,24 @@ async fn recorded_status_is_reached() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
+/// What completes a placement is told at once, though something else was told a moment before.
+#[tokio::test(start_paused = true)]
+async fn completion_is_told_at_once() {
+    let stage = Stage::with_clusters(&["m1", "m2"]).await;
+    place(&stage, &json!({ "placementType": "PickAll" })).await;
+    for last in [
+        "Applied Unknown ApplyPending",
+        "Available True ResourceAvailable",
+    ] {
+        let works = stage.list(ALL_WORKS).await;
+        let waiting = works.iter().find(|work| work["status"].is_null()).unwrap();
+        assert!(stage.answer(waiting).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let said = conditions(&status(&stage).await);
+        assert_eq!(said.last().map(|last| &**last), Some(last));
+    }
+}
+
 /// Case F19: a cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_is_given_too() {

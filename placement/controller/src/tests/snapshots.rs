@@ -82,7 +82,7 @@ async fn edits_make_one_snapshot() {
     for value in ["a", "b", "c"] {
         let edit = json!({ "data": { "key": value } });
         stage.send("PATCH", &path, &edit).await;
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     stage.settle().await;
     let expected = ["crp-all-0-snapshot", "crp-all-1-snapshot"];

@@ -14,7 +14,7 @@ use objects::write::{Guard, ObjectRef, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::condition::condition;
+use crate::condition::{been_available, condition};
 use crate::deletion::with_work_finalizer;
 use crate::overrides::Applicable;
 use crate::strategy::change;
@@ -119,15 +119,6 @@ pub(super) struct Standing {
     pub(super) has_served: bool,
     /// True if there is nothing in its cluster yet.
     pub(super) is_first: bool,
-}
-
-fn been_available(status: &str) -> Condition {
-    let reason = if status == TRUE {
-        "BeenAvailable"
-    } else {
-        "NeverAvailable"
-    };
-    condition((BEEN_AVAILABLE, status), reason, "")
 }
 
 /// Returns the write of these conditions, unless the binding has them.

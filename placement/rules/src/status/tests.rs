@@ -511,6 +511,32 @@ fn no_cluster_is_only_scheduled() {
     assert_eq!(world.said(), recorded_conditions("crp-five-zero"));
 }
 
+/// A rollout is complete once every cluster says of the same snapshot that it is available, and none is kept from another.
+#[test]
+fn last_arrival_completes() {
+    let world = World::seed("crp-1-available");
+    let is_complete_with = |change: fn(&mut Binding)| {
+        let mut bindings = world.bindings.clone();
+        change(&mut bindings[0]);
+        is_complete(&bindings.iter().collect::<Vec<_>>())
+    };
+    assert!(is_complete_with(|_| {}));
+    assert!(is_complete_with(|left| {
+        left.spec.state = BindingState::Unscheduled;
+    }));
+    assert!(!is_complete_with(|edited| {
+        edited.metadata.generation = Some(9);
+    }));
+    assert!(!is_complete_with(|ahead| {
+        ahead.spec.resource_snapshot_name = "crp-1-1-snapshot".to_owned();
+    }));
+    assert!(!is_complete_with(|held| {
+        let status = held.status.as_mut().unwrap();
+        status.conditions[0].status = FALSE.to_owned();
+    }));
+    assert!(!is_complete(&[]));
+}
+
 /// 1,000 clusters with six conditions each would not fit into etcd; those that fail keep all of theirs.
 #[test]
 fn large_statuses_are_shortened() {

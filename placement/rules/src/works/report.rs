@@ -2,8 +2,9 @@
 
 use fleet_api::binding::BindingStatus;
 use fleet_api::conditions::{
-    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED, NO_OVERRIDE,
-    OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE, WORK_SYNCHRONIZED,
+    APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
+    NO_OVERRIDE, OVERRIDDEN, OVERRIDES_RENDERED, UNTRACKABLE, WORK_NOT_TRACKABLE,
+    WORK_SYNCHRONIZED,
 };
 use fleet_api::names::OVERRIDES_DIGEST;
 use fleet_api::{Binding, Work};
@@ -15,7 +16,7 @@ use objects::condition::{FALSE, TRUE};
 
 use super::facts::Failure;
 use super::listed::{diffed, drifted, failed};
-use crate::condition::{condition, put};
+use crate::condition::{been_available, condition, put};
 use crate::overrides::listed;
 use crate::strategy::Strategy;
 
@@ -79,12 +80,22 @@ pub fn report(
     } else {
         diffed(&answered)
     };
+    let served = first_served(&before, &new);
     put(
         &mut after.conditions,
-        new,
+        new.into_iter().chain(served),
         (binding.metadata.generation, now),
     );
     (after != before).then_some(after)
+}
+
+/// Returns the condition that a binding which never served does so with these `new` ones, if it does. The rollout would say
+/// it with a write of its own.
+fn first_served(before: &BindingStatus, new: &[Condition]) -> Option<Condition> {
+    let been = find(&before.conditions, BEEN_AVAILABLE)?;
+    let says = |kind: &str| find(new, kind).is_some_and(|one| one.status == TRUE);
+    let is_first = been.status == FALSE && (says(AVAILABLE) || says(DIFF_REPORTED));
+    is_first.then(|| been_available(TRUE))
 }
 
 fn conditions(

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use fleet_api::conditions::BEEN_AVAILABLE;
 use fleet_api::names::ENVELOPE_TYPE;
 use fleet_api::{Binding, ResourceSnapshot, Work};
 use jiff::Timestamp;
@@ -322,6 +323,20 @@ fn recorded_reports_are_ours() {
         of_works(&status["conditions"]),
         of_works(&recorded["conditions"])
     );
+}
+
+/// That a binding serves for the first time is said with what shows it, and once.
+#[test]
+fn first_availability_is_kept() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    let never = json!({ "type": BEEN_AVAILABLE, "status": "False", "reason": "NeverAvailable" });
+    let before = recorded.binding.status.as_mut().unwrap();
+    before.conditions.push(from_value(never).unwrap());
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let last = status["conditions"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["status"], "True", "{last}");
+    recorded.binding.status = Some(from_value(status).unwrap());
+    assert_eq!(recorded.report(Synchronization::Synchronized), None);
 }
 
 /// What a running KubeFleet said of members that were only looked at.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     bench::{
-        AT_ONCE, Pairs, ROUNDS, Seen, all, beside_a_watch, leads, memory,
+        AT_ONCE, Pairs, Seen, all, beside_a_watch, leads, memory,
         requests::{create, delete, merge_status},
     },
     control_plane::ApiKind,
@@ -40,6 +40,8 @@ pub struct PlacementBench {
     pub clusters: u16,
     /// The number of overrides of each placement; 0 measures none.
     pub overrides: u16,
+    /// The number of rounds, in each of which the controller and its limit are measured.
+    pub rounds: u8,
 }
 
 /// The beginning of the names of the controller's metrics.
@@ -66,6 +68,7 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
         placements,
         clusters,
         overrides,
+        rounds,
     } = extent;
     let kinds = [ApiKind::Real; 2];
     let fleet = PlacementFleet::start_for(kinds, 0, Profile::Dist).await?;
@@ -83,7 +86,7 @@ pub(super) async fn bench(extent: PlacementBench, print: &mut impl FnMut(&str)) 
     let mut deleted = Pairs::default();
     let mut overridden = Pairs::default();
     let mut notes = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let ([create, delete], chains, of_round) = hub.round().await?;
         let limits = hub.limits(&chains).await?;
         created.add(create, limits[0]);

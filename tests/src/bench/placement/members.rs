@@ -202,8 +202,9 @@ impl Members {
             let programs = self.fleet.run().await?;
             self.until_left(0).await?;
             programs.settled().await?;
-            let ([create, delete], chains) = self.round(&programs).await?;
+            let ([create, delete], chains, of_round) = self.round(&programs).await?;
             notes = memory(&programs)?;
+            notes.extend(of_round);
             programs.stop().await?;
             let limits = self.limits(&chains).await?;
             applied.add(create, limits[0]);
@@ -228,7 +229,12 @@ impl Members {
         left.until_count(count).await
     }
 
-    async fn round(&self, programs: &PlacementPrograms) -> Result<([Duration; 2], Vec<Chain>)> {
+    /// Measures both programs. Returns the times, the objects that they made, and what they asked of the hub.
+    async fn round(
+        &self,
+        programs: &PlacementPrograms,
+    ) -> Result<([Duration; 2], Vec<Chain>, Vec<String>)> {
+        let before = self.fleet.hub.successful_writes().await?;
         let placements = told::<Placement>(self.hub());
         let mut applied = Seen::watch(placements, Config::default(), is_applied).await?;
         let names = || self.placements.iter();
@@ -237,13 +243,18 @@ impl Members {
         let ((), seen) = tokio::try_join!(placing, applied.until_count(MANY))?;
         let created = seen - began;
         programs.settled().await?;
+        let written = self.fleet.hub.successful_writes().await?.since(&before);
+        let mut notes = vec![format!("writes to the hub until applied: {written}")];
         let chains = limit::chains(&self.hub()).await?;
+        let before = self.fleet.hub.successful_writes().await?;
         let began = Instant::now();
         let objects = untyped::<Placement>(self.hub(), "");
         let deleting = all(names().map(|name| delete(&objects, name)));
         let ((), gone) = tokio::try_join!(deleting, self.until_left(0))?;
         programs.settled().await?;
-        Ok(([created, gone - began], chains))
+        let written = self.fleet.hub.successful_writes().await?.since(&before);
+        notes.push(format!("writes to the hub until gone: {written}"));
+        Ok(([created, gone - began], chains, notes))
     }
 
     /// Measures a bare client.

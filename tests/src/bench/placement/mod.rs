@@ -11,14 +11,38 @@ mod members;
 mod objects;
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 pub use self::hub::PlacementBench;
 
-/// Runs the benchmark and passes each line of its results to `print`. Every API is a real one.
+/// A part of the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Both programs with three real members
+    Members,
+    /// The controller alone, with many clusters
+    Hub,
+}
+
+impl Part {
+    /// Both, in their order.
+    pub const ALL: [Self; 2] = [Self::Members, Self::Hub];
+}
+
+/// Runs these parts of the benchmark and passes each line of its results to `print`. Every API is a real one.
 ///
 /// # Errors
 /// A part does not start, or no change is seen for five minutes.
-pub async fn bench(extent: PlacementBench, mut print: impl FnMut(&str)) -> Result<()> {
-    members::bench(&mut print).await?;
-    hub::bench(extent, &mut print).await
+pub async fn bench(
+    parts: &[Part],
+    extent: PlacementBench,
+    mut print: impl FnMut(&str),
+) -> Result<()> {
+    for part in parts {
+        match part {
+            Part::Members => members::bench(&mut print).await?,
+            Part::Hub => hub::bench(extent, &mut print).await?,
+        }
+    }
+    Ok(())
 }
