@@ -22,8 +22,8 @@ use traffic::endpoints::slice_service;
 use traffic::ingress::http_route::route_of;
 use traffic::ingress::{
     Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Exporter, Facts, binding_names,
-    binding_of, bound_clusters, bound_ingress, bound_service, decide, keep_placed, located_by,
-    placed_services, secrets, service_locations, services,
+    binding_of, bound_ingress, bound_service, decide, keep_placed, placed_services, secrets,
+    service_locations, services,
 };
 
 use crate::cached::cached;
@@ -323,18 +323,16 @@ impl Facts for Index {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
-        if self.kind == ClusterKind::Cluster {
-            return self.binding(namespace, service).map(bound_clusters);
-        }
-        // One that could never be read may bring it.
-        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
-            return Cached::Unread;
-        }
-        let service = Key::new(namespace, service);
+    fn cluster_kind(&self) -> ClusterKind {
+        self.kind
+    }
+
+    fn placements(&self, service: &Key) -> Option<impl Iterator<Item = &Placement>> {
+        let mut all = self.placements.iter();
+        let is_read = all.all(|placements| placements.unread().is_empty());
         let bringing = self.placements.iter();
-        let bringing = bringing.flat_map(|placements| placements.of(&service));
-        located_by(bringing.map(AsRef::as_ref))
+        let bringing = bringing.flat_map(move |placements| placements.of(service));
+        is_read.then_some(bringing.map(|placement| &**placement))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

@@ -25,7 +25,7 @@ use traffic::endpoints::{COLLECTED, collect_from_hub, slice_service};
 use traffic::ingress::http_route::{reported_ingress, route_of};
 use traffic::ingress::{
     Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
-    bound_clusters, decide, decide_owned, decided_scope, desired, located_by, placed_services,
+    decide, decide_owned, decided_scope, desired, placed_services,
 };
 use traffic::remedy::{Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast};
 
@@ -372,17 +372,18 @@ impl Facts for FleetSnapshot {
         find(&self.classes, &Key::cluster_scoped(name))
     }
 
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
-        if self.kind == ClusterKind::Cluster {
-            return self.binding(namespace, service).map(bound_clusters);
-        }
-        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
-            return Cached::Unread;
-        }
-        let service = Key::new(namespace, service);
+    fn cluster_kind(&self) -> ClusterKind {
+        self.kind
+    }
+
+    fn placements(&self, service: &Key) -> Option<impl Iterator<Item = &Placement>> {
+        let mut all = self.placements.iter();
+        let is_read = all.all(|placements| placements.unread().is_empty());
         let placements = self.placements.iter().flat_map(Store::iter);
         let placements = placements.map(|(_, placement)| &**placement);
-        located_by(placements.filter(|placement| placed_services(placement).contains(&service)))
+        let bringing =
+            placements.filter(move |placement| placed_services(placement).contains(service));
+        is_read.then_some(bringing)
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
@@ -455,6 +456,7 @@ mod tests {
     use kube::api::{Patch, PatchParams, PostParams};
     use serde_json::{Value, from_value, json};
     use traffic::endpoints::slice_cluster;
+    use traffic::ingress::service_clusters;
 
     use super::*;
     use crate::fixtures::hub;
@@ -528,9 +530,9 @@ mod tests {
         assert_eq!(m1.remedy_actions(), [TRAFFIC_CONTROL]);
         assert_eq!(m1.condition(TRAFFIC_CONTROL), None);
         assert_eq!(m2.remedy_actions(), [""; 0]);
-        let located = fleet.located("shop", "web");
-        assert_eq!(located, Cached::Present(["m1", "m2"].into()));
-        assert_eq!(fleet.located("shop", "other"), Cached::Absent);
+        let clusters = |service: &str| service_clusters("shop", service, &fleet);
+        assert_eq!(clusters("web"), Cached::Present(["m1", "m2"].into()));
+        assert_eq!(clusters("other"), Cached::Absent);
         let slices = fleet.slices("shop", "web");
         let clusters: Vec<_> = slices.iter().map(|slice| slice_cluster(slice)).collect();
         assert_eq!(clusters, [Some("m1")]);
