@@ -12,7 +12,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
-    cluster_of_execution_namespace, execution_namespace,
+    clusters_by_namespace, execution_namespace,
 };
 use karmada_runtime::store::{Store, Verdict};
 use objects::reverse_index::ReverseIndex;
@@ -109,7 +109,7 @@ impl Index {
             bindings: Store::by(bound).judging(judge_binding),
             placements: [(); 2].map(|()| Store::by(placed_services).keeping(keep_placed)),
             slices: Store::by(|slice| collected_for(ClusterKind::Cluster, slice)),
-            node_slices: Store::by(published_for),
+            node_slices: Store::by(clusters_by_namespace::<EndpointSlice>),
             policies: Store::by(exported),
             backends,
             ..Self::default()
@@ -285,12 +285,6 @@ fn bound(binding: &ResourceBinding) -> BTreeSet<Bound> {
 
 fn collected_for(kind: ClusterKind, slice: &EndpointSlice) -> BTreeSet<Key> {
     slice_service(kind, slice).into_iter().collect()
-}
-
-fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
-    let Key { namespace, .. } = Key::of(slice);
-    let cluster = cluster_of_execution_namespace(&namespace);
-    cluster.map(str::to_owned).into_iter().collect()
 }
 
 fn exported(policy: &PropagationPolicy) -> BTreeSet<Key> {
