@@ -78,10 +78,13 @@ pub struct Args {
 impl Args {
     /// Fails if the flags contradict each other.
     pub(crate) fn check(&self) -> Result<(), StartError> {
-        if self.cluster_kind == ClusterKind::MemberCluster
-            && self.backend_addresses != BackendAddresses::Endpoints
-        {
+        let is_hub = self.cluster_kind == ClusterKind::MemberCluster;
+        if is_hub && self.backend_addresses != BackendAddresses::Endpoints {
             let asked = "--cluster-kind MemberCluster needs --backend-addresses endpoints: a hub does not know the addresses of load balancers in members";
+            return Err(StartError::Config(asked.to_owned()));
+        }
+        if is_hub && self.provider.kubernetes.copy_tls_secrets() {
+            let asked = "--copy-tls-secrets has no use with --cluster-kind MemberCluster: none is copied from a hub; leave it out";
             return Err(StartError::Config(asked.to_owned()));
         }
         self.provider.reject(self.backend_addresses)

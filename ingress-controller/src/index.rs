@@ -12,7 +12,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{
     Cluster, MultiClusterIngress, PropagationPolicy, Remedy, ResourceBinding, ServiceExport,
-    cluster_of_execution_namespace, execution_namespace,
+    clusters_by_namespace, execution_namespace,
 };
 use karmada_runtime::store::{Store, Verdict};
 use objects::reverse_index::ReverseIndex;
@@ -22,8 +22,8 @@ use traffic::endpoints::slice_service;
 use traffic::ingress::http_route::route_of;
 use traffic::ingress::{
     Cached, ClusterFacts, ControllerName, DecidedBlocks, Decision, Exporter, Facts, binding_names,
-    binding_of, bound_clusters, bound_ingress, bound_service, decide, keep_placed, located_by,
-    placed_services, secrets, service_locations, services,
+    binding_of, bound_ingress, bound_service, decide, keep_placed, placed_services, secrets,
+    service_locations, services,
 };
 
 use crate::cached::cached;
@@ -109,7 +109,7 @@ impl Index {
             bindings: Store::by(bound).judging(judge_binding),
             placements: [(); 2].map(|()| Store::by(placed_services).keeping(keep_placed)),
             slices: Store::by(|slice| collected_for(ClusterKind::Cluster, slice)),
-            node_slices: Store::by(published_for),
+            node_slices: Store::by(clusters_by_namespace::<EndpointSlice>),
             policies: Store::by(exported),
             backends,
             ..Self::default()
@@ -287,12 +287,6 @@ fn collected_for(kind: ClusterKind, slice: &EndpointSlice) -> BTreeSet<Key> {
     slice_service(kind, slice).into_iter().collect()
 }
 
-fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
-    let Key { namespace, .. } = Key::of(slice);
-    let cluster = cluster_of_execution_namespace(&namespace);
-    cluster.map(str::to_owned).into_iter().collect()
-}
-
 fn exported(policy: &PropagationPolicy) -> BTreeSet<Key> {
     let service = Exporter::exported(policy);
     let service = service.map(|service| Key::new(Key::of(policy).namespace, service));
@@ -323,18 +317,16 @@ impl Facts for Index {
         cached(&self.classes, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
-        if self.kind == ClusterKind::Cluster {
-            return self.binding(namespace, service).map(bound_clusters);
-        }
-        // One that could never be read may bring it.
-        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
-            return Cached::Unread;
-        }
-        let service = Key::new(namespace, service);
+    fn cluster_kind(&self) -> ClusterKind {
+        self.kind
+    }
+
+    fn placements(&self, service: &Key) -> Option<impl Iterator<Item = &Placement>> {
+        let mut all = self.placements.iter();
+        let is_read = all.all(|placements| placements.unread().is_empty());
         let bringing = self.placements.iter();
-        let bringing = bringing.flat_map(|placements| placements.of(&service));
-        located_by(bringing.map(AsRef::as_ref))
+        let bringing = bringing.flat_map(move |placements| placements.of(service));
+        is_read.then_some(bringing.map(|placement| &**placement))
     }
 
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {

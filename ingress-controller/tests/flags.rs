@@ -90,6 +90,20 @@ fn hub_has_endpoints_only() {
     );
 }
 
+/// A program on a hub has no right to Secrets there, so that none could be copied.
+#[test]
+fn hub_copies_no_secrets() {
+    assert_rejected(
+        &[
+            "--cluster-kind=MemberCluster",
+            "--provider=kubernetes",
+            "--gateway-kubeconfig=/k",
+            "--copy-tls-secrets",
+        ],
+        "error: --copy-tls-secrets has no use with --cluster-kind MemberCluster: none is copied from a hub; leave it out",
+    );
+}
+
 /// The webhook provider needs a program, and no other provider has a use for one.
 #[test]
 fn webhook_needs_its_program() {

@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::args::join::ClustersArgs;
 use crate::error::Error;
-use crate::fleet::pages;
+use crate::lists::pages;
 use crate::requests::refused;
 use crate::terminal;
 

@@ -1,38 +1,29 @@
 //! The objects of a Karmada API, of a fleet's or of a hub's that decide about traffic, read once.
 
-use std::collections::BTreeSet;
-use std::fmt::Debug;
-use std::net::IpAddr;
-use std::sync::Arc;
+mod facts;
 
 use fleet_api::Placement;
 use jiff::Timestamp;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::gateway_api::HttpRoute;
 use karmada_api::{Cluster, MultiClusterIngress, Remedy, ResourceBinding};
 use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
-use kube::api::{ListParams, ObjectList};
+use kube::api::ListParams;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use objects::{Key, Scope};
-use serde::de::DeserializeOwned;
 use traffic::ClusterKind;
-use traffic::endpoints::{COLLECTED, collect_from_hub, slice_service};
+use traffic::endpoints::{COLLECTED, collect_from_hub};
 use traffic::ingress::http_route::{reported_ingress, route_of};
 use traffic::ingress::{
-    Cached, ClusterFacts, Decision, Desired, Facts, Ownership, Settings, binding_names, binding_of,
-    bound_clusters, decide, decide_owned, decided_scope, desired, located_by, placed_services,
+    Cached, ClusterFacts, Decision, Desired, Ownership, Settings, decide, decide_owned, desired,
 };
 use traffic::remedy::{Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast};
 
 use crate::error::Error;
-
-/// The number of objects in a page of a list. A cluster may have 100 kB.
-const PAGE: u32 = 500;
+use crate::lists::{is_unavailable, list, list_mapped, optional, scoped, served};
 
 /// The objects that decide about traffic, as the stores of the controllers hold them.
 #[derive(Debug, Default)]
@@ -65,7 +56,7 @@ impl FleetSnapshot {
         let slices = all().labels(COLLECTED);
         if fleet.kind == ClusterKind::MemberCluster {
             // Those of all namespaces are in those of the members.
-            let slices = read(Api::all(client.clone()), "endpointslices", slices, on_hub);
+            let slices = list_mapped(Api::all(client.clone()), "endpointslices", slices, on_hub);
             let [of_cluster, in_namespaces] =
                 [Scope::Cluster, Scope::Namespaced].map(|scope| placements(scope, client));
             let (classes, slices, of_cluster, in_namespaces) =
@@ -234,73 +225,20 @@ async fn clusters_of(kind: ClusterKind, client: &Client) -> Result<Store<Cluster
     let resource = kind.resource();
     let api = Api::all_with(client.clone(), &resource);
     let make = |stored: Decoded<StoredCluster>| stored.map(|stored| cluster_of(kind, stored));
-    read(api, &resource.plural, ListParams::default(), make).await
+    list_mapped(api, &resource.plural, ListParams::default(), make).await
 }
 
 /// Reads the placements of a scope. The hub of an early release has none in namespaces.
 async fn placements(scope: Scope, client: &Client) -> Result<Store<Placement>, Error> {
     let api = Api::all_with(client.clone(), &scope);
     let plural = Placement::plural(&scope);
-    let placements = read(api, &plural, ListParams::default(), |object| object);
+    let placements = list_mapped(api, &plural, ListParams::default(), |object| object);
     served(ClusterKind::MemberCluster, placements).await
 }
 
 fn on_hub(mut slice: Decoded<EndpointSlice>) -> Decoded<EndpointSlice> {
     collect_from_hub(slice.meta_mut());
     slice
-}
-
-/// Returns what was read where the clusters are of this kind. A hub need not serve what it is read from.
-pub(crate) async fn served<T: Default>(
-    kind: ClusterKind,
-    read: impl Future<Output = Result<T, Error>>,
-) -> Result<T, Error> {
-    match read.await {
-        Err(Error::Request {
-            source: kube::Error::Api(status),
-            ..
-        }) if kind == ClusterKind::MemberCluster && status.code == 404 => Ok(T::default()),
-        read => read,
-    }
-}
-
-/// Returns the objects of one namespace, or of all.
-pub(crate) fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-/// Reads the objects that `api` and `selected` cover.
-pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Store<K>, Error>
-where
-    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
-{
-    read(api, &K::plural(&()), selected, |object| object).await
-}
-
-/// Reads the objects that `api` and `selected` cover, and keeps what `make` makes of each.
-async fn read<S, K>(
-    api: Api<Decoded<S>>,
-    plural: &str,
-    selected: ListParams,
-    make: impl Fn(Decoded<S>) -> Decoded<K>,
-) -> Result<Store<K>, Error>
-where
-    S: Resource + Clone + DeserializeOwned + Debug,
-    K: Resource + Clone + Default,
-{
-    let mut store = Store::default();
-    let observe = |object| drop(store.observe(Event::InitApply(make(object))));
-    let api = &api;
-    let request = |page| async move { api.list(&page).await };
-    let read = pages(selected, request, observe).await;
-    read.map_err(|source| Error::request(format!("list {plural}"), source))?;
-    Ok(store)
 }
 
 /// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
@@ -311,142 +249,6 @@ pub(crate) async fn routes(
     optional(list(scoped(client, namespace), ListParams::default()).await)
 }
 
-/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
-pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
-    match read {
-        Err(error) if is_unavailable(&error) => Ok(None),
-        read => read.map(Some),
-    }
-}
-
-fn is_unavailable(error: &Error) -> bool {
-    matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))
-}
-
-/// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
-/// before the next.
-pub(crate) async fn pages<T, Page>(
-    selected: ListParams,
-    request: impl Fn(ListParams) -> Page,
-    mut take: impl FnMut(T),
-) -> kube::Result<()>
-where
-    T: Clone,
-    // Named, unlike that of an `AsyncFn`, so that a server may run the whole on any of its threads.
-    Page: Future<Output = kube::Result<ObjectList<T>>>,
-{
-    let mut page = selected.limit(PAGE);
-    loop {
-        let list = request(page.clone()).await?;
-        list.items.into_iter().for_each(&mut take);
-        match list.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => page = page.continue_token(&next),
-            None => return Ok(()),
-        }
-    }
-}
-
-impl ClusterFacts for FleetSnapshot {
-    fn cluster(&self, name: &str) -> Cached<&Cluster> {
-        find(&self.clusters, &Key::cluster_scoped(name))
-    }
-
-    fn is_decided(&self, cluster: &str) -> bool {
-        let mut remedies = self.remedies.iter();
-        // One that cannot be read may be a person's decision.
-        !self.remedies.unread().is_empty()
-            || remedies.any(|(_, remedy)| {
-                decided_scope(remedy, self.now).is_some_and(|scope| scope.covers(cluster))
-            })
-    }
-}
-
-impl Facts for FleetSnapshot {
-    fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>> {
-        let read = self.classes.iter();
-        read.map(|(_, class)| Cached::Present(&**class))
-            .chain(self.classes.unread().iter().map(|_| Cached::Unread))
-    }
-
-    fn class(&self, name: &str) -> Cached<&IngressClass> {
-        find(&self.classes, &Key::cluster_scoped(name))
-    }
-
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
-        if self.kind == ClusterKind::Cluster {
-            return self.binding(namespace, service).map(bound_clusters);
-        }
-        if (self.placements.iter()).any(|placements| !placements.unread().is_empty()) {
-            return Cached::Unread;
-        }
-        let service = Key::new(namespace, service);
-        let placements = self.placements.iter().flat_map(Store::iter);
-        let placements = placements.map(|(_, placement)| &**placement);
-        located_by(placements.filter(|placement| placed_services(placement).contains(&service)))
-    }
-
-    fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding> {
-        let here = self.bindings.iter();
-        let here = here.filter(|(key, _)| key.namespace == namespace);
-        if let Some(binding) = binding_of(here.map(|(_, binding)| &**binding), service) {
-            return Cached::Present(binding);
-        }
-        let mut keys = binding_names(service).map(|name| Key::new(namespace, name));
-        if keys.any(|key| self.bindings.unread().contains(&key)) {
-            Cached::Unread
-        } else {
-            Cached::Absent
-        }
-    }
-
-    /// Without templates, the addresses that members report say nothing, so they are left out.
-    fn ingress_binding(&self, _: &str, _: &str) -> Cached<&ResourceBinding> {
-        Cached::Unread
-    }
-
-    fn addresses(&self, _: &str) -> Option<Vec<IpAddr>> {
-        Some(Vec::new())
-    }
-
-    fn nodes(&self, _: &str) -> Cached<Vec<Arc<EndpointSlice>>> {
-        Cached::Unread
-    }
-
-    /// Nothing that is shown here depends on templates, so they are not read.
-    fn template(&self, _: &str, _: &str) -> Cached<&Service> {
-        Cached::Unread
-    }
-
-    /// Nothing that is shown here depends on Secrets, so they are not read.
-    fn secret(&self, _: &str, _: &str) -> Cached<Arc<Secret>> {
-        Cached::Unread
-    }
-
-    fn slices(&self, namespace: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
-        let service = Key::new(namespace, service);
-        let all = self.slices.iter().map(|(_, slice)| slice);
-        all.filter(|slice| slice_service(self.kind, slice).as_ref() == Some(&service))
-            .cloned()
-            .collect()
-    }
-
-    fn unread_slices(&self, namespace: &str) -> BTreeSet<String> {
-        let unread = self.slices.unread().iter();
-        // On a hub, those of all namespaces are in one.
-        let is_of =
-            |key: &&Key| self.kind == ClusterKind::MemberCluster || key.namespace == namespace;
-        unread.filter(is_of).map(|key| key.name.clone()).collect()
-    }
-}
-
-fn find<'a, K: Resource>(store: &'a Store<K>, key: &Key) -> Cached<&'a K> {
-    match store.get(key) {
-        Some(object) => Cached::Present(object),
-        None if store.unread().contains(key) => Cached::Unread,
-        None => Cached::Absent,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use embedded_apiserver::ApiServer;
@@ -455,6 +257,7 @@ mod tests {
     use kube::api::{Patch, PatchParams, PostParams};
     use serde_json::{Value, from_value, json};
     use traffic::endpoints::slice_cluster;
+    use traffic::ingress::{Facts, service_clusters};
 
     use super::*;
     use crate::fixtures::hub;
@@ -528,9 +331,9 @@ mod tests {
         assert_eq!(m1.remedy_actions(), [TRAFFIC_CONTROL]);
         assert_eq!(m1.condition(TRAFFIC_CONTROL), None);
         assert_eq!(m2.remedy_actions(), [""; 0]);
-        let located = fleet.located("shop", "web");
-        assert_eq!(located, Cached::Present(["m1", "m2"].into()));
-        assert_eq!(fleet.located("shop", "other"), Cached::Absent);
+        let clusters = |service: &str| service_clusters("shop", service, &fleet);
+        assert_eq!(clusters("web"), Cached::Present(["m1", "m2"].into()));
+        assert_eq!(clusters("other"), Cached::Absent);
         let slices = fleet.slices("shop", "web");
         let clusters: Vec<_> = slices.iter().map(|slice| slice_cluster(slice)).collect();
         assert_eq!(clusters, [Some("m1")]);
@@ -572,25 +375,5 @@ mod tests {
         let m1 = cluster("m1", &client).await.unwrap().unwrap();
         assert_eq!(m1.remedy_actions(), [TRAFFIC_CONTROL]);
         assert!(cluster("m9", &client).await.unwrap().is_none());
-    }
-
-    /// A list of several pages is read whole.
-    #[tokio::test]
-    async fn every_page_is_read() {
-        let server = ApiServer::new();
-        let client = Client::new(server.service(), "default");
-        let classes: Api<IngressClass> = Api::all(client.clone());
-        let count = usize::try_from(2 * PAGE + 1).unwrap();
-        for number in 0..count {
-            let class = json!({ "metadata": { "name": format!("c{number}") } });
-            let class = from_value(class).unwrap();
-            classes
-                .create(&PostParams::default(), &class)
-                .await
-                .unwrap();
-        }
-        let read: Store<IngressClass> =
-            list(Api::all(client), ListParams::default()).await.unwrap();
-        assert_eq!(read.iter().count(), count);
     }
 }

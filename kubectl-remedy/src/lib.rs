@@ -26,6 +26,7 @@ mod fleet;
 mod identity;
 mod interpret;
 mod lease;
+mod lists;
 mod manifest;
 mod membership;
 mod namespace;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::fleet::pages;
+use crate::lists::pages;
 
 /// Reads the metadata of the objects of `api`, with their managed fields.
 pub(crate) async fn metadata<K>(api: &Api<K>) -> Result<Vec<ObjectMeta>, Error>

@@ -214,12 +214,7 @@ impl<'a> ClusterReport<'a> {
                 }
             };
             let wanted = change(object, condition)?;
-            let patch = Patch::Merge(&wanted);
-            let parameters = PatchParams::apply(NAME);
-            let call = self.objects.patch_status(&self.name, &parameters, &patch);
-            let written = self.report.writer.write("conditions", call).await;
-            self.record_refusal(kind, &written);
-            match written {
+            match self.send(kind, &wanted).await {
                 Ok(object) => {
                     self.conflicts = 0;
                     log_written(&self.name, condition);
@@ -245,12 +240,7 @@ impl<'a> ClusterReport<'a> {
             return Ok(None);
         };
         let wanted = object.change_without(kind);
-        let patch = Patch::Merge(&wanted);
-        let parameters = PatchParams::apply(NAME);
-        let call = self.objects.patch_status(&self.name, &parameters, &patch);
-        let written = self.report.writer.write("conditions", call).await;
-        self.record_refusal(kind, &written);
-        match written {
+        match self.send(kind, &wanted).await {
             Ok(object) => {
                 self.conflicts = 0;
                 tracing::info!(
@@ -268,12 +258,17 @@ impl<'a> ClusterReport<'a> {
         Ok(None)
     }
 
-    /// Records that a write of the condition of type `kind` was refused, if that is news.
-    fn record_refusal<T>(&self, kind: &str, written: &Result<T, WriteError>) {
-        if let Some(reason) = self.refusals.note(kind.to_owned(), written) {
+    /// Sends a change of the condition of type `kind`. An Event tells if it is refused and that is news.
+    async fn send(&self, kind: &str, wanted: &Value) -> Result<RawCluster, WriteError> {
+        let patch = Patch::Merge(wanted);
+        let parameters = PatchParams::apply(NAME);
+        let call = self.objects.patch_status(&self.name, &parameters, &patch);
+        let written = self.report.writer.write("conditions", call).await;
+        if let Some(reason) = self.refusals.note(kind.to_owned(), &written) {
             let (report, event) = (self.report, refused(&self.name, kind, &reason));
             report.events.record(report.lease.clone(), event);
         }
+        written
     }
 
     /// Logs who undoes every write of the condition of type `kind`, if that can be found out: the manager of

@@ -174,11 +174,12 @@ impl Requests {
     pub(crate) async fn get(&self, path: &ObjectPath) -> Result<Option<Value>, MemberError> {
         let request = path.request("get");
         let built = path.builder().get(&path.name(), &GetParams::default());
-        match timeout(LIMIT, self.send(built)).await {
-            Ok(Ok(object)) => Ok(Some(object)),
-            Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-            Ok(Err(error)) => Err(MemberError::Request { request, error }),
-            Err(_) => Err(MemberError::TimedOut { request }),
+        match self.bounded(request, built).await {
+            Err(MemberError::Request {
+                error: kube::Error::Api(status),
+                ..
+            }) if status.code == 404 => Ok(None),
+            read => read.map(Some),
         }
     }
 
@@ -259,7 +260,7 @@ impl Requests {
         } else {
             path.builder().create(&parameters, bytes)
         };
-        self.try_request(request, built).await
+        self.bounded(request, built).await
     }
 
     /// Returns an object as the application of `body` would leave it, without storing it.
@@ -270,10 +271,11 @@ impl Requests {
     ) -> Result<Value, MemberError> {
         let parameters = PatchParams::apply(self.manager).force().dry_run();
         let built = apply(path, &parameters, body);
-        self.try_request(path.request("try to apply"), built).await
+        self.bounded(path.request("try to apply"), built).await
     }
 
-    async fn try_request(&self, request: String, built: Built) -> Result<Value, MemberError> {
+    /// Sends a request that stores nothing, and waits no longer than the limit.
+    async fn bounded(&self, request: String, built: Built) -> Result<Value, MemberError> {
         match timeout(LIMIT, self.send(built)).await {
             Ok(Ok(object)) => Ok(object),
             Ok(Err(error)) => Err(MemberError::Request { request, error }),

@@ -25,6 +25,11 @@ pub mod rebalancer;
 pub mod remedy;
 pub mod work;
 
+use std::collections::BTreeSet;
+
+use kube::Resource;
+use objects::Metadata;
+
 pub use binding::{
     AggregatedStatusItem, BindingPriority, BindingSnapshot, BindingSuspension,
     ClusterResourceBinding, GracefulEvictionTask, ObjectReference, ResourceBinding,
@@ -71,6 +76,12 @@ pub fn cluster_of_execution_namespace(namespace: &str) -> Option<&str> {
     namespace
         .strip_prefix(EXECUTION_NAMESPACE_PREFIX)
         .filter(|cluster| !cluster.is_empty())
+}
+
+/// Returns the member cluster in whose execution namespace an object is, for an index of objects by cluster: one, or none.
+pub fn clusters_by_namespace<K: Resource>(object: &K) -> BTreeSet<String> {
+    let cluster = cluster_of_execution_namespace(object.meta().namespace());
+    cluster.map(str::to_owned).into_iter().collect()
 }
 
 const EXECUTION_NAMESPACE_PREFIX: &str = "karmada-es-";

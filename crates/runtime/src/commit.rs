@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
 use objects::Key;
+use objects::metadata::has_marks;
 use objects::write::{Action, ObjectRef, Write};
+use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -178,6 +181,15 @@ impl Committer {
             }
         }
         failed.map_or(Ok(outcomes), Err)
+    }
+
+    /// Returns `true` if the object that was to be created exists without the labels and annotations that it would have: it is
+    /// somebody else's, or somebody has taken its marks. A watch that selects by them does not show it.
+    pub async fn is_taken(&self, write: &Write) -> kube::Result<bool> {
+        let objects = self.objects(&write.object);
+        let found = objects.get_metadata_opt(&write.object.key.name).await?;
+        let wanted = ObjectMeta::deserialize(&write.body()["metadata"]).unwrap_or_default();
+        Ok(found.is_some_and(|found| !has_marks(&found.metadata, &wanted)))
     }
 
     /// Forgets what has become of the writes of `target` to an object that is gone.
@@ -358,6 +370,20 @@ mod tests {
             let (outcome, is_held) = write(gone).await;
             assert!(matches!(outcome, Ok(Outcome::Gone(_))) && !is_held);
         }
+    }
+
+    /// What exists is taken if it lacks a label that it would have, and what does not exist is not.
+    #[tokio::test]
+    async fn marks_tell_whose_it_is() {
+        let writer = Writer::new(Leadership::always(), WriteMetrics::default());
+        let committer = committer(&ApiServer::new(), WriteMode::Perform(writer));
+        let map = json!({ "metadata": { "namespace": "default", "name": "m", "labels": { "by": "us" } } });
+        let marked = Write::create("map", &from_value::<ConfigMap>(map).unwrap(), &());
+        let is_taken = async || committer.is_taken(&marked).await.unwrap();
+        assert!(!is_taken().await);
+        committer.write(&creation(), None).await.unwrap();
+        assert!(is_taken().await);
+        assert!(!committer.is_taken(&creation()).await.unwrap());
     }
 
     /// What is only counted is neither stored nor waited for.

@@ -7,7 +7,9 @@ use kube::runtime::watcher::Event;
 use parking_lot::MutexGuard;
 use proptest::prelude::*;
 use serde_json::json;
-use traffic::ingress::{Cached, ClusterFacts, Decision, Facts, service_locations, services};
+use traffic::ingress::{
+    Cached, ClusterFacts, Decision, Facts, service_clusters, service_locations, services,
+};
 
 use super::*;
 use crate::fixtures::{
@@ -127,7 +129,7 @@ fn placement_wakes_its_ingresses() {
     };
     let located = |service: &str| -> Option<Vec<String>> {
         let index = index.lock();
-        match index.located("ns", service) {
+        match service_clusters("ns", service, &*index) {
             Cached::Present(located) => Some(located.into_iter().map(str::to_owned).collect()),
             Cached::Absent | Cached::Unread => None,
         }

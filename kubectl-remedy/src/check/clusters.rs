@@ -18,8 +18,9 @@ use objects::Key;
 use super::gateway;
 use super::report::{Finding, Section};
 use crate::error::Error;
-use crate::fleet::{FleetSnapshot, list, pages};
+use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
+use crate::lists::{list, pages};
 use crate::membership::agent::{self, works};
 
 /// Checks every cluster, and that every object can be read.

@@ -10,9 +10,9 @@ use kube::{Api, Client};
 
 use super::report::{Finding, Section};
 use crate::error::Error;
-use crate::fleet::scoped;
 use crate::identity::NAME;
 use crate::lease::Holder;
+use crate::lists::scoped;
 use crate::propagation::Survey;
 use crate::writer::{Writer, metadata};
 

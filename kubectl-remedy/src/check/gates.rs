@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::report::Finding;
 use crate::error::Error;
-use crate::fleet::{list, pages};
 use crate::interpret::customizations;
+use crate::lists::{list, pages};
 use crate::propagation::{Served, served};
 
 /// Returns what ours would do that this Karmada may not.

@@ -17,7 +17,7 @@ use propagation_rules::cluster::READY;
 
 use super::report::{Finding, Section};
 use crate::error::Error;
-use crate::fleet::list;
+use crate::lists::list;
 
 /// The number of Secrets that are read at a time.
 const AT_A_TIME: usize = 8;

@@ -24,7 +24,8 @@ use crate::answer::Answer;
 use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;
 use crate::error::Error;
-use crate::fleet::{FleetSnapshot, list, optional};
+use crate::fleet::FleetSnapshot;
+use crate::lists::{list, optional};
 use crate::{terminal, unblock};
 
 /// Takes a drain back.

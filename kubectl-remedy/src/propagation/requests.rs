@@ -26,8 +26,8 @@ use super::discovery::Served;
 use super::facts::Facts;
 use super::unavailable::forbidden;
 use crate::error::Error;
-use crate::fleet::pages;
 use crate::interpret::customizations;
+use crate::lists::pages;
 use crate::terminal;
 
 /// What requests need.

@@ -27,7 +27,7 @@ use super::requests::{Reader, of_either_scope, policy_of_fleet};
 use super::story::delivery_cause;
 use super::templates::Templates;
 use crate::error::Error;
-use crate::fleet::scoped;
+use crate::lists::scoped;
 
 /// What a fleet propagates, or is to propagate.
 #[derive(Clone, Debug, Default)]

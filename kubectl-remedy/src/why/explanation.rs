@@ -16,8 +16,8 @@ use traffic::ingress::ServingCluster;
 
 use crate::change::Change;
 use crate::error::Error;
-use crate::fleet::{scoped, served};
 use crate::lease::Holder;
+use crate::lists::{scoped, served};
 use crate::writer::{Writer, metadata};
 
 /// The objects that explain one cluster besides the fleet.

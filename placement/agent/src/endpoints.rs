@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
@@ -22,10 +21,8 @@ use karmada_runtime::watch::{Decoded, events, kept};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
-use objects::metadata::has_marks;
 use objects::write::Write;
 use parking_lot::Mutex;
-use serde::Deserialize;
 use tokio::time::sleep;
 use traffic::ClusterKind;
 use traffic::endpoints::{
@@ -215,7 +212,6 @@ fn collected_rows(agent: &Agent) -> Watch<Index, EndpointSlice, Key> {
 /// Brings the collected slices of one Service to those in the member.
 pub(crate) struct EndpointReconciler {
     pub(crate) endpoints: Arc<Endpoints>,
-    pub(crate) hub: Client,
     pub(crate) committer: Committer,
 }
 
@@ -241,17 +237,11 @@ impl Controller for EndpointReconciler {
 impl EndpointReconciler {
     async fn write(&self, write: &Write) -> Result<(), BoxError> {
         let outcome = self.committer.write(write, None).await?;
-        if !matches!(outcome, Outcome::Exists(_)) {
-            return Ok(());
-        }
-        // The watch may lag behind, or show it no more because somebody has taken its marks.
-        let key = &write.object.key;
-        let own: Api<EndpointSlice> = Api::namespaced(self.hub.clone(), &key.namespace);
-        let found = own.get_metadata_opt(&key.name).await?;
-        let wanted = ObjectMeta::deserialize(&write.body()["metadata"])?;
-        if found.is_some_and(|found| !has_marks(&found.metadata, &wanted)) {
+        // One that exists is mostly ours: the watch may lag behind.
+        if matches!(outcome, Outcome::Exists(_)) && self.committer.is_taken(write).await? {
             let problem = format!(
-                "EndpointSlice {key} exists on the hub without the marks of those that this program collects: delete it"
+                "EndpointSlice {} exists on the hub without the marks of those that this program collects: delete it",
+                write.object.key
             );
             return Err(problem.into());
         }

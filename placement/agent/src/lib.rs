@@ -97,7 +97,6 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
         let cluster = &args.cluster_name;
         let endpoints = EndpointReconciler {
             endpoints: Endpoints::watch(program, &hub, member.clone(), cluster, &agent),
-            hub: hub.clone(),
             committer: of_hub.clone(),
         };
         let (queue, leads) = (agent.queues.services.clone(), leadership.clone());

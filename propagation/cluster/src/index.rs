@@ -1,6 +1,6 @@
 //! The clusters, and what decides about them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use karmada_api::cluster_view::PULL;
 use karmada_api::condition::TRUE;
 use karmada_api::{
-    ClusterResourceBinding, ClusterView, ResourceBinding, cluster_of_execution_namespace,
+    ClusterResourceBinding, ClusterView, ResourceBinding, clusters_by_namespace,
     execution_namespace,
 };
 use karmada_runtime::expectations::Expectations;
@@ -77,7 +77,8 @@ impl Index {
             namespaces: Store::default().expecting(expectations, &()),
             bindings: Store::default(),
             cluster_bindings: Store::default(),
-            node_slices: Store::by(published_for).expecting(expectations, &()),
+            node_slices: Store::by(clusters_by_namespace::<EndpointSlice>)
+                .expecting(expectations, &()),
             observed: BTreeMap::new(),
             heard: Heard::default(),
             unready: BTreeMap::new(),
@@ -161,12 +162,6 @@ impl Index {
             self.heard.lease(lease.metadata.name(), Renewal::from(spec));
         }
     }
-}
-
-/// Returns the cluster in whose execution namespace a slice is.
-fn published_for(slice: &EndpointSlice) -> BTreeSet<String> {
-    let cluster = cluster_of_execution_namespace(slice.metadata.namespace());
-    cluster.map(str::to_owned).into_iter().collect()
 }
 
 /// Returns the status of the condition `Ready`.

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs, iter,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
@@ -31,11 +31,7 @@ impl Fleet {
 
     /// Starts the remedy controller with these flags.
     pub async fn remedy_controller_with(&self, flags: &[&str]) -> Result<Running> {
-        let kubeconfig = account(&self.karmada, "karmada-system", "remedy-controller")?;
-        let own = [flag("--kubeconfig", kubeconfig)];
-        let flags = flags.iter().map(OsString::from);
-        self.run(Binary::RemedyController, own.into_iter().chain(flags))
-            .await
+        self.controller(Binary::RemedyController, [], flags).await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider.
@@ -45,32 +41,20 @@ impl Fleet {
 
     /// Starts the ingress controller with the `kubernetes` provider and these flags.
     pub async fn ingress_controller_with(&self, flags: &[&str]) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
         let own = [
-            flag("--kubeconfig", karmada),
-            "--provider=kubernetes".into(),
-            flag("--gateway-kubeconfig", gateway),
+            flag("--gateway-kubeconfig", self.gateway_access()?),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
-        let flags = flags.iter().map(OsString::from);
-        self.run(Binary::IngressController, own.into_iter().chain(flags))
-            .await
+        self.ingress_controller_of("kubernetes", own, flags).await
     }
 
     /// Starts the ingress controller with the `gateway-api` provider, for the Gateway `infra/web`, and these flags.
     pub async fn ingress_controller_at_gateway(&self, flags: &[&str]) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
         let own = [
-            flag("--kubeconfig", karmada),
-            "--provider=gateway-api".into(),
-            flag("--gateway-kubeconfig", gateway),
+            flag("--gateway-kubeconfig", self.gateway_access()?),
             "--gateway=infra/web".into(),
         ];
-        let flags = flags.iter().map(OsString::from);
-        self.run(Binary::IngressController, own.into_iter().chain(flags))
-            .await
+        self.ingress_controller_of("gateway-api", own, flags).await
     }
 
     /// Starts the ingress controller with the `haproxy` provider, for the HAProxy with this Runtime API, and these flags.
@@ -79,47 +63,29 @@ impl Fleet {
         socket: &Path,
         flags: &[&str],
     ) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let own = [
-            flag("--kubeconfig", karmada),
-            "--provider=haproxy".into(),
-            flag("--haproxy-socket", format!("unix:{}", socket.display())),
-        ];
-        let flags = flags.iter().map(OsString::from);
-        self.run(Binary::IngressController, own.into_iter().chain(flags))
-            .await
+        let socket = format!("unix:{}", socket.display());
+        let own = [flag("--haproxy-socket", socket)];
+        self.ingress_controller_of("haproxy", own, flags).await
     }
 
     /// Starts the ingress controller with the `dns` provider, which publishes in the gateway's API, and these flags.
     pub async fn ingress_controller_with_dns(&self, flags: &[&str]) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
         let own = [
-            flag("--kubeconfig", karmada),
-            "--provider=dns".into(),
-            flag("--dns-kubeconfig", gateway),
+            flag("--dns-kubeconfig", self.gateway_access()?),
             "--backend-addresses=load-balancers".into(),
         ];
-        let flags = flags.iter().map(OsString::from);
-        self.run(Binary::IngressController, own.into_iter().chain(flags))
-            .await
+        self.ingress_controller_of("dns", own, flags).await
     }
 
     /// Starts the ingress controller with the `kubernetes` provider, which reaches the gateway through
     /// a relay.
     pub async fn ingress_controller_through(&self, relay: &Relay) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
-        let flags = [
-            flag("--kubeconfig", karmada),
-            "--provider=kubernetes".into(),
-            flag(
-                "--gateway-kubeconfig",
-                through(relay, &self.gateway, &gateway)?,
-            ),
+        let gateway = through(relay, &self.gateway, &self.gateway_access()?)?;
+        let own = [
+            flag("--gateway-kubeconfig", gateway),
             flag("--gateway-ingress-class", GATEWAY_CLASS),
         ];
-        self.run(Binary::IngressController, flags).await
+        self.ingress_controller_of("kubernetes", own, &[]).await
     }
 
     /// Starts the ingress controller with two gateways: that of the fleet, and `other`, which is reached through a relay.
@@ -128,8 +94,6 @@ impl Fleet {
         other: &ControlPlane,
         relay: &Relay,
     ) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let gateway = account(&self.gateway, "karmada-rs", "ingress-controller")?;
         let other_gateway = account(other, "karmada-rs", "ingress-controller")?;
         let other_gateway = through(relay, other, &other_gateway)?;
         let named = |name: &str, path: PathBuf| {
@@ -137,20 +101,45 @@ impl Fleet {
             value.push(path);
             flag("--gateway-kubeconfig", value)
         };
-        let flags = [
-            flag("--kubeconfig", karmada),
-            "--provider=kubernetes".into(),
-            named("eu", gateway),
+        let own = [
+            named("eu", self.gateway_access()?),
             named("us", other_gateway),
         ];
-        self.run(Binary::IngressController, flags).await
+        self.ingress_controller_of("kubernetes", own, &[]).await
     }
 
     /// Starts the ingress controller without a provider: it writes statuses only.
     pub async fn ingress_controller_alone(&self) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", "ingress-controller")?;
-        let flags = [flag("--kubeconfig", karmada), "--provider=none".into()];
-        self.run(Binary::IngressController, flags).await
+        self.ingress_controller_of("none", [], &[]).await
+    }
+
+    /// Starts the ingress controller with this provider, the provider's own flags, and these.
+    async fn ingress_controller_of(
+        &self,
+        provider: &str,
+        own: impl IntoIterator<Item = OsString>,
+        flags: &[&str],
+    ) -> Result<Running> {
+        let own = iter::once(flag("--provider", provider)).chain(own);
+        self.controller(Binary::IngressController, own, flags).await
+    }
+
+    /// Starts a controller of the Karmada API with flags of its own, and these.
+    async fn controller(
+        &self,
+        program: Binary,
+        own: impl IntoIterator<Item = OsString>,
+        flags: &[&str],
+    ) -> Result<Running> {
+        let kubeconfig = account(&self.karmada, "karmada-system", program.name())?;
+        let own = iter::once(flag("--kubeconfig", kubeconfig)).chain(own);
+        let flags = flags.iter().map(OsString::from);
+        self.run(program, own.chain(flags)).await
+    }
+
+    /// Returns the kubeconfig of the ingress controller in the gateway.
+    fn gateway_access(&self) -> Result<PathBuf> {
+        account(&self.gateway, "karmada-rs", "ingress-controller")
     }
 
     /// Starts the agent of a member with these flags, and those that identify it.

@@ -41,14 +41,7 @@ impl DnsProbe {
         let direct = direct_checks::start(program, self.direct.clone(), member)?;
         let metrics = DnsMetrics::register(&mut program.registry);
         let prober = Prober::new(self, Network, direct, metrics, Rng::new());
-        let stopping = program.stopping.clone();
-        program.tasks.spawn("probe", async move {
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => Ok(()),
-                () = prober.run(schedule) => Ok(()),
-            }
-        });
+        program.run_until_stopped("probe", prober.run(schedule));
         Ok(())
     }
 }

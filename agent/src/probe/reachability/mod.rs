@@ -39,14 +39,7 @@ impl ReachabilityProbe {
             timeout: self.timeout,
             metrics: ReachabilityMetrics::register(&mut program.registry),
         };
-        let stopping = program.stopping.clone();
-        program.tasks.spawn("reachability", async move {
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => Ok(()),
-                () = prober.run(schedule) => Ok(()),
-            }
-        });
+        program.run_until_stopped("reachability", prober.run(schedule));
         Ok(())
     }
 }

@@ -39,14 +39,7 @@ impl ServiceNetworkProbe {
             timeout: self.timeout,
             metrics: ServiceNetworkMetrics::register(&mut program.registry),
         };
-        let stopping = program.stopping.clone();
-        program.tasks.spawn("service-network", async move {
-            tokio::select! {
-                biased;
-                () = stopping.cancelled() => Ok(()),
-                () = prober.run(schedule) => Ok(()),
-            }
-        });
+        program.run_until_stopped("service-network", prober.run(schedule));
         Ok(())
     }
 }

@@ -89,9 +89,13 @@ fn node_ports_have_names() {
     let service = |ports: Value| named("v1", "Service", &json!({ "spec": { "ports": ports } }));
     let several = service(json!([
         { "name": "http", "port": 80, "nodePort": 30080 },
+        { "name": "quic", "port": 80, "protocol": "UDP", "nodePort": 30080 },
         { "name": "open", "port": 81 },
         { "name": "zero", "port": 82, "nodePort": 0 } ]));
-    assert_eq!(node_ports(&several), [("http", 30_080)].into());
+    assert_eq!(
+        node_ports(&several),
+        [("http", 30_080), ("quic", 30_080)].into()
+    );
     let single = service(json!([{ "port": 80, "nodePort": 30080 }]));
     assert_eq!(node_ports(&single), [("", 30_080)].into());
     assert_eq!(node_ports(&service(json!(null))), [].into());

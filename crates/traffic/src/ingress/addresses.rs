@@ -22,6 +22,8 @@ use super::facts::Facts;
 const MOST_ADDRESSES: usize = 1000;
 /// The most host names of one member that are looked up.
 const MOST_NAMES: usize = 100;
+/// The protocol of a port that names none.
+const TCP: &str = "TCP";
 
 /// An address in a member to which no request can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +70,21 @@ pub(super) struct ServedPort {
     pub(super) at: i32,
 }
 
+impl ServedPort {
+    fn protocol(&self) -> &str {
+        self.port.protocol.as_deref().unwrap_or(TCP)
+    }
+}
+
+impl fmt::Display for ServedPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol() {
+            TCP => write!(f, "{}", self.at),
+            protocol => write!(f, "{}/{protocol}", self.at),
+        }
+    }
+}
+
 /// An entry of `status.loadBalancer.ingress`. Any client may write it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -85,6 +102,8 @@ struct Entry {
 struct Port {
     #[serde(deserialize_with = "lenient::or_default")]
     port: i32,
+    #[serde(deserialize_with = "lenient::option")]
+    protocol: Option<String>,
     #[serde(deserialize_with = "lenient::or_default")]
     error: String,
 }
@@ -119,9 +138,9 @@ pub(super) fn reported(
             };
             let served: Vec<usize> = (0..ports.len())
                 .filter(|&port| {
-                    let error = entry.error(ports[port].at);
+                    let error = entry.error(&ports[port]);
                     if let Some(error) = error {
-                        leave_out(format!("does not serve port {}: {error}", ports[port].at));
+                        leave_out(format!("does not serve port {}: {error}", ports[port]));
                     }
                     error.is_none()
                 })
@@ -251,9 +270,12 @@ impl Entry {
         }
     }
 
-    fn error(&self, port: i32) -> Option<&str> {
-        let mut ports = self.ports.iter().filter(|found| found.port == port);
-        let found = ports.find(|found| !found.error.is_empty());
+    /// Returns the error of a port. One for UDP may have the number of one for TCP.
+    fn error(&self, served: &ServedPort) -> Option<&str> {
+        let found = self.ports.iter().find(|found| {
+            let protocol = found.protocol.as_deref().unwrap_or(TCP);
+            (found.port, protocol) == (served.at, served.protocol()) && !found.error.is_empty()
+        });
         found.map(|found| found.error.as_str())
     }
 
@@ -284,17 +306,15 @@ pub(super) fn slice<'a>(
     targets: &BTreeSet<Target>,
     ports: impl Iterator<Item = &'a ServedPort>,
 ) -> EndpointSlice {
-    let ports: Vec<EndpointPort> = ports
-        .map(|served| EndpointPort {
-            app_protocol: served.port.app_protocol.clone(),
-            name: Some(served.port.name.clone().unwrap_or_default()),
-            port: Some(served.at),
-            protocol: served.port.protocol.clone(),
-        })
-        .collect();
-    let numbers = ports.iter().filter_map(|port| port.port);
-    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    let name = format!("{}/{family}/{}", source(service), numbers.join(","));
+    let ports: Vec<&ServedPort> = ports.collect();
+    let shown: Vec<String> = ports.iter().map(ToString::to_string).collect();
+    let name = format!("{}/{family}/{}", source(service), shown.join(","));
+    let ports = ports.into_iter().map(|served| EndpointPort {
+        app_protocol: served.port.app_protocol.clone(),
+        name: Some(served.port.name.clone().unwrap_or_default()),
+        port: Some(served.at),
+        protocol: served.port.protocol.clone(),
+    });
     let targets = targets.iter().take(MOST_ADDRESSES);
     let endpoints = targets.map(|target| Endpoint {
         addresses: vec![target.to_string()],
@@ -303,7 +323,7 @@ pub(super) fn slice<'a>(
     let mut slice = EndpointSlice {
         address_type: family.to_owned(),
         endpoints: Some(endpoints.collect()),
-        ports: Some(ports),
+        ports: Some(ports.collect()),
         ..EndpointSlice::default()
     };
     slice.metadata.name = Some(name);

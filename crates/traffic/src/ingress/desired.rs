@@ -13,7 +13,7 @@ use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
 use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
 use super::facts::{ClusterFacts, Facts};
-use super::locations::{secrets, services};
+use super::locations::{secrets, service_clusters, services};
 use super::node_ports::{NodeObstacle, Nodes, has_node_ports, nodes};
 use super::route_key::own_name;
 use crate::cached::Cached;
@@ -228,7 +228,7 @@ impl Backend {
         status: &MultiClusterIngressStatus,
         facts: &impl Facts,
     ) -> Self {
-        let located = facts.located(namespace, service);
+        let located = service_clusters(namespace, service, facts);
         let known: Vec<&str> = match &located {
             Cached::Present(located) => located.iter().copied().collect(),
             Cached::Absent => Vec::new(),

@@ -2,11 +2,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fleet_api::Placement;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressClass;
 use karmada_api::{Cluster, ResourceBinding};
+use objects::Key;
 
+use crate::ClusterKind;
 use crate::cached::Cached;
 
 /// The member clusters, and who blocks their traffic.
@@ -24,9 +27,11 @@ pub trait Facts: ClusterFacts {
     fn classes(&self) -> impl Iterator<Item = Cached<&IngressClass>>;
     /// Returns the ingress class `name`.
     fn class(&self, name: &str) -> Cached<&IngressClass>;
-    /// Returns the clusters in which `service` runs: those of its binding ([`super::bound_clusters`]), or on a hub those of its
-    /// placements ([`super::located_by`]).
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>>;
+    /// Returns the kind of the clusters.
+    fn cluster_kind(&self) -> ClusterKind;
+    /// Returns the placements of a hub that bring `service` ([`super::placed_services`]); `None` if one that could never be read may
+    /// bring it.
+    fn placements(&self, service: &Key) -> Option<impl Iterator<Item = &Placement>>;
     /// Returns the binding of `service`, whatever its name ([`super::bound_service`]).
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the binding of the networking.k8s.io Ingress `name`, whatever its own name.

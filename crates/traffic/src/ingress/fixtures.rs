@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use fleet_api::Placement;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Secret, Service, ServicePort, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointConditions, EndpointPort, EndpointSlice};
@@ -17,11 +18,11 @@ use karmada_api::{
     ObjectReference, ResourceBinding, ResourceBindingStatus, ServiceLocation, TRAFFIC_CONTROL,
     TargetCluster, execution_namespace,
 };
-
+use objects::Key;
 use serde_json::{Value, json};
 
 use super::facts::{ClusterFacts, Facts};
-use super::locations::{binding_of, bound_clusters};
+use super::locations::binding_of;
 use crate::ClusterKind;
 use crate::cached::Cached;
 use crate::endpoints::slice_service;
@@ -141,8 +142,12 @@ impl Facts for Fixture {
         }
     }
 
-    fn located(&self, namespace: &str, service: &str) -> Cached<BTreeSet<&str>> {
-        self.binding(namespace, service).map(bound_clusters)
+    fn cluster_kind(&self) -> ClusterKind {
+        ClusterKind::Cluster
+    }
+
+    fn placements(&self, _: &Key) -> Option<impl Iterator<Item = &Placement>> {
+        Some(std::iter::empty::<&Placement>())
     }
 
     fn binding(&self, _: &str, service: &str) -> Cached<&ResourceBinding> {

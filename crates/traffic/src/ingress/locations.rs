@@ -2,8 +2,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
 use karmada_api::{ResourceBinding, ServiceLocation, names};
+use objects::Key;
 
 use super::facts::Facts;
+use super::placed::located_by;
+use crate::ClusterKind;
 use crate::cached::Cached;
 
 /// Returns the names of the Services in the rules and the default backend of an ingress.
@@ -87,6 +90,20 @@ pub fn bound_clusters(binding: &ResourceBinding) -> BTreeSet<&str> {
     targets.chain(applied).map(String::as_str).collect()
 }
 
+/// Returns the clusters in which `service` runs: those of its binding, or on a hub those of its placements.
+pub fn service_clusters<'a>(
+    namespace: &str,
+    service: &str,
+    facts: &'a impl Facts,
+) -> Cached<BTreeSet<&'a str>> {
+    if facts.cluster_kind() == ClusterKind::Cluster {
+        return facts.binding(namespace, service).map(bound_clusters);
+    }
+    let service = Key::new(namespace, service);
+    let placements = facts.placements(&service);
+    placements.map_or(Cached::Unread, located_by)
+}
+
 /// Returns the clusters of each Service that `spec` names, sorted by name. A Service without a binding has
 /// no entry; one with an unreadable binding keeps its entry in `previous`.
 pub fn service_locations(
@@ -97,11 +114,13 @@ pub fn service_locations(
 ) -> Vec<ServiceLocation> {
     services(spec)
         .into_iter()
-        .filter_map(|service| match facts.located(namespace, service) {
-            Cached::Present(clusters) => Some(location(service, &clusters)),
-            Cached::Absent => None,
-            Cached::Unread => previous.iter().find(|l| l.name == service).cloned(),
-        })
+        .filter_map(
+            |service| match service_clusters(namespace, service, facts) {
+                Cached::Present(clusters) => Some(location(service, &clusters)),
+                Cached::Absent => None,
+                Cached::Unread => previous.iter().find(|l| l.name == service).cloned(),
+            },
+        )
         .collect()
 }
 

@@ -71,10 +71,10 @@ pub use fail_open::has_taker;
 pub use fail_open::{Candidate, readmitted};
 pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
-    service_locations, services,
+    service_clusters, service_locations, services,
 };
 pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
-pub use placed::{keep_placed, located_by, placed_services};
+pub use placed::{keep_placed, placed_services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;

@@ -42,7 +42,7 @@ pub fn placed_services(placement: &Placement) -> BTreeSet<Key> {
 }
 
 /// Returns the clusters to which these placements bring what they select.
-pub fn located_by<'a>(
+pub(super) fn located_by<'a>(
     placements: impl Iterator<Item = &'a Placement>,
 ) -> Cached<BTreeSet<&'a str>> {
     let mut placements = placements.peekable();

@@ -30,7 +30,7 @@ use crate::answer::Answer;
 use crate::args::{DrainArgs, DryRun};
 use crate::block::{expiry, is_ours, tell, write};
 use crate::error::Error;
-use crate::fleet::{list, optional};
+use crate::lists::{list, optional};
 use crate::table::Table;
 use crate::terminal;
 

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::drain::target::Effect;
 use crate::error::Error;
-use crate::fleet::pages;
+use crate::lists::pages;
 
 /// What a hub has.
 pub(super) struct Hub {

@@ -14,7 +14,7 @@ use crate::args::DryRun;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
-use crate::fleet::pages;
+use crate::lists::pages;
 use crate::requests::refused;
 use crate::send::{Edited, edit};
 use crate::{terminal, token};

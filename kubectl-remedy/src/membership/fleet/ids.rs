@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::fleet::pages;
+use crate::lists::pages;
 use crate::requests::refused;
 
 /// The names of the Clusters, by their ids.

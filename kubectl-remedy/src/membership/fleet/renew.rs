@@ -17,8 +17,8 @@ use crate::answer::Answer;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
-use crate::fleet::list;
 use crate::identity::NAME;
+use crate::lists::list;
 use crate::secret::replace_token;
 use crate::{terminal, token};
 

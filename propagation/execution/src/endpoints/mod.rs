@@ -52,11 +52,10 @@ pub(crate) fn spawn(
     let ours = Config::default().labels(COLLECTED);
     collected.start_ungated(program, &client, "slices", ours);
     let (importing, leads) = (committer.clone(), leadership.clone());
-    imports::spawn(program, client.clone(), importing, leads);
+    imports::spawn(program, client, importing, leads);
     let queue = endpoints.queue();
     let collector = Collector {
         endpoints,
-        client,
         committer,
         news: News::new(events),
     };

@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
-use kube::{Api, Client};
 use objects::Key;
-use objects::metadata::has_marks;
 use objects::write::{Action, Write};
-use serde::Deserialize;
 
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};
@@ -22,7 +17,6 @@ use crate::reason::Reason;
 /// Collects the endpoints of Services.
 pub(super) struct Collector {
     pub(super) endpoints: Arc<SharedEndpoints>,
-    pub(super) client: Client,
     pub(super) committer: Committer,
     pub(super) news: News,
 }
@@ -97,17 +91,12 @@ impl Collector {
         Err(CollectError::Write { verb, key, source })
     }
 
-    /// Fails unless the slice that was to be created is ours. The watch may lag behind, or show it no more because somebody
-    /// has taken its marks.
+    /// Fails unless the slice that was to be created is ours: the watch may lag behind.
     async fn recognise(&self, write: &Write) -> Result<(), CollectError> {
         let key = write.object.key.clone();
-        let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), &key.namespace);
-        let wanted = ObjectMeta::deserialize(&write.body()["metadata"]).unwrap_or_default();
-        match slices.get_metadata_opt(&key.name).await {
-            Ok(Some(found)) if !has_marks(&found.metadata, &wanted) => {
-                Err(CollectError::Taken(key))
-            }
-            Ok(_) => Ok(()),
+        match self.committer.is_taken(write).await {
+            Ok(true) => Err(CollectError::Taken(key)),
+            Ok(false) => Ok(()),
             Err(error) => Err(CollectError::Unread(key, Box::new(error))),
         }
     }

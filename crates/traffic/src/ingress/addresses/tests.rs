@@ -75,6 +75,10 @@ fn bad_entry_is_left_out_alone() {
             Ok("192.0.2.1:80"),
         ),
         (
+            json!({ "ip": "192.0.2.1", "ports": [{ "port": 81, "protocol": "UDP", "error": "NoQuota" }] }),
+            Ok("192.0.2.1:80,81"),
+        ),
+        (
             json!({ "ip": "127.0.0.1" }),
             Err("127.0.0.1 of cluster m1 is a loopback address (127.0.0.1)"),
         ),
@@ -119,6 +123,29 @@ fn bad_entry_is_left_out_alone() {
             "{whole:?}"
         );
     }
+}
+
+/// A port for UDP may have the number of one for TCP, as HTTP/3 has. What a load balancer refuses of one leaves the other.
+#[test]
+fn protocols_share_a_number() {
+    let refusing = |ip: &str, protocol: &str| json!({ "ip": ip, "ports": [{ "port": 80, "protocol": protocol, "error": "NoQuota" }] });
+    let mut service = template("s", &[("web", 80), ("quic", 80)]);
+    let ports = service.spec.as_mut().unwrap().ports.as_mut().unwrap();
+    ports[1].protocol = Some("UDP".to_owned());
+    let entries = json!([refusing("192.0.2.1", "UDP"), refusing("192.0.2.2", "TCP")]);
+    let fixture = fixture(&[("m1", entries)]).with_template(service);
+    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(endpoints(&found), ["m1 192.0.2.1:80", "m1 192.0.2.2:80"]);
+    let slices = found.backends[0].clusters[0].slices.iter();
+    let names: Vec<_> = slices
+        .filter_map(|slice| slice.metadata.name.as_deref())
+        .collect();
+    assert_eq!(names, ["status/s/IPv4/80", "status/s/IPv4/80/UDP"]);
+    let expected = [
+        "192.0.2.1 of cluster m1 does not serve port 80/UDP: NoQuota",
+        "192.0.2.2 of cluster m1 does not serve port 80: NoQuota",
+    ];
+    assert_eq!(unusable(&found), expected);
 }
 
 /// A host name whose addresses are not known yet is asked for, and one that is known may be of both families.

@@ -1,0 +1,136 @@
+//! The objects of a kind, listed page by page.
+
+use std::fmt::Debug;
+
+use k8s_openapi::NamespaceResourceScope;
+use karmada_runtime::store::Store;
+use karmada_runtime::watch::Decoded;
+use kube::api::{ListParams, ObjectList};
+use kube::runtime::watcher::Event;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use traffic::ClusterKind;
+
+use crate::error::Error;
+
+/// The number of objects in a page of a list. A cluster may have 100 kB.
+const PAGE: u32 = 500;
+
+/// Returns the objects of one namespace, or of all.
+pub(crate) fn scoped<K>(client: &Client, namespace: Option<&str>) -> Api<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    match namespace {
+        Some(namespace) => Api::namespaced(client.clone(), namespace),
+        None => Api::all(client.clone()),
+    }
+}
+
+/// Reads the objects that `api` and `selected` cover.
+pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Store<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Default + DeserializeOwned + Debug,
+{
+    list_mapped(api, &K::plural(&()), selected, |object| object).await
+}
+
+/// Reads the objects that `api` and `selected` cover, and keeps what `make` makes of each.
+pub(crate) async fn list_mapped<S, K>(
+    api: Api<Decoded<S>>,
+    plural: &str,
+    selected: ListParams,
+    make: impl Fn(Decoded<S>) -> Decoded<K>,
+) -> Result<Store<K>, Error>
+where
+    S: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + Default,
+{
+    let mut store = Store::default();
+    let observe = |object| drop(store.observe(Event::InitApply(make(object))));
+    let api = &api;
+    let request = |page| async move { api.list(&page).await };
+    let read = pages(selected, request, observe).await;
+    read.map_err(|source| Error::request(format!("list {plural}"), source))?;
+    Ok(store)
+}
+
+/// Returns what was read where the clusters are of this kind. A hub need not serve what it is read from.
+pub(crate) async fn served<T: Default>(
+    kind: ClusterKind,
+    read: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    match read.await {
+        Err(Error::Request {
+            source: kube::Error::Api(status),
+            ..
+        }) if kind == ClusterKind::MemberCluster && status.code == 404 => Ok(T::default()),
+        read => read,
+    }
+}
+
+/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
+pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Err(error) if is_unavailable(&error) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// Returns `true` if the API does not have the kind, or the user no right to it.
+pub(crate) fn is_unavailable(error: &Error) -> bool {
+    matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))
+}
+
+/// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
+/// before the next.
+pub(crate) async fn pages<T, Page>(
+    selected: ListParams,
+    request: impl Fn(ListParams) -> Page,
+    mut take: impl FnMut(T),
+) -> kube::Result<()>
+where
+    T: Clone,
+    // Named, unlike that of an `AsyncFn`, so that a server may run the whole on any of its threads.
+    Page: Future<Output = kube::Result<ObjectList<T>>>,
+{
+    let mut page = selected.limit(PAGE);
+    loop {
+        let list = request(page.clone()).await?;
+        list.items.into_iter().for_each(&mut take);
+        match list.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => page = page.continue_token(&next),
+            None => return Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use embedded_apiserver::ApiServer;
+    use k8s_openapi::api::networking::v1::IngressClass;
+    use kube::api::PostParams;
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    /// A list of several pages is read whole.
+    #[tokio::test]
+    async fn every_page_is_read() {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let classes: Api<IngressClass> = Api::all(client.clone());
+        let count = usize::try_from(2 * PAGE + 1).unwrap();
+        for number in 0..count {
+            let class = json!({ "metadata": { "name": format!("c{number}") } });
+            let class = from_value(class).unwrap();
+            classes
+                .create(&PostParams::default(), &class)
+                .await
+                .unwrap();
+        }
+        let read: Store<IngressClass> =
+            list(Api::all(client), ListParams::default()).await.unwrap();
+        assert_eq!(read.iter().count(), count);
+    }
+}
