@@ -24,7 +24,7 @@ pub use dns::MemberDns;
 pub(crate) use objects::set_condition;
 pub use objects::{maintenance, on_dns, on_failure_of};
 pub use own::OwnMembers;
-pub use programs::GATEWAY_AGENT;
+pub use programs::{GATEWAY_AGENT, proxy_access};
 
 /// The namespace of the users' objects.
 pub const NAMESPACE: &str = "shop";

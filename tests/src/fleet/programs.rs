@@ -228,10 +228,7 @@ impl Fleet {
 
     /// Creates the gateway's class, and returns a kubeconfig with which its proxy may read everything.
     pub async fn proxy_access(&self) -> Result<PathBuf> {
-        let classes: Api<IngressClass> = Api::all(self.gateway.client());
-        let class = json!({ "spec": { "controller": "traefik.io/ingress-controller" } });
-        apply(&classes, GATEWAY_CLASS, class).await?;
-        self.gateway.kubeconfig_for("proxy", Some("system:masters"))
+        proxy_access(&self.gateway).await
     }
 
     async fn run(
@@ -242,6 +239,14 @@ impl Fleet {
         let started = Running::start(program, self.profile, flags).await;
         started.with_context(|| format!("{} does not start", program.name()))
     }
+}
+
+/// Creates the class of a gateway, and returns a kubeconfig with which its proxy may read everything.
+pub async fn proxy_access(gateway: &ControlPlane) -> Result<PathBuf> {
+    let classes: Api<IngressClass> = Api::all(gateway.client());
+    let class = json!({ "spec": { "controller": "traefik.io/ingress-controller" } });
+    apply(&classes, GATEWAY_CLASS, class).await?;
+    gateway.kubeconfig_for("proxy", Some("system:masters"))
 }
 
 /// Writes a copy of a kubeconfig of `api` that leads through a relay.
