@@ -33,7 +33,7 @@
 //!   minute.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
-//! - `signals::with_tools`, on none: it is about a Prometheus and a server of gRPC.
+//! - `signals::with_tools`, on the embedded API or none: it is about a Prometheus and a server of gRPC.
 //!
 //! [`on_both!`]: crate::on_both
 

@@ -1,6 +1,6 @@
 //! Parts for tests, started on one machine in a network namespace of the test's own: Kubernetes
 //! APIs, real (etcd and kube-apiserver) or embedded, and beside them CoreDNS, Traefik, HAProxy, ExternalDNS,
-//! Prometheus, HTTP backends, traffic, and our programs.
+//! Prometheus, a health service of gRPC, HTTP backends, traffic, and our programs.
 //!
 //! ```no_run
 //! use anyhow::Result;
@@ -32,6 +32,7 @@ pub mod coredns;
 pub mod crds;
 pub mod external_dns;
 pub mod fleet;
+pub mod grpc_health;
 pub mod haproxy;
 pub mod kinds;
 pub mod kube_proxy;

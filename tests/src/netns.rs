@@ -107,7 +107,7 @@ pub fn add_address(address: IpAddr) -> Result<()> {
     ip(&[&["address", "add", &address, "dev", "lo"], options].concat())
 }
 
-/// Removes an address that [`add_address`] added: then there is no route to it.
+/// Removes an address that [`add_address`] added: then there is no route to it, or it is [prohibited](prohibit).
 pub fn remove_address(address: IpAddr) -> Result<()> {
     ensure_inside()?;
     let bits = if address.is_ipv4() { 32 } else { 128 };
@@ -118,6 +118,12 @@ pub fn remove_address(address: IpAddr) -> Result<()> {
         "dev",
         "lo",
     ])
+}
+
+/// Prohibits what is sent to an address, as a firewall would, while it is not one that [`add_address`] added.
+pub fn prohibit(address: IpAddr) -> Result<()> {
+    ensure_inside()?;
+    ip(&["route", "add", "prohibit", &address.to_string()])
 }
 
 /// Replaces `/etc/resolv.conf` in this namespace.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
-    fleet::Member,
+    fleet::{GATEWAY_CLASS, Member},
     manifests,
     programs::{Binary, Profile, Running},
     propagation::{create, create_of},
@@ -278,6 +278,7 @@ impl PlacementFleet {
             "--cluster-kind=MemberCluster".to_owned(),
             "--provider=kubernetes".to_owned(),
             format!("--gateway-kubeconfig={}", of_gateway.display()),
+            format!("--gateway-ingress-class={GATEWAY_CLASS}"),
         ];
         Running::start(Binary::IngressController, self.profile, flags).await
     }

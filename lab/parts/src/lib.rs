@@ -6,6 +6,7 @@ pub mod agent_rights;
 pub mod connect_proxy;
 pub mod dns;
 pub mod flags;
+pub mod grpc;
 pub mod interrupt;
 pub mod kube_proxy;
 pub mod kubeconfig;

@@ -3,7 +3,7 @@
 //!
 //! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
 //! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
-//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `brakes`, `fleet_wide`, `writes`.
+//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `fleet_wide`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
@@ -19,6 +19,7 @@ mod clusters;
 mod confinement;
 mod conformance;
 mod control_plane;
+mod drain;
 mod drills;
 mod east_west;
 mod external_dns;

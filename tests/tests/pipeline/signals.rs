@@ -27,6 +27,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
+mod kinds;
 mod with_tools;
 
 const NODES: u8 = 5;
@@ -82,6 +83,14 @@ impl Website {
     }
 }
 
+/// Starts a fleet with one cluster that has no verdict yet.
+async fn fleet(server: ApiKind) -> Result<Fleet> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(MEMBER).await?;
+    Ok(fleet)
+}
+
 /// A cluster whose agents read one file of signals.
 struct Declared {
     fleet: Fleet,
@@ -94,9 +103,7 @@ struct Declared {
 impl Declared {
     /// Starts a healthy one.
     async fn start(server: ApiKind) -> Result<Self> {
-        Fleet::lay_network(&[])?;
-        let fleet = Fleet::start(server, Profile::Debug).await?;
-        fleet.join(MEMBER).await?;
+        let fleet = fleet(server).await?;
         let website = Website::start().await?;
         let file = tempfile::tempdir()?.keep().join("signals.yaml");
         fs::write(&file, FILE)?;

@@ -10,6 +10,7 @@ const MEMBER: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters/m
 const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 const EVICTIONS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacementevictions";
+const REMEDIES: &str = "/apis/remedy.karmada.io/v1alpha1/remedies";
 
 /// Creates a hub with two members and a placement in the first, of this policy.
 async fn hub(policy: &Value) -> Stage {
@@ -66,22 +67,24 @@ fn either() -> Value {
     json!({ "placementType": "PickN", "numberOfClusters": 1, "tolerations": tolerated })
 }
 
+/// Stands for the placement-controller: once there is an eviction, the placement leaves.
+async fn evict(api: TestApi) {
+    while api.get(EVICTIONS).await["items"]
+        .as_array()
+        .unwrap()
+        .is_empty()
+    {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let binding = format!("{API}/clusterresourcebindings/shop-m1");
+    api.send("DELETE", &binding, &Value::Null).await;
+}
+
 /// A placement is evicted, and what the drain has written goes; the taints of others stay. Case T24.
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_leaves() {
     let stage = hub(&either()).await;
-    let user = stage.api.clone();
-    tokio::spawn(async move {
-        while user.get(EVICTIONS).await["items"]
-            .as_array()
-            .unwrap()
-            .is_empty()
-        {
-            sleep(Duration::from_millis(100)).await;
-        }
-        let binding = format!("{API}/clusterresourcebindings/shop-m1");
-        user.send("DELETE", &binding, &Value::Null).await;
-    });
+    tokio::spawn(evict(stage.api.clone()));
     let answer = stage.drain("m1 --workloads --wait=10m").await.unwrap();
     assert_eq!(answer, Answer::Yes);
     let taints = stage.api.get(MEMBER).await["spec"]["taints"].clone();
@@ -96,6 +99,33 @@ async fn evicted_placement_leaves() {
     assert_eq!(taints, json!([{ "key": "gpu", "effect": "NoSchedule" }]));
     assert_eq!(stage.api.get(EVICTIONS).await["items"], json!([]));
     assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::No);
+}
+
+/// Returns everything that a drain writes on a hub: taints, Remedies and evictions.
+async fn written(stage: &Stage) -> [Value; 3] {
+    let of = async |path: &str, pointer: &str| {
+        let found = stage.api.get(path).await;
+        found.pointer(pointer).cloned().unwrap_or_default()
+    };
+    [
+        of(MEMBER, "/spec/taints").await,
+        of(REMEDIES, "/items").await,
+        of(EVICTIONS, "/items").await,
+    ]
+}
+
+/// A drain that dies before any of its writes is taken back. Case T22.
+#[tokio::test(start_paused = true)]
+async fn any_write_may_be_last() {
+    let start = async || {
+        let stage = hub(&either()).await;
+        stage.api.install(karmada_api::crd::installed().unwrap());
+        tokio::spawn(evict(stage.api.clone()));
+        stage
+    };
+    let writes = dies_at_each_write(start, written).await;
+    // A taint, a Remedy and an eviction.
+    assert_eq!(writes, 3);
 }
 
 /// While an ingress of the hub sends requests to the cluster, no placement has to leave. Case T24.

@@ -2,25 +2,28 @@
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Service},
+    discovery::v1::EndpointSlice,
+};
 use karmada_api::{MultiClusterIngress, Remedy};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
     fleet::{Member, maintenance},
     on_both,
+    programs::Running,
     propagation::create,
     served::Served,
     wait::until,
 };
 use serde_json::{Value, json};
 
-use super::{Stage, registered};
+use super::{Stage, namespaces, registered};
 
 const NAMESPACE: &str = "shop";
 const SERVICE: &str = "web";
 const INGRESS: &str = "shop";
-const MEMBERS: [Member; 2] = [Member(1), Member(2)];
 
 /// Creates the Service, and an ingress of it, in the namespace on the hub.
 async fn create_ingress(hub: &ControlPlane) -> Result<()> {
@@ -55,42 +58,91 @@ fn slice(member: Member) -> Value {
     })
 }
 
+/// A hub that places a Service in all members, and whose ingress is served from there.
+pub(crate) struct Site {
+    pub(crate) stage: Stage<Vec<Running>>,
+    pub(crate) gateway: ControlPlane,
+    /// What the gateway serves.
+    pub(crate) served: Served,
+}
+
+impl Site {
+    /// Starts one, and waits until all members serve.
+    pub(crate) async fn start(server: ApiKind, members: u8) -> Result<Self> {
+        let fleet = registered(server, members).await?;
+        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
+        let mut programs = vec![fleet.run_controller(&[]).await?];
+        let flags = ["--collect-endpoints"];
+        let agents = fleet.members();
+        let agents = agents.map(|member| fleet.run_agent_with(member, &flags));
+        programs.extend(try_join_all(agents).await?);
+        let mut stage = Stage { fleet, programs };
+        for member in stage.fleet.members() {
+            stage.until_joined(member).await?;
+            stage.fleet.let_collect_endpoints(member).await?;
+        }
+        let remedies = stage.fleet.run_remedy_controller().await?;
+        let ingresses = stage.fleet.run_ingress_controller(&gateway).await?;
+        stage.programs.extend([remedies, ingresses]);
+        stage.fill(NAMESPACE).await?;
+        create_ingress(&stage.fleet.hub).await?;
+        let policy = json!({ "placementType": "PickAll" });
+        stage.place(NAMESPACE, policy).await?;
+        stage.until_complete(NAMESPACE).await?;
+        let site = Self {
+            served: Served::watch(gateway.client(), NAMESPACE),
+            stage,
+            gateway,
+        };
+        for member in site.stage.fleet.members() {
+            site.run_pod(member).await?;
+        }
+        site.serves_everywhere().await?;
+        Ok(site)
+    }
+
+    /// Stands for the controllers of a member: once the Service is there, its pod is an endpoint of it.
+    pub(crate) async fn run_pod(&self, member: Member) -> Result<()> {
+        let client = self.stage.fleet.member(member).client();
+        let services: Api<Service> = Api::namespaced(client.clone(), NAMESPACE);
+        until(&services, SERVICE, "there", |service| service.is_some()).await?;
+        let slices: Api<EndpointSlice> = Api::namespaced(client, NAMESPACE);
+        create(&slices, slice(member)).await
+    }
+
+    /// Waits until nothing of the placement is in a member.
+    pub(crate) async fn has_left(&self, member: Member) -> Result<()> {
+        let namespaces = namespaces(self.stage.fleet.member(member));
+        let is_gone = |namespace: Option<&Namespace>| namespace.is_none();
+        until(&namespaces, NAMESPACE, "gone", is_gone).await?;
+        Ok(())
+    }
+
+    /// Waits until all members serve.
+    pub(crate) async fn serves_everywhere(&self) -> Result<()> {
+        let backends: Vec<_> = self.stage.fleet.members().map(Member::backend).collect();
+        self.served.becomes(&backends).await
+    }
+
+    /// Ends the programs with SIGTERM.
+    pub(crate) async fn stop(self) -> Result<()> {
+        for program in self.stage.programs {
+            program.stop().await?;
+        }
+        Ok(())
+    }
+}
+
 /// Case F120: the Service of an ingress is placed in two members, whose agents collect its endpoints; a Remedy blocks one
 /// member for a time; in the end the placement goes.
 async fn blocked_member_gets_no_request(server: ApiKind) -> Result<()> {
-    let fleet = registered(server, 2).await?;
-    let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
-    let controller = fleet.run_controller(&[]).await?;
-    let agents = MEMBERS.map(|member| fleet.run_agent_with(member, &["--collect-endpoints"]));
-    let agents = try_join_all(agents).await?;
-    let stage = Stage {
-        fleet,
-        programs: (),
-    };
-    for member in MEMBERS {
-        stage.until_joined(member).await?;
-        stage.fleet.let_collect_endpoints(member).await?;
-    }
+    let site = Site::start(server, 2).await?;
+    let Site { stage, served, .. } = &site;
     let hub = &stage.fleet.hub;
-    let remedy_controller = stage.fleet.run_remedy_controller().await?;
-    let ingress_controller = stage.fleet.run_ingress_controller(&gateway).await?;
-    stage.fill(NAMESPACE).await?;
-    create_ingress(hub).await?;
-    let policy = json!({ "placementType": "PickAll" });
-    stage.place(NAMESPACE, policy).await?;
-    stage.until_complete(NAMESPACE).await?;
-    for member in MEMBERS {
-        let slices: Api<EndpointSlice> =
-            Api::namespaced(stage.fleet.member(member).client(), NAMESPACE);
-        create(&slices, slice(member)).await?;
-    }
-    let backends = Served::watch(gateway.client(), NAMESPACE);
-    backends.becomes(&MEMBERS.map(Member::backend)).await?;
-
     let remedies: Api<Remedy> = Api::all(hub.client());
     let remedy = json!({ "metadata": { "name": "maintenance" }, "spec": maintenance(Member(1)) });
     create(&remedies, remedy).await?;
-    backends.becomes(&[Member(2).backend()]).await?;
+    served.becomes(&[Member(2).backend()]).await?;
     let ingresses: Api<MultiClusterIngress> = Api::namespaced(hub.client(), NAMESPACE);
     until(&ingresses, INGRESS, "blocked in one", |ingress| {
         let status = ingress.and_then(|ingress| ingress.status.as_ref());
@@ -101,20 +153,11 @@ async fn blocked_member_gets_no_request(server: ApiKind) -> Result<()> {
 
     let parameters = DeleteParams::default();
     remedies.delete("maintenance", &parameters).await?;
-    backends.becomes(&MEMBERS.map(Member::backend)).await?;
-    stage
-        .fleet
-        .placements()
-        .delete(NAMESPACE, &parameters)
-        .await?;
-    backends.becomes(&[]).await?;
-    for program in [controller, remedy_controller, ingress_controller] {
-        program.stop().await?;
-    }
-    for agent in agents {
-        agent.stop().await?;
-    }
-    Ok(())
+    site.serves_everywhere().await?;
+    let placements = stage.fleet.placements();
+    placements.delete(NAMESPACE, &parameters).await?;
+    served.becomes(&[]).await?;
+    site.stop().await
 }
 
 on_both!(blocked_member_gets_no_request);

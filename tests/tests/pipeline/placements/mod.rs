@@ -21,7 +21,7 @@ mod envelopes;
 mod fleet_wide;
 mod health;
 mod in_member;
-mod ingresses;
+pub(crate) mod ingresses;
 mod many_kinds;
 mod mixed;
 mod scoped;

@@ -1,32 +1,33 @@
-//! Declared signals on a real Prometheus, and on the health service that gRPC has in Go, as `check` tries them.
+//! Declared signals on a real Prometheus, and on the health service that gRPC has in Go, as `check` and agents try them.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
+    control_plane::ApiKind,
     fleet::isolated,
-    process::Process,
+    grpc_health::GrpcHealth,
     programs::{self, Binary, Profile},
     prometheus::Prometheus,
     test_name,
 };
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
-use tools::Tool;
+
+use super::{
+    fleet,
+    kinds::{Probed, declaring, each_fails_alone, query},
+};
 
 /// The limit until a server says something else.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Tries these probes, each as the signal of its name and the condition of the same, and returns what is said of them.
+/// Tries these probes, and returns what is said of them.
 async fn check(probes: &[(&str, Value)]) -> Result<String> {
-    let signals = probes
-        .iter()
-        .map(|(name, probe)| json!({ "name": name, "condition": name, "probe": probe }));
-    let signals: Vec<Value> = signals.collect();
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("signals.yaml");
-    fs::write(&file, json!({ "signals": signals }).to_string())?;
+    let probes = probes.iter().map(|(name, probe)| (*name, probe));
+    fs::write(&file, declaring(probes))?;
     let mut command = Command::new(programs::path(Binary::Agent, Profile::Debug)?);
     let output = command.arg("check").arg(file).output().await?;
     ensure!(output.stderr.is_empty(), "{output:?}");
@@ -39,12 +40,6 @@ fn says(report: &str, name: &str, text: &str) -> Result<()> {
     let said = report.lines().any(|line| line.starts_with(&start));
     ensure!(said, "nothing begins with {start:?}:\n{report}");
     Ok(())
-}
-
-/// Returns a probe that succeeds if the value is 1.
-fn query(server: SocketAddr, query: &str) -> Value {
-    let url = format!("http://{server}");
-    json!({ "prometheus": { "url": url, "query": query, "holds": "value == 1", "maxAge": "3s" } })
 }
 
 /// Waits until the last value of a job is too old, which Prometheus still finds when nobody says how old it may be.
@@ -125,13 +120,9 @@ fn prometheus_votes_by_fresh_values() {
 #[test]
 fn grpc_votes_by_services() {
     isolated(test_name!(), async || {
-        let folder = tempfile::tempdir()?;
-        let address = "127.0.0.1:9000";
-        let mut command = Command::new(Tool::GrpcHealth.path()?);
-        command.args([address, "shop=SERVING", "stopped=NOT_SERVING"]);
-        let mut server = Process::start("grpc-health", command, folder.path())?;
-        let listens = |output: &str| output.contains("Listening").then_some(());
-        server.until_written(LIMIT, listens).await?;
+        let address = SocketAddr::from(([127, 0, 0, 1], 9000));
+        let services = ["shop=SERVING", "stopped=NOT_SERVING"];
+        let server = GrpcHealth::start(address, &services).await?;
         let probe = |service: &str| json!({ "grpc": { "address": address, "service": service } });
         let probes = [
             ("shop", probe("shop")),
@@ -152,12 +143,22 @@ fn grpc_votes_by_services() {
         ] {
             says(&report, name, text)?;
         }
-        server.signal(Signal::STOP)?;
+        server.pause()?;
         let report = check(&probes).await?;
         for (name, _) in &probes {
             says(&report, name, "fails: timeout from 127.0.0.1:9000: ")?;
         }
-        server.signal(Signal::CONT)?;
+        server.resume()?;
         says(&check(&probes).await?, "shop", "succeeds")
+    });
+}
+
+/// As with servers of ours: each alone fails, nobody can tell how it is, and it works again. Case S11.
+#[test]
+fn real_servers_fail_alone() {
+    isolated(test_name!(), async || {
+        let fleet = fleet(ApiKind::Embedded).await?;
+        let all = vec![Probed::by_grpc(1).await?, Probed::by_prometheus(2).await?];
+        each_fails_alone(&fleet, all).await
     });
 }

@@ -1,56 +1,10 @@
-use std::convert::Infallible;
 use std::fs;
 
-use ::http::{HeaderMap, HeaderValue, Request, Response};
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::server::conn::http2;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use lab_parts::grpc::{Says, serve};
 use lab_parts::tls::Authority;
 use serde_json::json;
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::*;
-
-/// What a server says of each service: a status in a message, or a code without one.
-#[derive(Clone, Copy)]
-enum Says {
-    Status(u8),
-    Code(&'static str),
-}
-
-/// Serves the health service on one connection: `shop` is as `says`, and no other is known.
-async fn serve(connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, says: Says) {
-    let service = service_fn(move |request: Request<Incoming>| async move {
-        assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
-        assert_eq!(request.headers()["te"], "trailers");
-        let message = request.into_body().collect().await.unwrap().to_bytes();
-        let says = match &*message {
-            [0, 0, 0, 0, 6, 0x0a, 4, b's', b'h', b'o', b'p'] => says,
-            _ => Says::Code("5"),
-        };
-        let (body, code) = match says {
-            Says::Status(status) => (vec![0, 0, 0, 0, 2, 8, status], "0"),
-            Says::Code(code) => (Vec::new(), code),
-        };
-        let mut trailers = HeaderMap::new();
-        trailers.insert("grpc-status", HeaderValue::from_static(code));
-        let body =
-            Full::new(Bytes::from(body))
-                .with_trailers(std::future::ready(Some(Ok::<_, Infallible>(trailers))));
-        let response = Response::builder().header("content-type", "application/grpc");
-        Ok::<_, Infallible>(response.body(body).unwrap())
-    });
-    let serving = http2::Builder::new(TokioExecutor::new());
-    // The client closes as it likes.
-    drop(
-        serving
-            .serve_connection(TokioIo::new(connection), service)
-            .await,
-    );
-}
 
 async fn saying(says: Says) -> SocketAddr {
     server(move |connection| serve(connection, says)).await
@@ -63,7 +17,7 @@ async fn check(server: SocketAddr, service: &str) -> Result<(), Unmet> {
 
 #[tokio::test]
 async fn serving_succeeds() {
-    let server = saying(Says::Status(1)).await;
+    let server = saying(Says::SERVING).await;
     assert_eq!(check(server, "shop").await, Ok(()));
 }
 
@@ -71,7 +25,7 @@ async fn serving_succeeds() {
 #[tokio::test]
 async fn anything_else_fails() {
     for (says, class) in [
-        (Says::Status(2), "not-serving"),
+        (Says::NOT_SERVING, "not-serving"),
         (Says::Status(0), "not-serving"),
         (Says::Status(3), "unknown-service"),
         (Says::Code("12"), "unimplemented"),
@@ -82,7 +36,7 @@ async fn anything_else_fails() {
         let server = saying(says).await;
         assert_failed(&check(server, "shop").await, class, server);
     }
-    let server = saying(Says::Status(1)).await;
+    let server = saying(Says::SERVING).await;
     let outcome = check(server, "typo").await;
     assert_failed(&outcome, "unknown-service", server);
 }
@@ -112,7 +66,7 @@ async fn tls_is_spoken_with_authority() {
         let acceptor = acceptor.clone();
         async move {
             if let Ok(secured) = acceptor.accept(connection).await {
-                serve(secured, Says::Status(1)).await;
+                serve(secured, Says::SERVING).await;
             }
         }
     })

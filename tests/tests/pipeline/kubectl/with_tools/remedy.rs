@@ -1,17 +1,16 @@
 //! `kubectl remedy`, as the real kubectl runs it, by a user with no rights but those of its manifest.
 
 use anyhow::Result;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use karmada_api::{
     TRAFFIC_CONTROL,
     remedy::{EXPIRES_AT, PRACTICED},
 };
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::ResourceExt;
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Fleet, Member, maintenance, on_dns},
-    kubectl::{Finished, Kubectl},
-    manifests, on_both,
+    kubectl::{Finished, Kubectl, grant},
+    on_both,
     programs::{Profile, Running},
 };
 use serde_json::{Value, json};
@@ -30,7 +29,7 @@ impl Operated {
     async fn start(server: ApiKind) -> Result<Self> {
         let members = [Member(1), Member(2)];
         let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
-        grant(&fleet, "kubectl-remedy").await?;
+        grant(&fleet.karmada.client(), USER, "karmada/kubectl-remedy").await?;
         let operated = Self {
             kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
             remedies: fleet.remedy_controller().await?,
@@ -58,21 +57,6 @@ impl Operated {
         self.remedies.stop().await?;
         self.ingresses.stop().await
     }
-}
-
-/// Gives the user the rights of a manifest, whose ClusterRole is called like its file.
-async fn grant(fleet: &Fleet, file: &str) -> Result<()> {
-    let client = fleet.karmada.client();
-    manifests::apply(&client, &format!("karmada/{file}.yaml")).await?;
-    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-        "name": format!("karmada-rs:{file}") });
-    let binding: ClusterRoleBinding = serde_json::from_value(json!({
-        "metadata": { "name": format!("{USER}-{file}") }, "roleRef": role,
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }],
-    }))?;
-    let bindings: Api<ClusterRoleBinding> = Api::all(client);
-    bindings.create(&PostParams::default(), &binding).await?;
-    Ok(())
 }
 
 /// Returns `true` if a line of `text` has exactly these words.
@@ -172,7 +156,8 @@ async fn block_expires(server: ApiKind) -> Result<()> {
 async fn drain_is_taken_back(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
-    grant(fleet, "kubectl-remedy-drain").await?;
+    let rights = "karmada/kubectl-remedy-drain";
+    grant(&fleet.karmada.client(), USER, rights).await?;
     while operated.run(&["uncordon", "member1"]).await?.code != Some(1) {}
     let drain = ["drain", "member1", "--workloads", "--wait=2m"];
     let drained = operated.run(&drain).await?;
