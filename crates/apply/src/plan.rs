@@ -6,7 +6,7 @@ use objects::managed_fields::{Managers, TakeOver, all_fields};
 use objects::metadata;
 use objects::ownership::{Adoption, Instruction, Retain, Retainer, WriteStyle};
 use objects::patch::JsonPatch;
-use objects::replacement::{has_same_metadata, keep_replicas, replacement};
+use objects::replacement::{has_same_metadata, keep_replicas, note_secrets, replacement};
 use objects::retain::{pinned, retain, retain_replicas, without_generated};
 use serde_json::Value;
 
@@ -68,7 +68,10 @@ pub fn plan<O: Ownership>(
     last: LastWrite,
 ) -> ApplyPlan {
     let Some(object) = object else {
-        let body = without_generated(manifest);
+        let mut body = without_generated(manifest);
+        if instruction.style == WriteStyle::Replace {
+            note_secrets(&mut body, manifest);
+        }
         return ApplyPlan::Create { body };
     };
     if object.is_deleting() {
@@ -99,7 +102,8 @@ pub fn plan<O: Ownership>(
             if is_settled(O::MANAGERS, object, &body, last) {
                 return ApplyPlan::Unchanged;
             }
-            let body = gathering(O::MANAGERS, body, object);
+            let mut body = gathering(O::MANAGERS, body, object);
+            note_secrets(&mut body, manifest);
             ApplyPlan::Replace { body }
         }
     }
@@ -124,8 +128,10 @@ pub(crate) fn rewrite<O: Ownership>(
             take_over: None,
         }),
         // And so are the labels that go, unless the object tells.
-        WriteStyle::Replace => (O::WRITTEN)(object).map(|_| ApplyPlan::Replace {
-            body: replacing::<O>(&instruction.retain, manifest, object),
+        WriteStyle::Replace => (O::WRITTEN)(object).map(|_| {
+            let mut body = replacing::<O>(&instruction.retain, manifest, object);
+            note_secrets(&mut body, manifest);
+            ApplyPlan::Replace { body }
         }),
     }
 }

@@ -11,8 +11,17 @@ use serde_json::{Map, Value};
 use crate::allocated::OF_SPEC;
 use crate::fields::{insert, remove};
 use crate::metadata::Written;
-use crate::retain::{TEMPLATE_GENERATION, health_check_port, without_generated};
-use crate::{api_version, kind, metadata};
+use crate::retain::{
+    TEMPLATE_GENERATION, health_check_port, is_listed, names_in, without_generated,
+};
+use crate::{Metadata, api_version, kind, metadata};
+
+/// The lists of a `ServiceAccount` to which its cluster adds Secrets of its own, each with the annotation that names those of
+/// the last manifest: whose an element is, the API does not tell.
+const SECRETS: [(&str, &str); 2] = [
+    ("secrets", "karmada-rs.io/secrets"),
+    ("imagePullSecrets", "karmada-rs.io/image-pull-secrets"),
+];
 
 /// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object
 /// keeps of its own.
@@ -43,6 +52,22 @@ pub fn keep_replicas(body: &mut Value, object: &Value) {
 pub fn keep_allocated(body: &mut Value, object: &Value) {
     fill(body, object, "/spec", &OF_SPEC);
     keep_node_ports(body, object);
+}
+
+/// Notes in a `body` that is written which Secrets of a `ServiceAccount` are the manifest's, so that they leave with it.
+pub fn note_secrets(body: &mut Value, manifest: &Value) {
+    if (api_version(manifest), kind(manifest)) != ("v1", "ServiceAccount") {
+        return;
+    }
+    for (list, annotation) in SECRETS {
+        remove(body, "/metadata/annotations", &[annotation]);
+        let names = names_in(manifest, list).filter(|names| !names.is_empty());
+        if let Some(names) = names {
+            metadata::edit(body, "annotations", |annotations| {
+                annotations.insert(annotation.to_owned(), names.into());
+            });
+        }
+    }
 }
 
 /// Returns `true` if both have the same labels and annotations.
@@ -88,8 +113,10 @@ fn keep_filled(body: &mut Value, object: &Value) {
     match (version.as_str(), kind(body).to_owned().as_str()) {
         ("v1", "Service") => service(body, object),
         ("v1", "ServiceAccount") => {
-            for list in ["secrets", "imagePullSecrets"] {
-                merge_named(body, object, list);
+            for (list, annotation) in SECRETS {
+                merge_secrets(body, object, (list, annotation));
+                // What was written last is written anew with the next change only.
+                copy(body, object, "/metadata/annotations", annotation);
             }
         }
         ("v1", "PersistentVolumeClaim") => {
@@ -294,19 +321,25 @@ fn certificates(body: &mut Value, object: &Value, pointer: &str) {
     }
 }
 
-/// Adds to a list of the body what the list of the object has under other names, in the object's order.
-fn merge_named(body: &mut Value, object: &Value, list: &str) {
+/// Adds to a list of Secrets what the object has in it under other names, in the object's order, but for what the annotation
+/// names as an earlier manifest's.
+fn merge_secrets(body: &mut Value, object: &Value, (list, annotation): (&str, &str)) {
     let Some(observed) = object.get(list).and_then(Value::as_array) else {
         return;
     };
     let wanted = body.get(list).and_then(Value::as_array);
     let wanted = wanted.map_or(&[][..], Vec::as_slice);
-    let is_named = |one: &Value, other: &Value| one.get("name") == other.get("name");
-    let missing = wanted
+    let written = object.annotation(annotation).unwrap_or_default();
+    let is_in = |list: &[Value], secret: &Value| {
+        let mut names = list.iter().map(|other| other.get("name"));
+        names.any(|name| name == secret.get("name"))
+    };
+    let kept = observed
         .iter()
-        .filter(|secret| !observed.iter().any(|other| is_named(secret, other)));
+        .filter(|secret| is_in(wanted, secret) || !is_listed(secret, written));
+    let missing = wanted.iter().filter(|secret| !is_in(observed, secret));
     // In the cluster's order, or each write would turn it round.
-    let merged: Vec<_> = observed.iter().chain(missing).cloned().collect();
+    let merged: Vec<_> = kept.chain(missing).cloned().collect();
     insert(body, "", list, merged.into());
 }
 

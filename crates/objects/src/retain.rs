@@ -146,10 +146,7 @@ fn pull_secrets(body: &mut Value, object: Option<&Value>) {
     };
     let written = object.annotation(PULL_SECRETS).unwrap_or_default();
     // What was ours, and has left the manifest.
-    let is_dropped = |secret: &&Value| {
-        let name = secret.get("name").and_then(Value::as_str);
-        written.split(',').any(|one| Some(one) == name) && !wanted.contains(secret)
-    };
+    let is_dropped = |secret: &&Value| is_listed(secret, written) && !wanted.contains(secret);
     let kept = observed.iter().filter(|secret| !is_dropped(secret));
     let missing = wanted.iter().filter(|secret| !observed.contains(secret));
     // In the cluster's order, or each write would turn it round.
@@ -161,9 +158,20 @@ fn pull_secrets(body: &mut Value, object: Option<&Value>) {
 /// such list.
 pub fn pull_secret_names(manifest: &Value) -> Option<String> {
     let is_account = (api_version(manifest), kind(manifest)) == ("v1", "ServiceAccount");
-    let listed = secrets(manifest).filter(|_| is_account)?.iter();
-    let names = listed.filter_map(|secret| secret.get("name")?.as_str());
+    names_in(manifest, "imagePullSecrets").filter(|_| is_account)
+}
+
+/// Returns the names of the elements of a list, as an annotation has them; `None` without such a list.
+pub(crate) fn names_in(object: &Value, list: &str) -> Option<String> {
+    let listed = object.get(list)?.as_array()?.iter();
+    let names = listed.filter_map(|one| one.get("name")?.as_str());
     Some(names.collect::<Vec<_>>().join(","))
+}
+
+/// Returns `true` if the name of an element is one of these.
+pub(crate) fn is_listed(element: &Value, names: &str) -> bool {
+    let name = element.get("name").and_then(Value::as_str);
+    names.split(',').any(|listed| Some(listed) == name)
 }
 
 fn secrets(account: &Value) -> Option<&Vec<Value>> {

@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Case F108.
+    /// Case F108: what is left at an older version on purpose is as it is to be.
     #[test]
     fn workloads_wait_for_their_replicas() {
         let deployment = |replicas: Value, status: Value| {
@@ -152,6 +152,12 @@ mod tests {
                 "currentNumberScheduled": 3, "updatedNumberScheduled": updated } }),
             )
         };
+        let by_hand = |mut workload: Value| {
+            workload["spec"]["updateStrategy"] = json!({ "type": "OnDelete" });
+            workload
+        };
+        let mut paused = deployment(json!(2), with_old.clone());
+        paused["spec"]["paused"] = json!(true);
         let mut old = ready(2);
         old["observedGeneration"] = json!(1);
         for (object, expected) in [
@@ -169,6 +175,9 @@ mod tests {
             (set(0), Availability::NotYet),
             (daemons(3), Availability::Available),
             (daemons(2), Availability::NotYet),
+            (paused, Availability::Available),
+            (by_hand(set(0)), Availability::Available),
+            (by_hand(daemons(2)), Availability::Available),
         ] {
             assert_eq!(availability(&object), expected, "{object}");
         }

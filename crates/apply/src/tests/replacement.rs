@@ -8,6 +8,7 @@ const SERVICE: &str = "/api/v1/namespaces/shop/services/web";
 const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/shop-all";
 const POLICY: &str = "/apis/networking.k8s.io/v1/namespaces/shop/networkpolicies/only-web";
 const ONE_CONFIG: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles/one-config";
+const PULLER: &str = "/api/v1/namespaces/shop/serviceaccounts/puller";
 const SHIRT: &str = "/apis/example.com/v1/namespaces/shop/shirts/one";
 const SHIRTS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/shirts.example.com";
 const POD: &str = "/spec/template/spec";
@@ -259,6 +260,41 @@ async fn aggregated_rules_stay() {
     let role = stage.api.find(ROLE).await.unwrap();
     assert_eq!(role["rules"], rules);
     assert_eq!(role["metadata"]["labels"]["team"], "b");
+    let stage = stage.restarted(&mut source).await;
+    assert!(stage.error(&source).await.is_none());
+    assert_eq!(stage.api.writes(), [""; 0]);
+}
+
+/// Case P118: a pull secret leaves with the manifest's, and one that the member has added stays. At rest and after a restart nothing
+/// is written.
+#[tokio::test(start_paused = true)]
+async fn own_pull_secrets_leave() {
+    let secrets = |names: &[&str]| {
+        let secrets = names.iter().map(|name| json!({ "name": name }));
+        Value::from(secrets.collect::<Vec<_>>())
+    };
+    let account = |names: &[&str]| {
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
+            "imagePullSecrets": secrets(names) })
+    };
+    let stage = Stage::watching().await;
+    let mut source = replaced(&json!([account(&["old", "new"])]));
+    assert!(stage.error(&source).await.is_none());
+    let more =
+        json!([{ "op": "add", "path": "/imagePullSecrets/-", "value": { "name": "cluster" } }]);
+    stage.edit(PULLER, &more).await;
+    assert!(stage.error(&source).await.is_none());
+    let puller = stage.api.find(PULLER).await.unwrap();
+    assert_eq!(
+        puller["imagePullSecrets"],
+        secrets(&["old", "new", "cluster"])
+    );
+
+    source.generation = 2;
+    source.manifests = vec![account(&["new"])];
+    assert!(stage.error(&source).await.is_none());
+    let puller = stage.api.find(PULLER).await.unwrap();
+    assert_eq!(puller["imagePullSecrets"], secrets(&["new", "cluster"]));
     let stage = stage.restarted(&mut source).await;
     assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.api.writes(), [""; 0]);

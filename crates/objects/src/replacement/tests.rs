@@ -71,6 +71,36 @@ fn daemon_set_counts_for_itself() {
     assert_eq!(created["metadata"]["annotations"], json!({}));
 }
 
+/// Case P118: a Secret that the manifest had leaves with it, and one of the cluster stays. Where nothing says whose they are,
+/// all do.
+#[test]
+fn own_secrets_leave() {
+    for (list, annotation) in SECRETS {
+        let account = |names: &[&str]| {
+            let secrets = names.iter().map(|name| json!({ "name": name }));
+            let fields = json!({ (list): secrets.collect::<Vec<_>>() });
+            named("v1", "ServiceAccount", &fields)
+        };
+        let manifest = account(&["new"]);
+        let silent = account(&["old", "new", "cluster"]);
+        let body = replacement(&manifest, &silent, &Written::default());
+        assert_eq!(body[list], silent[list]);
+
+        let mut written = silent;
+        note_secrets(&mut written, &account(&["old", "new"]));
+        let mut body = replacement(&manifest, &written, &Written::default());
+        assert_eq!(body[list], account(&["new", "cluster"])[list]);
+        assert!(has_same_metadata(&body, &written));
+        note_secrets(&mut body, &manifest);
+        assert_eq!(body.annotation(annotation), Some("new"));
+        let none = account(&[]);
+        let mut body = replacement(&none, &body, &Written::default());
+        note_secrets(&mut body, &none);
+        assert_eq!(body[list], account(&["cluster"])[list]);
+        assert_eq!(body.annotation(annotation), None);
+    }
+}
+
 /// What is open is kept of the same port only.
 #[test]
 fn same_port_is_kept() {

@@ -11,7 +11,7 @@ impl Inventory for Shelf {
     fn scope(&self, kind: &GroupVersionKind) -> Option<Scope> {
         match &*kind.kind {
             "Namespace" | "ClusterRole" | "Node" => Some(Scope::Cluster),
-            "ConfigMap" | "Service" | "Endpoints" => Some(Scope::Namespaced),
+            "ConfigMap" | "Service" | "ServiceAccount" | "Endpoints" => Some(Scope::Namespaced),
             _ => None,
         }
     }
@@ -76,6 +76,7 @@ fn shelf() -> Shelf {
         object("Node", "", "node"),
         object("ConfigMap", "shop", "settings"),
         object("ConfigMap", "shop", "kube-root-ca.crt"),
+        object("ServiceAccount", "shop", "default"),
         object("ConfigMap", "leaving", "settings"),
         service("web", &json!({ "app": "web" })),
         service("legacy-db", &json!({})),
@@ -193,6 +194,30 @@ fn absent_objects_are_no_error() {
         let selection = select(&placement, &Hub::default(), &shelf()).unwrap();
         assert_eq!(selection.idle, [name]);
         assert_eq!(selection.objects.len(), 2);
+    }
+}
+
+/// Case F106: what is there and is never placed is named, too, and what is not there in a namespace of which something is chosen.
+#[test]
+fn unplaceable_objects_are_named() {
+    let chosen = scoped(selector("Namespace", "shop"), WITH_SELECTORS);
+    let (default, none) = (
+        selector("ServiceAccount", "default"),
+        selector("ConfigMap", "none"),
+    );
+    for (namespace, selectors, idle, selected) in [
+        (
+            "",
+            vec![chosen, default.clone(), none],
+            vec!["ServiceAccount \"default\"", "ConfigMap \"none\""],
+            1,
+        ),
+        ("shop", vec![default], vec!["ServiceAccount \"default\""], 0),
+    ] {
+        let placement = selecting(namespace, &selectors);
+        let selection = select(&placement, &Hub::default(), &shelf()).unwrap();
+        assert_eq!(selection.idle, idle);
+        assert_eq!(selection.objects.len(), selected);
     }
 }
 

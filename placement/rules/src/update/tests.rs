@@ -208,7 +208,7 @@ fn changed_facts_end_a_run() {
     }
 }
 
-/// Case F110: a run goes on with the clusters that it began with; one that is picked meanwhile, and
+/// Case F110: a run ends with the clusters that it began with; one that is picked meanwhile, and
 /// one that is left, are for the next.
 #[test]
 fn newcomers_wait_for_next_run() {
@@ -234,6 +234,28 @@ fn newcomers_wait_for_next_run() {
     );
     let clusters = world.stage("canary").clusters.len();
     assert_eq!(clusters, 2);
+
+    pass(&mut world, "go");
+    let began_with = ["c1", "c2", "p1", "p2", "s1", "s2"];
+    assert_eq!(world.with("web-0-snapshot"), began_with);
+    assert_eq!(world.bindings.len(), 8);
+    world.start("next", "0");
+    world.serve();
+    pass(&mut world, "next");
+    let now = ["c1", "c2", "c3", "p1", "p2", "s1", "s2"];
+    assert_eq!(world.with("web-0-snapshot"), now);
+    assert_eq!(world.bindings.len(), 7);
+}
+
+/// Has a run that waits after its first stage go through the others, to its end.
+fn pass(world: &mut World, run: &str) {
+    assert!(world.answer(&format!("{run}-after-canary"), true));
+    world.serve();
+    world.seconds += 60;
+    world.serve();
+    assert!(world.answer(&format!("{run}-before-staging"), true));
+    world.serve();
+    assert_eq!(last(world).reason, "UpdateRunSucceeded");
 }
 
 /// Case F110: a run that is made with its placement waits until that is scheduled.

@@ -527,7 +527,7 @@ fn an_error_names_the_policy() {
 }
 
 /// A policy of a namespace changes what an object has, and never which object it is: else its author would write
-/// into every namespace of every member. That holds for each way to get there.
+/// into every namespace of every member. That holds for each way to get there. Case P69.
 #[test]
 fn overrides_never_escape() {
     let plain = |path: &str, operator: &str, value: Value| json!({ "plaintext": [{ "path": path, "operator": operator, "value": value }] });
