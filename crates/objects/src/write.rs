@@ -40,6 +40,13 @@ pub enum Action {
     Merge(Value),
     /// It is patched with the operations of a JSON patch (RFC 6902). Of its guards only the version is one.
     Json(JsonPatch),
+    /// It is applied, on the server's side.
+    Apply {
+        /// The fields that it is to have.
+        body: Value,
+        /// True if fields that other managers have set otherwise become ours.
+        is_forced: bool,
+    },
     /// It is replaced by this one.
     Replace(Value),
     /// It is deleted, and what it owns in the background.
@@ -142,7 +149,8 @@ impl ObjectRef {
 }
 
 impl Write {
-    fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
+    /// Does this to an object.
+    pub fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
         Self {
             target,
             object,
@@ -257,7 +265,9 @@ impl Write {
         match &self.action {
             Action::Merge(body) => json_patch::merge(&mut object, body),
             Action::Json(patch) => patch::apply(patch.operations(), &mut object).ok()?,
-            Action::Create(_) | Action::Replace(_) | Action::Delete => return None,
+            Action::Create(_) | Action::Apply { .. } | Action::Replace(_) | Action::Delete => {
+                return None;
+            }
         }
         metadata::set(&mut object, "resourceVersion", json!(stored.version));
         // Without a guard it may be that of what others have written meanwhile.
@@ -267,11 +277,14 @@ impl Write {
         Some(object)
     }
 
-    /// Returns the object or the merge patch that is sent, without its guard; null if neither is.
+    /// Returns the object, the fields of one, or the merge patch that is sent, without its guard; null if neither is.
     pub fn body(&self) -> &Value {
         static NOTHING: Value = Value::Null;
         match &self.action {
-            Action::Create(body) | Action::Merge(body) | Action::Replace(body) => body,
+            Action::Create(body)
+            | Action::Merge(body)
+            | Action::Apply { body, .. }
+            | Action::Replace(body) => body,
             Action::Json(_) | Action::Delete => &NOTHING,
         }
     }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
-pub use self::request::{Sender, in_path, submit};
+pub use self::request::{Sender, build, collection, in_path, submit};
 pub(crate) use self::request::{Stored, perform};
 
 use crate::error::Chain;
