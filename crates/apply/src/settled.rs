@@ -58,8 +58,8 @@ impl<O: Ownership> Applier<O> {
         if !self.finds_nothing(one, cached).await? {
             return Ok(None);
         }
-        let path = self.requests.path(one).await?;
-        match self.requests.get(&path).await? {
+        let object_ref = self.requests.object_ref(one).await?;
+        match self.requests.get(&object_ref).await? {
             Some(object) if self.finds_nothing(one, &object).await? => Ok(Some(object)),
             _ => Ok(None),
         }
