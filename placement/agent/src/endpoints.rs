@@ -23,14 +23,12 @@ use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::metadata::has_marks;
-use objects::write::Write;
+use objects::write::{Plan, Write};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::sleep;
-use traffic::ClusterKind;
-use traffic::endpoints::{
-    COLLECTED, CollectionFacts, CollectionPlan, Need, Selection, plan, source_service,
-};
+use traffic::endpoints::{COLLECTED, CollectionFacts, Need, Selection, plan, source_service};
+use traffic::{ClusterKind, LeftToOthers};
 
 use crate::index::{Agent, Index, StoredWork, brings_others};
 
@@ -140,7 +138,7 @@ impl Endpoints {
     }
 
     /// Plans what is collected of a Service; `None` while it is not known what was collected before.
-    fn plan(&self, service: &Key) -> Option<CollectionPlan> {
+    fn plan(&self, service: &Key) -> Option<Plan<LeftToOthers>> {
         let index = self.agent.index.lock();
         if !index.works.is_listed() || !index.collected.is_listed() {
             return None;

@@ -12,14 +12,14 @@ use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::write::Plan;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use traffic::ClusterKind;
 use traffic::endpoints::{
-    CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
-    source_service,
+    CollectionFacts, Need, Selection, is_ours, plan, slice_cluster, slice_service, source_service,
 };
 use traffic::ingress::Cached;
+use traffic::{ClusterKind, LeftToOthers};
 
 use super::dispatched::Dispatched;
 use super::origin::Origin;
@@ -64,7 +64,7 @@ struct InMember {
 /// A decision about the endpoints of a Service from a cluster.
 #[derive(Debug)]
 pub(super) struct Decision {
-    pub(super) plan: CollectionPlan,
+    pub(super) plan: Plan<LeftToOthers>,
     /// The export that asks for them.
     pub(super) export: Option<Arc<ServiceExport>>,
     /// True if they are wanted, and the member does not let us list them.

@@ -13,6 +13,7 @@ use objects::Key;
 use objects::metadata::has_marks;
 use objects::write::{Action, Write};
 use serde::Deserialize;
+use traffic::LeftToOthers;
 
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};
@@ -132,7 +133,7 @@ fn obstacle(
         None if decision.is_forbidden => Some(failed(format!(
             "the account in cluster {cluster} may not list EndpointSlices, and those collected last are kept: grant it list and watch of endpointslices.discovery.k8s.io there"
         ))),
-        None if decision.plan.is_theirs => Some(Obstacle {
+        None if decision.plan.events.contains(&LeftToOthers) => Some(Obstacle {
             reason: Reason::EndpointsNotOurs,
             note: format!(
                 "another program collects the endpoints of {service} in cluster {cluster}, and they are left to it: if it is gone for good, delete its EndpointSlices for derived-{}, which have no label app.kubernetes.io/managed-by",
