@@ -13,9 +13,9 @@
 //!    object. `notes` names what the cluster has left out of it, and `schemas` tells when it may know that.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
 //!
-//! Why not [`Committer`](karmada_runtime::commit::Committer): it asks for the version of what it has stored, while the engine
-//! goes on with the stored object, from which it learns what the cluster has filled in, left out, or does not know. It
-//! holds a key back until a watch shows its write, while the engine decides by the record of that, or by a live look.
+//! Why not [`Committer`](karmada_runtime::commit::Committer): it asks for the version of the stored object alone, while the
+//! engine reads in the object which fields the cluster has filled in, left out, or does not know. It holds a key back until
+//! a watch shows its write, while the engine decides by its record of the write, or by a live look.
 //!
 //! Where another client changes an object back each time, `rivals` puts off the next write of it.
 //!
