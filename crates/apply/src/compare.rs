@@ -117,7 +117,7 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what the cluster would keep if the object had nothing but its manifest; `None` if it does not tell.
+    /// Returns the object as the cluster would keep it if it had nothing but its manifest; `None` if it does not tell.
     async fn alone(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -143,7 +143,7 @@ impl<O: Ownership> Applier<O> {
             })
     }
 
-    /// Returns what an application of the manifest would make of its object, without storing it.
+    /// Returns the object as an application of its manifest would leave it, without storing it.
     async fn applied(
         &self,
         one: &ManifestRef<'_, O::Source>,

@@ -163,7 +163,7 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the set's.
+    /// Returns the fate of an object about which nothing is to be done: it is being deleted, or not the set's.
     fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
         Removed::of(object.filter(|object| self.is_of_set(one, object)))
     }
@@ -178,14 +178,14 @@ fn deletion(object_ref: &ObjectRef, uid: String) -> Write {
     Write::delete(DELETE, object).guarded(Guard::Uid)
 }
 
-/// What has become of an object that was given up.
+/// The fate of an object that was given up.
 #[derive(Debug, PartialEq, Eq)]
 enum Removed {
     /// It is gone, or not the set's any more.
     Gone,
     /// Its deletion has begun.
     Deleting {
-        /// What it waits for.
+        /// The finalizers for which it waits.
         finalizers: Vec<String>,
     },
 }

@@ -46,7 +46,7 @@ impl Requests {
         }
     }
 
-    /// Returns what refers to the object of a manifest, which has no namespace if its kind has none.
+    /// Refers to the object of a manifest, which has no namespace if its kind has none.
     pub(crate) async fn object_ref<S>(
         &self,
         one: &ManifestRef<'_, S>,

@@ -25,7 +25,7 @@ use crate::result::{Need, Synced};
 /// cluster, which reports at every change, may be so more than once.
 const MAX_CONFLICTS: u32 = 4;
 
-/// What a look at an object has shown.
+/// The finding of a look at an object.
 enum Look {
     /// This is to be written of it as it was found, about which the owner has told this.
     Write(Option<Value>, Instruction, ApplyPlan),
@@ -151,7 +151,7 @@ impl<O: Ownership> Applier<O> {
         }
     }
 
-    /// Returns what refers to the object of a manifest, if it is as the manifest says.
+    /// Refers to the object of a manifest, if its kind has a namespace where the manifest does.
     async fn object_ref(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectRef, MemberError> {
         let object_ref = self.requests.object_ref(one).await?;
         if object_ref.key.namespace != one.key().namespace {
@@ -237,7 +237,7 @@ impl<O: Ownership> Applier<O> {
         self.left(one, cause)
     }
 
-    /// Returns what is observed of an object as the API serves it.
+    /// Returns the observation of an object as the API serves it.
     fn written(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
         self.owned(one, object.map(without_managers))
     }
@@ -272,7 +272,7 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what the cluster knows of a manifest that it refuses because it does not know all of it.
+    /// Returns the part that the cluster knows of a manifest, which it refuses because it does not know all of it.
     pub(crate) async fn known_part(
         &self,
         one: &ManifestRef<'_, O::Source>,

@@ -83,7 +83,7 @@ fn may_be_service(spec: &Value) -> bool {
     spec.get("ports").is_some() || OF_SPEC.iter().any(|name| spec.get(name).is_some())
 }
 
-/// Returns what a user has applied.
+/// Returns the manifest that a user has applied.
 fn applied(object: &Value) -> Option<Value> {
     serde_json::from_str(object.annotation(LAST_APPLIED)?).ok()
 }

@@ -1,4 +1,4 @@
-//! What an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
+//! The part that an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

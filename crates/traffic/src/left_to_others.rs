@@ -1,5 +1,5 @@
 //! The events of plans about objects that other programs make, too.
 
-/// What is wanted is there already: another program has made it, to which it is left.
+/// Another program has made the wanted object already, and it is left to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftToOthers;

@@ -196,7 +196,7 @@ pub(crate) fn add_rows(
     })
 }
 
-/// Returns what the slices on the hub wake: their Service.
+/// Returns the row of the slices on the hub, which wake their Service.
 fn collected_rows(agent: &Agent) -> Watch<Index, EndpointSlice, Key> {
     let queue = agent.queues.services.clone();
     Watch::new(&agent.index, |index| &mut index.collected)

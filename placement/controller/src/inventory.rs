@@ -21,7 +21,7 @@ pub(crate) struct HubObjects {
     wanted: Mutex<Wanted>,
 }
 
-/// What is known of the objects that may be selected.
+/// The known objects that may be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     /// Everything.

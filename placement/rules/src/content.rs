@@ -288,7 +288,7 @@ mod tests {
     use super::super::fixtures::{self, fixture};
     use super::*;
 
-    /// What a running KubeFleet had in its snapshots is as we would have it.
+    /// The snapshots of a running KubeFleet are as we would have them.
     #[test]
     fn recorded_content_is_kept_whole() {
         for name in fixtures::RESOURCE_SNAPSHOTS {

@@ -180,7 +180,7 @@ pub fn identifier(manifest: &Value, ordinal: i64, resource: &str) -> WorkResourc
     }
 }
 
-/// Returns what tells an object from all others, whatever its version and its place in a Work.
+/// Returns the identity that tells an object from all others, whatever its version and its place in a Work.
 fn object(identifier: &WorkResourceIdentifier) -> [&str; 4] {
     let WorkResourceIdentifier {
         group,

@@ -38,7 +38,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Returns what an `AppliedWork` has.
+    /// Returns the uids of an `AppliedWork` and of the objects that it has.
     pub fn of(owner: &AppliedWork) -> Self {
         let applied = owner
             .status
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// What nobody has is left alone where that is asked for; what is ours stays ours.
+    /// An object that nobody has is left alone where that is asked for; ours stay ours.
     #[test]
     fn never_leaves_objects_alone() {
         let work: Work = from_value(json!({ "spec": { "applyStrategy": {

@@ -99,7 +99,7 @@ fn interpreted(manifest: &ManifestStatus) -> Event {
     event(EventType::Normal, reason, &note, "Interpret")
 }
 
-/// Returns what there is to tell of scripts and webhooks that have failed.
+/// Returns the news about scripts and webhooks that have failed.
 pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
     let mut troubles = Vec::new();
     for (one, ordinal) in outcome.manifests.iter().zip(0..) {

@@ -285,7 +285,7 @@ impl<'a> Facts<'a> {
         ))
     }
 
-    /// Returns what a suspended cluster has of the template.
+    /// Returns the version of the template that a suspended cluster has.
     fn delivery(&self, work: &Work) -> String {
         if is_delivered(work) {
             return "up to date".to_owned();

@@ -35,7 +35,7 @@ impl FromStr for NamespacePattern {
     }
 }
 
-/// What the user has excluded from propagation.
+/// The templates that the user has excluded from propagation.
 #[derive(Clone, Debug, Default)]
 pub struct Skipped {
     /// The namespaces whose objects are no templates.

@@ -48,7 +48,7 @@ pub struct CollectionFacts<'a> {
     pub collected: &'a [Arc<EndpointSlice>],
 }
 
-/// What is written, in the words of metrics.
+/// The name of the writes in metrics.
 const TARGET: &str = "endpoint_slice";
 
 impl Need {

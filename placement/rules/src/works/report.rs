@@ -1,4 +1,4 @@
-//! What a binding says of its Works.
+//! The report of a binding about its Works.
 
 use fleet_api::binding::BindingStatus;
 use fleet_api::conditions::{
@@ -179,7 +179,7 @@ fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Conditi
     }
 }
 
-/// What the Works of a binding say together.
+/// The joint report of the Works of a binding.
 enum Answer<'w> {
     /// All say that it is so.
     Yes,
@@ -230,7 +230,7 @@ fn available(works: &[&Work]) -> Option<Condition> {
     Some(condition((AVAILABLE, TRUE), UNTRACKABLE, &message))
 }
 
-/// Returns what a Work says of its present content.
+/// Returns the report of a Work about its present content.
 fn reported<'w>(work: &'w Work, kind: &str) -> Option<&'w Condition> {
     let condition = find(&work.status.as_ref()?.conditions, kind)?;
     let is_current = condition.observed_generation == work.metadata.generation;

@@ -92,7 +92,7 @@ impl SharedEndpoints {
         self.queue.clone()
     }
 
-    /// Returns what the exports wake: the endpoints of the Service in every cluster to which it is brought.
+    /// Returns the row of the exports, which wake the endpoints of the Service in every cluster to which it is brought.
     pub(super) fn export_rows(&self) -> Watch<Index, ServiceExport> {
         Watch::new(&self.index, |index| &mut index.exports)
             .wakes(&self.queue, |index, change| {
@@ -107,7 +107,7 @@ impl SharedEndpoints {
             .wakes_when_known(&self.queue, |index, _| index.origins())
     }
 
-    /// Returns what the collected slices wake, whoever collected them: the endpoints that they are of.
+    /// Returns the row of the collected slices, whoever collected them, which wake the endpoints that they are of.
     pub(super) fn collected_rows(&self) -> Watch<Index, EndpointSlice, Origin> {
         let queue = self.queue.clone();
         Watch::new(&self.index, |index| &mut index.collected)
@@ -353,7 +353,7 @@ impl Index {
     }
 }
 
-/// Returns what a collected slice has endpoints of.
+/// Returns the origin of a collected slice.
 fn collected_of(slice: &EndpointSlice) -> Option<Origin> {
     let service = slice_service(ClusterKind::Cluster, slice)?;
     Some(Origin::new(slice_cluster(slice)?, service))

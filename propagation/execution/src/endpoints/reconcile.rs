@@ -114,7 +114,7 @@ impl Collector {
     }
 }
 
-/// Returns what a user has to know, and mostly to correct.
+/// Returns the obstacle that a user has to know, and mostly to correct.
 fn obstacle(
     origin: &Origin,
     decision: &Decision,

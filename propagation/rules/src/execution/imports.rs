@@ -21,7 +21,7 @@ pub struct ServiceSlice {
     pub takes_requests: bool,
 }
 
-/// What Works bring to a member for one Service.
+/// The slices that Works bring to a member for one Service.
 #[derive(Clone, Debug)]
 pub struct ImportFacts<'a> {
     /// The member.
@@ -43,7 +43,7 @@ pub struct ImportBlocks {
     pub readmitted: BTreeSet<String>,
 }
 
-/// What the block of its cluster does to a slice.
+/// The effect of the block of its cluster on a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// It is withheld from the member.
@@ -129,7 +129,7 @@ impl ImportBlocks {
         }
     }
 
-    /// Returns what the block of its cluster does to one of the slices, if that is blocked.
+    /// Returns the effect of the block of its cluster on one of the slices, if that is blocked.
     pub fn block(&self, slice: &ServiceSlice) -> Option<Block> {
         let source = slice.source.as_ref()?;
         if self.withheld.contains(source) {

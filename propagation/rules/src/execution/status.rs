@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::imports::{Block, ServiceSlice};
 use crate::interpret::{Timed, health, reflect};
 
-/// What a Work that was applied says of slices that are not in the member for now.
+/// The words of a Work that was applied about slices that are not in the member for now.
 const BUT_WITHHELD: &str = "the condition Withheld tells what is kept out of the member";
 
 /// The health of an object whose script has failed.
@@ -29,17 +29,17 @@ pub struct Outcome<'a> {
     pub manifest: &'a Value,
     /// The reason why the object is not as the manifest has it, which names the object.
     pub error: Option<String>,
-    /// What the object lacks of the manifest though it was written, if anything.
+    /// The fields of the manifest that the object lacks though it was written, if any.
     pub note: Option<&'a str>,
-    /// What the block of its cluster does to the object, if it is a slice of a blocked one.
+    /// The effect of the block of its cluster on the object, if it is a slice of a blocked one.
     pub block: Option<Block>,
     /// The object in the member.
     pub object: &'a ObservedObject,
-    /// What scripts and webhooks say of it.
+    /// The answers of scripts and webhooks about it.
     pub interpreted: Interpreted,
 }
 
-/// What scripts and webhooks say of an object in a member; each is absent where none is asked.
+/// The answers of scripts and webhooks about an object in a member; each is absent where none is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreted {
     /// The part of its status that is reported, or the error of the script.
@@ -216,7 +216,7 @@ fn withheld(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
     })
 }
 
-/// Returns what the block does to each of the slices that it concerns; empty if it concerns none.
+/// Returns the effect of the block on each of the slices that it concerns; empty if it concerns none.
 fn block_notes(block: Block, outcomes: &[Outcome<'_>]) -> String {
     let concerned = outcomes.iter().filter(|one| one.block == Some(block));
     let notes = concerned.filter_map(|one| {

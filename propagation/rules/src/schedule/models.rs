@@ -107,7 +107,7 @@ fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {
     Some(nodes)
 }
 
-/// Returns what a node of the model has at least.
+/// Returns the least room of a node of the model.
 fn node(model: &ResourceModel) -> Amounts {
     let ranges = model.ranges.iter();
     let least = ranges.map(|range| (&*range.name, &*range.min.0));

@@ -34,7 +34,7 @@ fn printed(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     thread::spawn(move || {
         let mut printed = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What came before an error is of use, too.
+            // The output before an error is of use, too.
             drop(pipe.read_to_end(&mut printed));
         }
         // Nobody may wait any more.
@@ -43,7 +43,7 @@ fn printed(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     receiver
 }
 
-/// Returns what was printed, unless that goes on until `end`.
+/// Returns the output, unless it goes on until `end`.
 fn received(printed: &mpsc::Receiver<Vec<u8>>, end: Option<Instant>) -> Option<Vec<u8>> {
     match end {
         Some(end) => {
