@@ -9,7 +9,7 @@ use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
 use objects::replacement::node_ports;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Guard, ObjectRef, Plan, Write};
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
@@ -71,35 +71,33 @@ pub struct SyncOutcome<'a> {
     pub untouched: bool,
 }
 
-/// The write of a Work's status, and what is told of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StatusPlan {
-    /// The write; `None` if it is up to date.
-    pub write: Option<Write>,
-    /// Set if [`DISPATCHING`] has changed.
-    pub dispatching: Option<Condition>,
-    /// Set if [`APPLIED`] has become another, or fails for another reason.
-    pub applied: Option<Condition>,
-    /// Set if [`WITHHELD`] has become another, or slices stay for another reason.
-    pub withheld: Option<Condition>,
-    /// The manifests whose object has a status now, and had none.
-    pub reflected: Vec<ManifestIdentifier>,
-    /// The manifests whose object has another health than before.
-    pub interpreted: Vec<ManifestStatus>,
+/// News in the status of a Work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatusNews {
+    /// [`DISPATCHING`] has changed.
+    Dispatching(Condition),
+    /// [`APPLIED`] has become another, or fails for another reason.
+    Applied(Condition),
+    /// [`WITHHELD`] has become another, or slices stay for another reason.
+    Withheld(Condition),
+    /// The object of a manifest has a status now, and had none.
+    Reflected(ManifestIdentifier),
+    /// The object of a manifest has another health than before.
+    Interpreted(ManifestStatus),
 }
 
 /// Plans the status of a Work after a sync of its manifests.
-pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPlan {
+pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> Plan<StatusNews> {
     let outcomes = outcome.manifests;
     let current = work.status.as_ref();
     let conditions = current.map_or(&[][..], |status| &status.conditions);
     let statuses = current.map_or(&[][..], |status| &status.manifest_statuses);
     let mut list = conditions.to_vec();
-    let mut plan = StatusPlan::default();
+    let mut plan = Plan::default();
 
     let dispatching = dispatching(work.is_suspended());
     if let Some(condition) = upsert(&mut list, dispatching, outcome, now) {
-        plan.dispatching = Some(condition);
+        plan.events.push(StatusNews::Dispatching(condition));
     }
     let applied = if work.is_suspended() {
         applied_before(work, outcomes)
@@ -109,28 +107,31 @@ pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPl
     if let Some(applied) = applied
         && let Some(condition) = upsert(&mut list, applied, outcome, now)
     {
-        plan.applied = Some(condition);
+        plan.events.push(StatusNews::Applied(condition));
     }
     if let Some(withheld) = withheld(work, outcomes)
         && let Some(condition) = upsert(&mut list, withheld, outcome, now)
     {
-        plan.withheld = Some(condition);
+        plan.events.push(StatusNews::Withheld(condition));
     }
     let new_statuses = manifest_statuses(work, outcomes, statuses);
+    let mut interpreted = Vec::new();
     for new in &new_statuses {
         let old = statuses.iter().find(|old| old.identifier == new.identifier);
         if new.status.is_some() && old.is_none_or(|old| old.status.is_none()) {
-            plan.reflected.push(new.identifier.clone());
+            let reflected = StatusNews::Reflected(new.identifier.clone());
+            plan.events.push(reflected);
         }
         if old.is_none_or(|old| old.health != new.health) {
-            plan.interpreted.push(new.clone());
+            interpreted.push(StatusNews::Interpreted(new.clone()));
         }
     }
+    plan.events.extend(interpreted);
     if list != conditions || new_statuses != statuses {
         let status = json!({ "conditions": list, "manifestStatuses": new_statuses });
         let object = ObjectRef::of(work, &());
         let write = Write::merge("work_status", object, json!({ "status": status }));
-        plan.write = Some(write.of_status().guarded(Guard::Version));
+        plan.writes.push(write.of_status().guarded(Guard::Version));
     }
     plan
 }
