@@ -106,7 +106,7 @@ impl<O: Ownership> Applier<O> {
             compared(one.manifest, Some(versions), option, O::IGNORED)
         };
         let mut differences = of(None);
-        // What the cluster has filled in may look as if somebody had added it.
+        // A field that the cluster has filled in may look as if somebody had added it.
         if option == ComparisonOption::Full && differences.iter().any(|one| one.wanted.is_none()) {
             let alone = self.alone(one, object_ref, found).await?;
             differences = of(alone.as_ref());
@@ -172,7 +172,7 @@ impl<O: Ownership> Applier<O> {
             tried => tried,
         };
         match tried {
-            // What may not become so differs all the same. The words for it are different for each kind and policy.
+            // An object that may not become so differs all the same. The words for it are different for each kind and policy.
             Err(error) if error.is_about_values() => {
                 Ok(overlaid(object, one.manifest, &all_fields(object)))
             }

@@ -301,7 +301,7 @@ mod tests {
         assert!(cache.standing(&one).is_none());
     }
 
-    /// What an object reports of itself, or keeps in an annotation that says nothing, is not looked at.
+    /// The status of an object, and an annotation that says nothing, are not looked at.
     #[test]
     fn status_is_no_news() {
         let (manifests, kind) = ([map("a")], GroupVersionKind::new("v1", "ConfigMap"));

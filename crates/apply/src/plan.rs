@@ -141,7 +141,7 @@ fn application<O: Ownership>(
     if instruction.retain.replicas {
         retain_replicas(&mut body, object, managers);
     }
-    // What others have replaced they keep, unless it is taken from them.
+    // Others keep the fields that they have replaced, unless these are taken from them.
     let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
     let is_applied = if last == LastWrite::OfManifest {
         // Nothing has left the manifest, and what a take-over left to others it may have from them.

@@ -113,7 +113,7 @@ impl<O: Ownership> Applier<O> {
         self.give_up(one);
         match self.requests.object_ref(one).await {
             Ok(object_ref) => self.remove_object(writes, one, &object_ref).await,
-            // What cannot exist was never applied.
+            // An object that cannot exist was never applied.
             Err(MemberError::NotServed { .. } | MemberError::Manifest { .. }) => Ok(Removed::Gone),
             Err(error) => Err(error),
         }

@@ -106,7 +106,7 @@ fn rival(manifest: &Value, object: &Value, own: &str) -> Option<String> {
         rival_in(object, own, &paths)
     };
     at(|one| one.wanted.is_some()).or_else(|| {
-        // What others add to these is left alone.
+        // Additions of others to these are left alone.
         const THEIRS: [&str; 2] = ["/metadata", "/status"];
         at(|one| one.wanted.is_none() && !THEIRS.iter().any(|part| one.path.starts_with(part)))
     })

@@ -44,13 +44,13 @@ impl<O: Ownership> Applier<O> {
         cached: &ObservedObject,
     ) -> Option<ApplyPlan> {
         let is_compared = matches!(told.compare, Comparison::First(_) | Comparison::Only(_));
-        // What an unforced apply conflicts with is to be known.
+        // The conflicts of an unforced apply are to be known.
         if is_compared || told.style == WriteStyle::ApplyUnforced {
             return None;
         }
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
-            // What a script keeps of the object is in no cache for certain.
+            // The fields that a script keeps of the object are in no cache for certain.
             if told.retain.by.fingerprint().is_some() {
                 return None;
             }

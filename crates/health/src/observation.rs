@@ -223,7 +223,7 @@ impl Pods {
 pub struct Partial {
     /// The family whose DNS queries get no response at all.
     pub silent: Option<Family>,
-    /// What lookups come to in pods.
+    /// The result of lookups in pods.
     pub pods: Pods,
 }
 

@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(left(&fields), (spec, vec![32410]));
     }
 
-    /// What nobody owns is not taken for allocated, but where others own what is around it.
+    /// A port that nobody owns is not taken for allocated, but where others own what is around it.
     #[test]
     fn unknown_authors_keep_all() {
         let around = json!({ "type": "NodePort", "ports": [

@@ -188,7 +188,7 @@ mod tests {
         let at = "2026-11-25T16:47:37Z".parse().unwrap();
         let first = drift_details((&work, manifest), &found, None, at).unwrap();
         assert_eq!(first, recorded);
-        // What is no news is not dated anew; what is, is seen first when it was.
+        // An old difference is not dated anew; a new one is seen first when it was found.
         let later = "2026-11-25T17:00:00Z".parse().unwrap();
         let again = drift_details((&work, manifest), &found, Some(&first), later);
         assert_eq!(again.as_ref(), Some(&first));

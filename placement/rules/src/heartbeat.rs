@@ -249,7 +249,7 @@ mod tests {
             .collect()
     }
 
-    /// What KubeFleet's agent wrote is what ours writes, and nothing of it is written again before the period is over.
+    /// Our agent writes the same as KubeFleet's, and nothing of it again before the period is over.
     #[test]
     fn recorded_heartbeat_is_ours() {
         let (recorded, usage) = (joined(), usage());

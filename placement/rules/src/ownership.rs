@@ -176,7 +176,7 @@ pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Remov
         .filter(|owner| owner["uid"] != *own.uid)
         .collect();
     let mut body = json!({ "metadata": { "ownerReferences": others } });
-    // What we have noted on it is not true of it any more.
+    // Our note on it is not true of it any more.
     for note in [SPEC_HASH, PLACEMENT] {
         if object.annotation(note).is_some() {
             body["metadata"]["annotations"][note] = Value::Null;

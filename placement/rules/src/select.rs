@@ -286,7 +286,7 @@ fn matches(
         object.into_iter().collect()
     };
     if is_of_namespaces(selector) {
-        // What is in one that is being deleted is about to be.
+        // The objects in a namespace that is being deleted are about to be.
         objects.retain(|namespace| !namespace.is_deleting());
         let names = objects.iter().map(|namespace| namespace.name().to_owned());
         for name in names.collect::<Vec<_>>() {

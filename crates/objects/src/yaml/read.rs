@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What an anchor names is copied, and what is merged is overridden by what comes after it.
+    /// The value of an anchor is copied, and a merged one is overridden by those after it.
     #[test]
     fn aliases_are_copied() {
         let yaml = "base: &base {a: 1, b: 1}\nuse: *base\nmerged: {<<: *base, b: 2}\nlist: {<<: [{a: 3}, *base]}\n";

@@ -31,7 +31,7 @@ use super::kubeconfig::document;
 use super::token::header_of;
 use crate::error::BoxError;
 
-/// What the command is told, in this variable.
+/// The input of the command, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
 /// The longest run of a command that asks nobody.
 const LIMIT: Duration = Duration::from_mins(1);

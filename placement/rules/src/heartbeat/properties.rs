@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(small, Some("2"));
     }
 
-    /// What is wrong with prices quotes nothing of a file that may be a Secret.
+    /// An error about prices quotes nothing of a file that may be a Secret.
     #[test]
     fn wrong_prices_are_not_quoted() {
         for text in [

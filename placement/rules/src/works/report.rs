@@ -128,7 +128,7 @@ fn conditions(
         conditions.extend(is_applied.then(|| available(works)).flatten());
     }
     let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
-    // What is kept may have been made by those before.
+    // Works that are kept may have been made by the snapshots before.
     let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
     conditions
         .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));

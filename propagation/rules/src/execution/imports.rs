@@ -117,7 +117,7 @@ impl ImportBlocks {
             });
         let providers: Vec<_> = providers.collect();
         let stay = readmitted(&providers, imports.has_unread, facts);
-        // What the member has itself is not brought to it.
+        // A slice of the member itself is not brought to it.
         let blocked = providers.iter().filter(|provider| {
             provider.admission == Admission::Blocked && provider.cluster != imports.consumer
         });

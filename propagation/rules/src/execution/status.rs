@@ -313,7 +313,7 @@ fn manifest_statuses(
                         let before = before_status.unwrap_or(&Value::Null);
                         Some(status.clone().unless_only_times_differ_from(before))
                     }
-                    // What was reported last stays, and so does the health.
+                    // The last report stays, and so does the health.
                     Some(Err(_)) => return before.cloned(),
                 };
                 let health = match &outcome.interpreted.is_healthy {

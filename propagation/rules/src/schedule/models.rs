@@ -101,7 +101,7 @@ fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {
     });
     let mut nodes: Vec<_> = nodes.collect();
     for pods in assumed {
-        // What fits on no node is in nobody's way.
+        // A Pod that fits on no node is in nobody's way.
         place(&mut nodes, pods);
     }
     Some(nodes)

@@ -11,7 +11,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Waits until a command ends, and returns what it printed; `None` if that is not until `end`, at which it is killed.
 pub(super) fn output(mut child: Child, end: Option<Instant>) -> io::Result<Option<Output>> {
-    // What it started may outlive it, and keep what these read open: nobody waits for them any longer than for it.
+    // Its children may outlive it, and keep its output open: nobody waits for them any longer than for it.
     let (stdout, stderr) = (printed(child.stdout.take()), printed(child.stderr.take()));
     if let Some(stdout) = received(&stdout, end)
         && let Some(stderr) = received(&stderr, end)
