@@ -13,6 +13,7 @@ use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::{Api, Client};
 use objects::Key;
 use objects::write::{Action, ObjectRef, Write};
+use traffic::LeftToOthers;
 use traffic::ingress::{Exporter, Settings};
 
 pub(crate) use self::watch::watch;
@@ -64,11 +65,11 @@ impl Controller for ExportReconciler {
         let plan = self
             .index
             .read(|index| index.plan_export(service, settings, exporter));
-        let Some(change) = plan else {
+        let Some(plan) = plan else {
             return Ok(());
         };
-        let is_theirs = change.is_theirs;
-        let obstacle = match self.apply(service, change.writes).await {
+        let is_theirs = plan.events.contains(&LeftToOthers);
+        let obstacle = match self.apply(service, plan.writes).await {
             Ok(()) => None,
             Err(error) => match met(&error) {
                 Some(obstacle) => Some((obstacle, error)),

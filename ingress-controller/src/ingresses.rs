@@ -52,7 +52,7 @@ impl Part {
         }
     }
 
-    /// Returns what is written, in the words of metrics. No word is one of both kinds: a route may have the name of an ingress.
+    /// Returns the name of the writes in metrics. No word is one of both kinds: a route may have the name of an ingress.
     fn target(self, object: &ObjectRef) -> &'static str {
         match (self, is_route(object)) {
             (Self::Finalizers | Self::Release, false) => "finalizers",

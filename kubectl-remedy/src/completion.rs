@@ -61,7 +61,7 @@ pub(crate) async fn run(words: &[String]) -> Answer {
 }
 
 impl Next {
-    /// Returns what the API of the line knows.
+    /// Returns the names that the API of the line knows.
     async fn known_to_api(&self, words: &[String], incomplete: &str) -> Vec<(String, String)> {
         if *self == Self::Unknown {
             return Vec::new();

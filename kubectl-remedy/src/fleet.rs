@@ -150,7 +150,7 @@ impl FleetSnapshot {
         forecast(clusters, &remedies, self.now, complete, max)
     }
 
-    /// Returns what the load balancer has to serve for every ingress of the controller with `settings`.
+    /// Returns the desired state of the load balancer for every ingress of the controller with `settings`.
     pub(crate) fn served(&self, settings: &Settings) -> Vec<Desired> {
         let is_served = |key: &Key, ingress: &MultiClusterIngress| {
             let controller = &settings.controller;

@@ -115,7 +115,7 @@ impl Plan {
     }
 }
 
-/// Returns what may be a mistake in `remedy`.
+/// Returns possible mistakes in `remedy`.
 fn doubts(remedy: &Remedy, fleet: &FleetSnapshot) -> Vec<String> {
     let clusters = || fleet.clusters.iter().map(|(_, cluster)| cluster);
     let known = remedy::FleetLookup {

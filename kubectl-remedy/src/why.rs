@@ -43,7 +43,7 @@ pub(crate) async fn run(
 }
 
 impl Explanation {
-    /// Returns what `links` tell about their cluster.
+    /// Returns the story that `links` tell about their cluster.
     fn of(links: &Links<'_>) -> Self {
         Self {
             cluster: links.name(),

@@ -183,7 +183,7 @@ impl Index {
         })
     }
 
-    /// Returns what the remedy `key` does and why, and `None` if it does not exist.
+    /// Returns the effect of the remedy `key` and its reason, and `None` if it does not exist.
     pub(crate) fn view(&self, key: &Key) -> Option<View> {
         let remedy = Arc::clone(self.remedies.get(key)?);
         Some(self.view_of(remedy))
@@ -253,7 +253,7 @@ impl Reference {
     }
 }
 
-/// Returns what a remedy refers to.
+/// Returns the references of a remedy.
 fn references(remedy: &Remedy) -> BTreeSet<Reference> {
     let mut references: BTreeSet<Reference> = match Scope::of(remedy) {
         Scope::Every => [Reference::EveryCluster].into(),

@@ -100,7 +100,7 @@ struct SignalVote {
     /// The family whose queries get no response, of a healthy vote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     family: Option<String>,
-    /// What is wrong with lookups in pods, by resolver, of a healthy vote.
+    /// The troubles with lookups in pods, by resolver, of a healthy vote.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",
@@ -109,7 +109,7 @@ struct SignalVote {
     pods: ByName<PodsLookup>,
 }
 
-/// What is wrong with lookups by a resolver as JSON.
+/// The trouble with lookups by a resolver as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PodsLookup {
     symptom: String,
@@ -228,7 +228,7 @@ impl SignalVote {
         }
     }
 
-    /// Returns what is wrong though the vote is healthy.
+    /// Returns the trouble that shows though the vote is healthy.
     fn partial(&self, signal: &Signal) -> Partial {
         let mut pods = Pods::default();
         for (resolver, lookup) in &self.pods {

@@ -253,7 +253,7 @@ impl<O: Ownership> Applier<O> {
         self.owned(one, object.map(|object| object.value()))
     }
 
-    /// Returns what is observed of the manifest if `object` is there: nothing, unless it is the set's.
+    /// Returns the observation of the manifest if `object` is there: nothing, unless it is the set's.
     pub(crate) fn owned(
         &self,
         one: &ManifestRef<'_, O::Source>,

@@ -10,6 +10,7 @@ use objects::metadata::{self, Written};
 use objects::ownership::Retain;
 use objects::replacement::replacement;
 use objects::retain::{pinned, retain};
+use objects::write::{Action, ObjectRef, Write};
 use serde_json::Value;
 
 use crate::applier::Applier;
@@ -19,20 +20,21 @@ use crate::not_written::NotWritten;
 use crate::notes::written_part;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, replacing};
-use crate::requests::ObjectPath;
+use crate::requests::APPLY;
 
 impl<O: Ownership> Applier<O> {
     /// Compares an object that is not to be written.
     pub(crate) async fn compare_only(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: Option<&Value>,
         (retain, option): (&Retain, ComparisonOption),
     ) -> Result<NotWritten, MemberError> {
         let compared = if let Some(object) = object {
-            let applied = self.applied(one, path, object, retain).await?;
-            self.compare(one, path, object, (&applied, option)).await?
+            let applied = self.applied(one, object_ref, object, retain).await?;
+            self.compare(one, object_ref, object, (&applied, option))
+                .await?
         } else {
             let differences = compared(one.manifest, None, option, O::IGNORED);
             Compared::of(None, differences)
@@ -44,7 +46,7 @@ impl<O: Ownership> Applier<O> {
     pub(crate) async fn compare_first(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: &Value,
         (retain, option): (&Retain, ComparisonOption),
         plan: &ApplyPlan,
@@ -54,9 +56,11 @@ impl<O: Ownership> Applier<O> {
         } else {
             let manifest = &*written_part(one, object);
             let written = ManifestRef { manifest, ..*one };
-            Cow::Owned(self.applied(&written, path, object, retain).await?)
+            Cow::Owned(self.applied(&written, object_ref, object, retain).await?)
         };
-        let compared = self.compare(one, path, object, (&applied, option)).await?;
+        let compared = self
+            .compare(one, object_ref, object, (&applied, option))
+            .await?;
         let differs = !compared.differences.is_empty();
         Ok(differs.then(|| NotWritten::Differs(Arc::new(compared))))
     }
@@ -65,14 +69,14 @@ impl<O: Ownership> Applier<O> {
     pub(crate) async fn compare_after(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: &Value,
         comparison: Comparison,
     ) -> Result<Option<Arc<Compared>>, MemberError> {
         let compared = match comparison {
             Comparison::Afterwards => {
                 let versions = (object, ComparisonOption::Full);
-                match self.compare(one, path, object, versions).await {
+                match self.compare(one, object_ref, object, versions).await {
                     // It has changed since it was written, which will be seen.
                     Err(error) if error.is_conflict() => return Ok(None),
                     compared => compared?,
@@ -89,7 +93,7 @@ impl<O: Ownership> Applier<O> {
     async fn compare(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         found: &Value,
         (applied, option): (&Value, ComparisonOption),
     ) -> Result<Compared, MemberError> {
@@ -102,9 +106,9 @@ impl<O: Ownership> Applier<O> {
             compared(one.manifest, Some(versions), option, O::IGNORED)
         };
         let mut differences = of(None);
-        // What the cluster has filled in may look as if somebody had added it.
+        // A field that the cluster has filled in may look as if somebody had added it.
         if option == ComparisonOption::Full && differences.iter().any(|one| one.wanted.is_none()) {
-            let alone = self.alone(one, path, found).await?;
+            let alone = self.alone(one, object_ref, found).await?;
             differences = of(alone.as_ref());
         }
         Ok(Compared {
@@ -113,11 +117,11 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what the cluster would keep if the object had nothing but its manifest; `None` if it does not tell.
+    /// Returns the object as the cluster would keep it if it had nothing but its manifest; `None` if it does not tell.
     async fn alone(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: &Value,
     ) -> Result<Option<Value>, MemberError> {
         let all = |part: &str| {
@@ -129,7 +133,8 @@ impl<O: Ownership> Applier<O> {
             annotations: all("annotations").collect(),
         };
         let body = replacement(one.manifest, object, &all);
-        let alone = self.requests.try_out(path, &body, true).await;
+        let write = Write::replace(APPLY, object_ref.clone(), body);
+        let alone = self.requests.try_out(&write).await;
         alone
             .map(Some)
             .or_else(|error| match error.into_rejection() {
@@ -138,29 +143,36 @@ impl<O: Ownership> Applier<O> {
             })
     }
 
-    /// Returns what an application of the manifest would make of its object, without storing it.
+    /// Returns the object as an application of its manifest would leave it, without storing it.
     async fn applied(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: &Value,
         kept: &Retain,
     ) -> Result<Value, MemberError> {
-        let body = |manifest: &Value| pinned(retain(manifest, Some(object)), object);
-        let tried = self.requests.try_apply(path, &body(one.manifest)).await;
+        let application = |manifest: &Value| {
+            let action = Action::Apply {
+                body: pinned(retain(manifest, Some(object)), object),
+                is_forced: true,
+            };
+            Write::new(APPLY, object_ref.clone(), action)
+        };
+        let tried = self.requests.try_out(&application(one.manifest)).await;
         let tried = match tried {
             Err(error) if error.is_about_unknown_fields() => {
-                let known = self.known_part(one, path, Some(object), kept).await?;
-                self.requests.try_apply(path, &body(&known)).await
+                let known = self.known_part(one, object_ref, Some(object), kept).await?;
+                self.requests.try_out(&application(&known)).await
             }
             Err(error) if error.is_about_duplicates() => {
                 let body = replacing::<O>(kept, one.manifest, object);
-                self.requests.try_out(path, &body, true).await
+                let write = Write::replace(APPLY, object_ref.clone(), body);
+                self.requests.try_out(&write).await
             }
             tried => tried,
         };
         match tried {
-            // What may not become so differs all the same. The words for it are different for each kind and policy.
+            // An object that may not become so differs all the same. The words for it are different for each kind and policy.
             Err(error) if error.is_about_values() => {
                 Ok(overlaid(object, one.manifest, &all_fields(object)))
             }

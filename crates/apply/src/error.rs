@@ -1,7 +1,7 @@
 //! Errors of the work on a cluster.
 
 use karmada_runtime::error::Chain;
-use karmada_runtime::write::{WriteError, is_conflict};
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::core::Status;
 use objects::GroupVersionKind;
 
@@ -111,9 +111,7 @@ impl MemberError {
 
     /// Returns `true` if the object is another one than was read.
     pub(crate) fn is_conflict(&self) -> bool {
-        // The API server takes the uid of another object in a patch for a change of a field.
-        self.status()
-            .is_some_and(|status| is_conflict(status) || is_about_uid(status))
+        self.kind() == Some(WriteErrorKind::Conflict)
     }
 
     /// Returns `true` if other managers have set a field otherwise.
@@ -126,7 +124,7 @@ impl MemberError {
     /// Returns the request that the cluster has refused, and its answer, if it would answer so again until something
     /// changes.
     pub(crate) fn into_rejection(self) -> Result<(String, Box<Status>), Self> {
-        let is_final = self.is_about_managers() || matches!(self.code(), Some(400 | 403 | 422));
+        let is_final = self.is_about_managers() || self.kind() == Some(WriteErrorKind::Invalid);
         match self {
             Self::Request {
                 request,
@@ -143,7 +141,7 @@ impl MemberError {
 
     /// Returns `true` if there is no such object, namespace or kind.
     pub(crate) fn is_missing(&self) -> bool {
-        self.code() == Some(404)
+        self.kind() == Some(WriteErrorKind::Missing)
     }
 
     /// Returns `true` if the manifest has a key twice in a list that merges by it, which server-side apply
@@ -171,6 +169,11 @@ impl MemberError {
         places.filter(|_| self.is_about_values()).collect()
     }
 
+    /// Returns the class of the cluster's answer, if there was one.
+    fn kind(&self) -> Option<WriteErrorKind> {
+        self.status().map(WriteErrorKind::of)
+    }
+
     fn code(&self) -> Option<u16> {
         self.status().map(|status| status.code)
     }
@@ -196,9 +199,4 @@ pub(crate) fn is_answer(error: &kube::Error) -> bool {
         error,
         kube::Error::Api(_) | kube::Error::SerdeError(_) | kube::Error::Discovery(_)
     )
-}
-
-fn is_about_uid(status: &Status) -> bool {
-    let mut causes = status.details.iter().flat_map(|details| &details.causes);
-    causes.any(|cause| cause.field == "metadata.uid")
 }

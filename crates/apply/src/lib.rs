@@ -9,9 +9,13 @@
 //! 3. By the owner's [`Instruction`](objects::ownership::Instruction), `plan` decides: nothing, a creation, an
 //!    application, a replacement, or a refusal. Pure. Where the owner wants that, `compare` has the cluster tell first
 //!    what the write would change, and `not_written` keeps what was found of an object that is left, until that changes.
-//! 4. `requests` writes it, and `records` keeps how the write left it. `notes` names what the cluster has left
-//!    out of it, and `schemas` tells when it may know that.
+//! 4. `requests` sends each [`Action`](objects::write::Action) of the plan, and `records` keeps how the write left the
+//!    object. `notes` names what the cluster has left out of it, and `schemas` tells when it may know that.
 //! 5. `result` has what the program reports: the object as observed, and the [`MemberError`] that stopped it.
+//!
+//! Why not [`Committer`](karmada_runtime::commit::Committer): it asks for the version of the stored object alone, while the
+//! engine reads in the object which fields the cluster has filled in, left out, or does not know. It holds a key back until
+//! a watch shows its write, while the engine decides by its record of the write, or by a live look.
 //!
 //! Where another client changes an object back each time, `rivals` puts off the next write of it.
 //!

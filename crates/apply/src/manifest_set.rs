@@ -24,13 +24,13 @@ pub struct ManifestSet<'a, S> {
     pub terms: String,
     /// True if nothing is created or changed.
     pub suspended: bool,
-    /// What the source's status says of the last write of the objects.
+    /// The word of the source's status about the last write of the objects.
     pub last_write: LastWrite,
-    /// What it says besides: the [notes](crate::Synced::note) on the manifests.
+    /// Its further words: the [notes](crate::Synced::note) on the manifests.
     pub notes: &'a str,
 }
 
-/// What is known of the last write of an object.
+/// The knowledge about the last write of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWrite {
     /// It had the manifest as it is now.

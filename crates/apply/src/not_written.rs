@@ -1,4 +1,4 @@
-//! What was found of objects that are left as they are: it holds until one changes.
+//! The findings about objects that are left as they are: each holds until the object changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl NotWrittenCache {
         entry.is_looked_at = true;
     }
 
-    /// Returns what a comparison has shown before, if the object is found to be the same.
+    /// Returns the finding of an earlier comparison, if the object is found to be the same.
     pub(crate) fn same<S>(
         &self,
         one: &ManifestRef<'_, S>,
@@ -277,7 +277,7 @@ mod tests {
         NotWritten::Compared(Arc::new(Compared::of(None, Vec::new())))
     }
 
-    /// What was found holds until the object changes, even if that happens while it is looked at; then its set is told once.
+    /// A finding holds until the object changes, even if that happens while it is looked at; then its set is told once.
     #[test]
     fn change_during_look_is_kept() {
         let (manifests, kind) = ([map("a")], GroupVersionKind::new("v1", "ConfigMap"));
@@ -301,7 +301,7 @@ mod tests {
         assert!(cache.standing(&one).is_none());
     }
 
-    /// What an object reports of itself, or keeps in an annotation that says nothing, is not looked at.
+    /// The status of an object, and an annotation that says nothing, are not looked at.
     #[test]
     fn status_is_no_news() {
         let (manifests, kind) = ([map("a")], GroupVersionKind::new("v1", "ConfigMap"));

@@ -1,4 +1,4 @@
-//! What an object has not of its manifest because its cluster does not know it, or refuses it.
+//! The fields of a manifest that its object lacks because its cluster does not know or refuses them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use crate::manifest_set::ManifestRef;
 use crate::ownership::Ownership;
 
 impl<O: Ownership> Applier<O> {
-    /// Returns what there is to note about a manifest whose object has what a write could give it.
+    /// Returns the note about a manifest whose object has all that a write could give it.
     pub(crate) async fn note(
         &self,
         one: &ManifestRef<'_, O::Source>,

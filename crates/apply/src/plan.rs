@@ -5,9 +5,9 @@ use objects::drift::contains;
 use objects::managed_fields::{Managers, TakeOver, all_fields};
 use objects::metadata;
 use objects::ownership::{Adoption, Instruction, Retain, Retainer, WriteStyle};
-use objects::patch::JsonPatch;
 use objects::replacement::{has_same_metadata, keep_replicas, note_secrets, replacement};
 use objects::retain::{pinned, retain, retain_replicas, without_generated};
+use objects::write::Action;
 use serde_json::Value;
 
 use crate::manifest_set::LastWrite;
@@ -18,23 +18,10 @@ use crate::ownership::Ownership;
 pub enum ApplyPlan {
     /// The object is as the manifest has it.
     Unchanged,
-    /// There is no object: a creation that fails if another creates one meanwhile.
-    Create {
-        /// The object.
-        body: Value,
-    },
-    /// The object differs: a server-side apply.
-    Apply {
-        /// The object, with the uid of the one that was read.
-        body: Value,
-        /// The patch to be sent before, by which the fields of other managers become ours.
-        take_over: Option<JsonPatch>,
-    },
-    /// The object differs: an update.
-    Replace {
-        /// The whole object, with the version of the one that was read.
-        body: Value,
-    },
+    /// There is no object, or it differs: these are done, one after the other. Before an application may come a patch by
+    /// which the fields of other managers become ours. A creation fails if another creates the object meanwhile, an
+    /// application if it has another uid, and a replacement if it has another version.
+    Act(Vec<Action>),
     /// The object must not be touched.
     Refuse {
         /// The reason, and the way out.
@@ -44,18 +31,16 @@ pub enum ApplyPlan {
 
 impl ApplyPlan {
     /// Returns the plan of a write that fails if `object` has changed since it was read.
-    pub(crate) fn guarded(self, object: &Value) -> Self {
-        match self {
-            Self::Apply {
-                mut body,
-                take_over,
-            } => {
-                let version = object.resource_version().into();
-                metadata::set(&mut body, "resourceVersion", version);
-                Self::Apply { body, take_over }
+    pub(crate) fn guarded(mut self, object: &Value) -> Self {
+        if let Self::Act(actions) = &mut self {
+            for action in actions {
+                if let Action::Apply { body, .. } = action {
+                    let version = object.resource_version().into();
+                    metadata::set(body, "resourceVersion", version);
+                }
             }
-            plan => plan,
         }
+        self
     }
 }
 
@@ -69,10 +54,21 @@ pub fn plan<O: Ownership>(
 ) -> ApplyPlan {
     let Some(object) = object else {
         let mut body = without_generated(manifest);
-        if instruction.style == WriteStyle::Replace {
+        let is_replaced = instruction.style == WriteStyle::Replace;
+        if is_replaced {
             note_secrets(&mut body, manifest);
         }
-        return ApplyPlan::Create { body };
+        // An apply takes over what is there by now.
+        let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
+        let action = if adopts && !is_replaced {
+            Action::Apply {
+                body,
+                is_forced: false,
+            }
+        } else {
+            Action::Create(body)
+        };
+        return ApplyPlan::Act(vec![action]);
     };
     if object.is_deleting() {
         let reason =
@@ -90,21 +86,18 @@ pub fn plan<O: Ownership>(
             };
         }
     };
-    let retain = &instruction.retain;
     match instruction.style {
-        WriteStyle::Apply => application(O::MANAGERS, (manifest, retain), object, fields, last),
-        WriteStyle::ApplyUnforced => {
-            let fields = TakeOver::Sharing;
-            application(O::MANAGERS, (manifest, retain), object, fields, last)
+        WriteStyle::Apply | WriteStyle::ApplyUnforced => {
+            application::<O>(instruction, manifest, object, fields, last)
         }
         WriteStyle::Replace => {
-            let body = replacing::<O>(retain, manifest, object);
+            let body = replacing::<O>(&instruction.retain, manifest, object);
             if is_settled(O::MANAGERS, object, &body, last) {
                 return ApplyPlan::Unchanged;
             }
             let mut body = gathering(O::MANAGERS, body, object);
             note_secrets(&mut body, manifest);
-            ApplyPlan::Replace { body }
+            ApplyPlan::Act(vec![Action::Replace(body)])
         }
     }
 }
@@ -120,35 +113,42 @@ pub(crate) fn rewrite<O: Ownership>(
     if !is_owned || object.is_deleting() || object.uid().is_empty() {
         return None;
     }
-    match instruction.style {
+    let action = match instruction.style {
         // Which replicas are retained is in the managed fields.
-        WriteStyle::Apply | WriteStyle::ApplyUnforced if instruction.retain.replicas => None,
-        WriteStyle::Apply | WriteStyle::ApplyUnforced => Some(ApplyPlan::Apply {
+        WriteStyle::Apply | WriteStyle::ApplyUnforced if instruction.retain.replicas => {
+            return None;
+        }
+        WriteStyle::Apply | WriteStyle::ApplyUnforced => Action::Apply {
             body: pinned(retain(manifest, Some(object)), object),
-            take_over: None,
-        }),
+            is_forced: instruction.style == WriteStyle::Apply,
+        },
         // And so are the labels that go, unless the object tells.
-        WriteStyle::Replace => (O::WRITTEN)(object).map(|_| {
+        WriteStyle::Replace => {
+            (O::WRITTEN)(object)?;
             let mut body = replacing::<O>(&instruction.retain, manifest, object);
             note_secrets(&mut body, manifest);
-            ApplyPlan::Replace { body }
-        }),
-    }
+            Action::Replace(body)
+        }
+    };
+    Some(ApplyPlan::Act(vec![action]))
 }
 
 /// Plans a server-side apply.
-fn application(
-    managers: Managers,
-    (manifest, retained): (&Value, &Retain),
+fn application<O: Ownership>(
+    instruction: &Instruction,
+    manifest: &Value,
     object: &Value,
     fields: TakeOver,
     last: LastWrite,
 ) -> ApplyPlan {
+    let managers = O::MANAGERS;
+    let is_forced = instruction.style == WriteStyle::Apply;
+    let fields = if is_forced { fields } else { TakeOver::Sharing };
     let mut body = retain(manifest, Some(object));
-    if retained.replicas {
+    if instruction.retain.replicas {
         retain_replicas(&mut body, object, managers);
     }
-    // What others have replaced they keep, unless it is taken from them.
+    // Others keep the fields that they have replaced, unless these are taken from them.
     let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
     let is_applied = if last == LastWrite::OfManifest {
         // Nothing has left the manifest, and what a take-over left to others it may have from them.
@@ -159,10 +159,11 @@ fn application(
     if is_applied && !is_replaced {
         return ApplyPlan::Unchanged;
     }
-    ApplyPlan::Apply {
-        take_over: managers.take_over(object, fields, &body),
-        body: pinned(body, object),
-    }
+    let taken = managers.take_over(object, fields, &body);
+    let body = pinned(body, object);
+    let application = Action::Apply { body, is_forced };
+    let actions = taken.map(Action::Json).into_iter().chain([application]);
+    ApplyPlan::Act(actions.collect())
 }
 
 /// Returns `true` if the object has everything of `body`, whoever owns it.

@@ -1,4 +1,4 @@
-//! What is known of the sets since the start: the state in which their objects were left.
+//! The memory of the sets since the start: the state in which their objects were left.
 
 use std::collections::{BTreeSet, HashMap};
 

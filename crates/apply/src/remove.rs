@@ -7,6 +7,7 @@ use karmada_runtime::write::WriteMode;
 use objects::condition::{AnyCondition, TRUE, find};
 use objects::metadata::field;
 use objects::ownership::{ObservedObject, Removal};
+use objects::write::{Guard, ObjectRef, Write};
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::applier::{Applier, CONCURRENCY};
 use crate::error::MemberError;
 use crate::manifest_set::{ManifestRef, ManifestSet, Object};
 use crate::ownership::Ownership;
-use crate::requests::ObjectPath;
+use crate::requests::{DELETE, RELEASE};
 use crate::result::Synced;
 
 impl<O: Ownership> Applier<O> {
@@ -110,9 +111,9 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
     ) -> Result<Removed, MemberError> {
         self.give_up(one);
-        match self.requests.path(one).await {
-            Ok(path) => self.remove_object(writes, one, &path).await,
-            // What cannot exist was never applied.
+        match self.requests.object_ref(one).await {
+            Ok(object_ref) => self.remove_object(writes, one, &object_ref).await,
+            // An object that cannot exist was never applied.
             Err(MemberError::NotServed { .. } | MemberError::Manifest { .. }) => Ok(Removed::Gone),
             Err(error) => Err(error),
         }
@@ -122,7 +123,7 @@ impl<O: Ownership> Applier<O> {
         &self,
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
     ) -> Result<Removed, MemberError> {
         // The cache is behind at worst: then the uid is that of a former object.
         let cached = self.watches.get(&one.kind(), &one.key());
@@ -134,22 +135,25 @@ impl<O: Ownership> Applier<O> {
             return Ok(Removed::of(ending));
         }
         if let Removal::Delete { uid } = self.removal(one, cached.as_ref()) {
-            match self.requests.delete(writes, path, &uid).await {
+            let write = deletion(object_ref, uid);
+            match self.requests.write(writes, &write).await {
                 Ok(deleted) => return Ok(Removed::of(deleted.as_ref())),
                 // It is gone, or another is in its place.
                 Err(error) if error.is_missing() || error.is_conflict() => {}
                 Err(error) => return Err(error),
             }
         }
-        let object = self.requests.get(path).await?;
+        let object = self.requests.get(object_ref).await?;
         let removed = match self.removal(one, object.as_ref()) {
             Removal::Nothing => return Ok(self.kept(one, object.as_ref())),
             Removal::Delete { uid } => {
-                let deleted = self.requests.delete(writes, path, &uid).await;
+                let write = deletion(object_ref, uid);
+                let deleted = self.requests.write(writes, &write).await;
                 deleted.map(|deleted| Removed::of(deleted.as_ref()))
             }
             Removal::Release { patch } => {
-                let released = self.requests.release(writes, path, &patch).await;
+                let write = Write::merge(RELEASE, object_ref.clone(), patch);
+                let released = self.requests.write(writes, &write).await;
                 released.map(|_| Removed::Gone)
             }
         };
@@ -165,20 +169,29 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what has become of an object about which nothing is to be done: it is being deleted, or not the set's.
+    /// Returns the fate of an object about which nothing is to be done: it is being deleted, or not the set's.
     fn kept(&self, one: &ManifestRef<'_, O::Source>, object: Option<&Value>) -> Removed {
         Removed::of(object.filter(|object| self.is_of_set(one, object)))
     }
 }
 
-/// What has become of an object that was given up.
+/// Deletes the object that has this uid.
+fn deletion(object_ref: &ObjectRef, uid: String) -> Write {
+    let object = ObjectRef {
+        uid: Some(uid),
+        ..object_ref.clone()
+    };
+    Write::delete(DELETE, object).guarded(Guard::Uid)
+}
+
+/// The fate of an object that was given up.
 #[derive(Debug, PartialEq, Eq)]
 enum Removed {
     /// It is gone, or not the set's any more.
     Gone,
     /// Its deletion has begun.
     Deleting {
-        /// What it waits for.
+        /// The finalizers for which it waits.
         finalizers: Vec<String>,
     },
 }

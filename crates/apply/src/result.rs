@@ -36,7 +36,7 @@ pub struct Synced {
     /// What the object has not of the manifest because the cluster does not know it, or refuses it, if anything: a
     /// later sync finds out if it knows it by then.
     pub note: Option<String>,
-    /// What a comparison has shown; absent if there was none, or nothing has changed since.
+    /// The result of a comparison; absent if there was none, or nothing has changed since.
     pub compared: Option<Arc<Compared>>,
     /// When the object is looked at again, if it was left as it is.
     pub left: Option<Again>,

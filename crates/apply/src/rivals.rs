@@ -7,6 +7,7 @@ use objects::difference::{Difference, differences};
 use objects::last_writer::rival_in;
 use objects::managed_fields::all_fields;
 use objects::ownership::ObservedObject;
+use objects::write::ObjectRef;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -14,7 +15,6 @@ use crate::applier::Applier;
 use crate::manifest_set::{ManifestRef, Object};
 use crate::ownership::Ownership;
 use crate::plan::ApplyPlan;
-use crate::requests::ObjectPath;
 use crate::result::{Again, Contested, Synced};
 
 impl<O: Ownership> Applier<O> {
@@ -42,10 +42,7 @@ impl<O: Ownership> Applier<O> {
         seen: Option<&Value>,
         plan: &ApplyPlan,
     ) -> Result<Option<Attempt<Object>>, Backoff> {
-        let is_write = match plan {
-            ApplyPlan::Unchanged | ApplyPlan::Refuse { .. } => false,
-            ApplyPlan::Create { .. } | ApplyPlan::Apply { .. } | ApplyPlan::Replace { .. } => true,
-        };
+        let is_write = matches!(plan, ApplyPlan::Act(_));
         if !is_write || matches!(writes, WriteMode::DryRun(_)) {
             return Ok(None);
         }
@@ -71,13 +68,13 @@ impl<O: Ownership> Applier<O> {
     pub(crate) async fn paused(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         cached: &ObservedObject,
         backoff: Backoff,
     ) -> Synced {
         let mut manager = None;
         if backoff.is_news {
-            let found = self.requests.get(path).await;
+            let found = self.requests.get(object_ref).await;
             let found = found.ok().flatten();
             manager = found.and_then(|found| rival(one.manifest, &found, O::MANAGERS.ours));
             tracing::warn!(
@@ -109,7 +106,7 @@ fn rival(manifest: &Value, object: &Value, own: &str) -> Option<String> {
         rival_in(object, own, &paths)
     };
     at(|one| one.wanted.is_some()).or_else(|| {
-        // What others add to these is left alone.
+        // Additions of others to these are left alone.
         const THEIRS: [&str; 2] = ["/metadata", "/status"];
         at(|one| one.wanted.is_none() && !THEIRS.iter().any(|part| one.path.starts_with(part)))
     })

@@ -17,7 +17,7 @@ use crate::plan::{ApplyPlan, plan, replacing};
 use crate::result::Need;
 
 impl<O: Ownership> Applier<O> {
-    /// Returns what the object of a manifest needs.
+    /// Returns the need of the object of a manifest.
     pub(crate) async fn need(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -58,8 +58,8 @@ impl<O: Ownership> Applier<O> {
         if !self.finds_nothing(one, cached).await? {
             return Ok(None);
         }
-        let path = self.requests.path(one).await?;
-        match self.requests.get(&path).await? {
+        let object_ref = self.requests.object_ref(one).await?;
+        match self.requests.get(&object_ref).await? {
             Some(object) if self.finds_nothing(one, &object).await? => Ok(Some(object)),
             _ => Ok(None),
         }
@@ -118,12 +118,12 @@ impl<O: Ownership> Applier<O> {
                 return Ok(true);
             }
             _ if told.compare.looks_beyond() => return Ok(false),
-            // What somebody added shows in them, too.
+            // A field that somebody added shows in them, too.
             Some(before) if is_replaced && !before.has_left_content(object) => return Ok(false),
             Some(_) => LastWrite::OfManifest,
             None => one.set.last_write,
         };
-        // What others have set an unforced write leaves to them.
+        // An unforced write leaves to others the fields that they have set.
         let may_hide_more =
             told.style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use karmada_runtime::write::WriteMode;
 use objects::comparison::Comparison;
 use objects::drift::take_left_out;
-use objects::ownership::{Adoption, Instruction, ObservedObject, Retain, WriteStyle};
+use objects::ownership::{Instruction, ObservedObject, Retain, WriteStyle};
 use objects::retain::without_generated;
+use objects::write::{Action, ObjectRef, Write};
 use objects::{Metadata, metadata};
 use serde_json::Value;
 
@@ -17,14 +18,14 @@ use crate::not_written::NotWritten;
 use crate::notes::without_node_ports;
 use crate::ownership::Ownership;
 use crate::plan::{ApplyPlan, plan, replacing, rewrite};
-use crate::requests::ObjectPath;
+use crate::requests::{APPLY, CREATE, TAKE_OVER};
 use crate::result::{Need, Synced};
 
 /// The number of times that an object is read again because another was faster to write it. A controller of the
 /// cluster, which reports at every change, may be so more than once.
 const MAX_CONFLICTS: u32 = 4;
 
-/// What a look at an object has shown.
+/// The finding of a look at an object.
 enum Look {
     /// This is to be written of it as it was found, about which the owner has told this.
     Write(Option<Value>, Instruction, ApplyPlan),
@@ -43,13 +44,13 @@ impl<O: Ownership> Applier<O> {
         cached: &ObservedObject,
     ) -> Option<ApplyPlan> {
         let is_compared = matches!(told.compare, Comparison::First(_) | Comparison::Only(_));
-        // What an unforced apply conflicts with is to be known.
+        // The conflicts of an unforced apply are to be known.
         if is_compared || told.style == WriteStyle::ApplyUnforced {
             return None;
         }
         let records = self.records.lock();
         if let Some(object) = cached.seen() {
-            // What a script keeps of the object is in no cache for certain.
+            // The fields that a script keeps of the object are in no cache for certain.
             if told.retain.by.fingerprint().is_some() {
                 return None;
             }
@@ -75,10 +76,10 @@ impl<O: Ownership> Applier<O> {
         cached: &ObservedObject,
         told: Instruction,
     ) -> Result<Synced, MemberError> {
-        let path = self.path(one).await?;
+        let object_ref = self.object_ref(one).await?;
         // During a pause there is no need to look; whether one begins, the cache may not show yet.
         if let Err(backoff) = self.begin(one, cached.seen()) {
-            return Ok(self.paused(one, &path, cached, backoff).await);
+            return Ok(self.paused(one, &object_ref, cached, backoff).await);
         }
         let mut style = told.style;
         let unread = self.plan_unread(writes, one, &told, cached);
@@ -88,7 +89,7 @@ impl<O: Ownership> Applier<O> {
         loop {
             let looked = match unread.take() {
                 Some(planned) => Ok(planned),
-                None => self.look(one, &path, (known.as_ref(), style)).await,
+                None => self.look(one, &object_ref, (known.as_ref(), style)).await,
             };
             let (object, told, plan) = match looked {
                 Ok(Look::Write(object, told, plan)) => (object, told, plan),
@@ -102,10 +103,11 @@ impl<O: Ownership> Applier<O> {
             };
             let attempt = match self.begin_planned(writes, one, object.as_ref(), &plan) {
                 Ok(attempt) => attempt,
-                Err(backoff) => return Ok(self.paused(one, &path, cached, backoff).await),
+                Err(backoff) => return Ok(self.paused(one, &object_ref, cached, backoff).await),
             };
-            let how = (style, &told.adopt);
-            match self.write(writes, one, &path, plan, how).await {
+            let found = object.as_ref();
+            let written = self.write(writes, one, &object_ref, found, plan);
+            match written.await {
                 Ok(written) => {
                     if is_change(object.as_ref(), written.as_ref()) {
                         self.stored(attempt, written.as_ref());
@@ -114,7 +116,7 @@ impl<O: Ownership> Applier<O> {
                         self.give_up(one);
                     }
                     let before = (object, written);
-                    let synced = self.record_write(one, &path, before, &told).await?;
+                    let synced = self.record_write(one, &object_ref, before, &told).await?;
                     self.not_written.lock().clear(one);
                     return Ok(synced);
                 }
@@ -122,7 +124,7 @@ impl<O: Ownership> Applier<O> {
                     style = WriteStyle::Replace;
                 }
                 Err(error) if error.is_about_unknown_fields() && known.is_none() => {
-                    let part = self.known_part(one, &path, object.as_ref(), &told.retain);
+                    let part = self.known_part(one, &object_ref, object.as_ref(), &told.retain);
                     known = Some(part.await?);
                 }
                 Err(error) if !error.refused_node_ports().is_empty() => {
@@ -149,17 +151,17 @@ impl<O: Ownership> Applier<O> {
         }
     }
 
-    /// Returns where the object of a manifest is.
-    async fn path(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectPath, MemberError> {
-        let path = self.requests.path(one).await?;
-        if path.is_stray {
+    /// Refers to the object of a manifest, if its kind has a namespace where the manifest does.
+    async fn object_ref(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectRef, MemberError> {
+        let object_ref = self.requests.object_ref(one).await?;
+        if object_ref.key.namespace != one.key().namespace {
             // Whoever lets a user write in one namespace goes by what the manifest says.
             return Err(MemberError::Manifest {
                 object: one.name(),
                 problem: "has a namespace, but its kind has none",
             });
         }
-        Ok(path)
+        Ok(object_ref)
     }
 
     /// Reads an object live, and decides what is to be done about it. `known` is what its cluster knows of the manifest, if
@@ -167,13 +169,13 @@ impl<O: Ownership> Applier<O> {
     async fn look(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         (known, style): (Option<&Value>, WriteStyle),
     ) -> Result<Look, MemberError> {
         if self.sees_all {
             self.not_written.lock().begin(one);
         }
-        let object = self.requests.get(path).await?;
+        let object = self.requests.get(object_ref).await?;
         let leave = |cause| Ok(Look::Nothing(self.leave(one, object.as_ref(), cause)));
         let cause = self.not_written.lock().same(one, object.as_ref());
         if let Some(cause) = cause {
@@ -182,7 +184,7 @@ impl<O: Ownership> Applier<O> {
         let told = self.ownership.instruction(one, object.as_ref());
         if let Comparison::Only(option) = told.compare {
             let kept = (&told.retain, option);
-            let compared = self.compare_only(one, path, object.as_ref(), kept);
+            let compared = self.compare_only(one, object_ref, object.as_ref(), kept);
             return leave(compared.await.or_else(rejected)?);
         }
         if let Some(found) = &object
@@ -210,7 +212,7 @@ impl<O: Ownership> Applier<O> {
         }
         if let (Comparison::First(option), Some(found)) = (told.compare, &object) {
             let kept = (&told.retain, option);
-            let compared = self.compare_first(one, path, found, kept, &plan);
+            let compared = self.compare_first(one, object_ref, found, kept, &plan);
             let cause = compared.await.or_else(|error| rejected(error).map(Some))?;
             if let Some(cause) = cause {
                 return leave(cause);
@@ -235,7 +237,7 @@ impl<O: Ownership> Applier<O> {
         self.left(one, cause)
     }
 
-    /// Returns what is observed of an object as the API serves it.
+    /// Returns the observation of an object as the API serves it.
     fn written(&self, one: &ManifestRef<'_, O::Source>, object: Option<Value>) -> ObservedObject {
         self.owned(one, object.map(without_managers))
     }
@@ -244,7 +246,7 @@ impl<O: Ownership> Applier<O> {
     async fn record_write(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         (object, written): (Option<Value>, Option<Value>),
         told: &Instruction,
     ) -> Result<Synced, MemberError> {
@@ -256,7 +258,9 @@ impl<O: Ownership> Applier<O> {
         let (mut note, mut compared) = (None, None);
         if let Some(object) = &object {
             // As it was decided: what is written now may be compared otherwise.
-            compared = self.compare_after(one, path, object, told.compare).await?;
+            compared = self
+                .compare_after(one, object_ref, object, told.compare)
+                .await?;
             self.settle(one, object, told);
             note = self.note(one, object, &told.retain).await?;
             self.records.lock().note(one, note.as_deref());
@@ -268,70 +272,66 @@ impl<O: Ownership> Applier<O> {
         })
     }
 
-    /// Returns what the cluster knows of a manifest that it refuses because it does not know all of it.
+    /// Returns the part that the cluster knows of a manifest, which it refuses because it does not know all of it.
     pub(crate) async fn known_part(
         &self,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
         object: Option<&Value>,
         retain: &Retain,
     ) -> Result<Value, MemberError> {
-        let body = match object {
-            Some(object) => replacing::<O>(retain, one.manifest, object),
-            None => without_generated(one.manifest),
-        };
-        // Other writes drop what apply refuses.
-        let stored = self.requests.try_out(path, &body, object.is_some()).await?;
         let mut known = without_generated(one.manifest);
+        let object_ref = object_ref.clone();
+        // Other writes drop what apply refuses.
+        let write = match object {
+            Some(object) => {
+                let body = replacing::<O>(retain, one.manifest, object);
+                Write::replace(APPLY, object_ref, body)
+            }
+            None => Write::create_as(CREATE, object_ref, known.clone()),
+        };
+        let stored = self.requests.try_out(&write).await?;
         take_left_out(&mut known, &stored);
         Ok(known)
     }
 
-    /// Carries out a plan. Returns the object as written, and `None` if it was not.
+    /// Carries out a plan about an object, if there is one. Returns it as it is written, and `None` if it was not.
     async fn write(
         &self,
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
-        path: &ObjectPath,
+        object_ref: &ObjectRef,
+        object: Option<&Value>,
         plan: ApplyPlan,
-        (style, adopt): (WriteStyle, &Adoption),
     ) -> Result<Option<Value>, MemberError> {
-        match plan {
-            ApplyPlan::Unchanged => Ok(None),
-            ApplyPlan::Refuse { reason } => Err(MemberError::Refused {
-                object: one.name(),
-                reason,
-            }),
-            ApplyPlan::Create { body } => {
-                // An apply takes over what is there by now.
-                let adopts = !matches!(adopt, Adoption::Refuse { .. });
-                if adopts && style != WriteStyle::Replace {
-                    self.requests.create_by_apply(writes, path, &body).await
-                } else {
-                    self.requests.create(writes, path, &body).await
-                }
+        let actions = match plan {
+            ApplyPlan::Unchanged => return Ok(None),
+            ApplyPlan::Refuse { reason } => {
+                return Err(MemberError::Refused {
+                    object: one.name(),
+                    reason,
+                });
             }
-            ApplyPlan::Apply {
-                mut body,
-                take_over,
-            } => {
-                if let Some(patch) = take_over {
-                    let taken = self.requests.take_over(writes, path, patch).await?;
-                    if let Some(taken) = taken
-                        && !body.resource_version().is_empty()
-                    {
-                        let version = taken.resource_version().into();
-                        metadata::set(&mut body, "resourceVersion", version);
-                    }
-                }
-                if style == WriteStyle::ApplyUnforced {
-                    self.requests.apply_unforced(writes, path, &body).await
-                } else {
-                    self.requests.apply(writes, path, &body).await
-                }
+            ApplyPlan::Act(actions) => actions,
+        };
+        let mut written: Option<Value> = None;
+        for mut action in actions {
+            // The patch before has made another version.
+            if let (Action::Apply { body, .. }, Some(patched)) = (&mut action, &written)
+                && !body.resource_version().is_empty()
+            {
+                let version = patched.resource_version().into();
+                metadata::set(body, "resourceVersion", version);
             }
-            ApplyPlan::Replace { body } => self.requests.replace(writes, path, &body).await,
+            let target = match action {
+                Action::Json(_) => TAKE_OVER,
+                _ if object.is_none() => CREATE,
+                _ => APPLY,
+            };
+            let write = Write::new(target, object_ref.clone(), action);
+            written = self.requests.write(writes, &write).await?;
         }
+        Ok(written)
     }
 }
 

@@ -137,7 +137,7 @@ impl Symptom {
     }
 }
 
-/// What is wrong with a lookup by a resolver.
+/// The trouble with a lookup by a resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Impairment {
     /// How it goes.
@@ -170,7 +170,7 @@ impl fmt::Display for Impairment {
     }
 }
 
-/// What is wrong with a lookup, by resolver; nothing where it gets right addresses without a wait.
+/// The trouble with a lookup, by resolver; nothing where it gets right addresses without a wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pods([Option<Impairment>; Resolver::ALL.len()]);
 
@@ -218,12 +218,12 @@ impl Pods {
     }
 }
 
-/// What is wrong though a round succeeds.
+/// The trouble that shows though a round succeeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Partial {
     /// The family whose DNS queries get no response at all.
     pub silent: Option<Family>,
-    /// What lookups come to in pods.
+    /// The result of lookups in pods.
     pub pods: Pods,
 }
 
@@ -233,7 +233,7 @@ impl Partial {
         *self == Self::default()
     }
 
-    /// Returns what is wrong in `other`, too.
+    /// Returns the trouble that is in `other`, too.
     #[must_use]
     pub fn also_in(self, other: &Self) -> Self {
         Self {
@@ -242,7 +242,7 @@ impl Partial {
         }
     }
 
-    /// Returns what is wrong, each as a sentence without its place, such as `AAAA queries get no response`.
+    /// Returns the troubles, each as a sentence without its place, such as `AAAA queries get no response`.
     pub fn sentences(&self) -> Vec<String> {
         let silent = self.silent.iter();
         let mut sentences: Vec<_> = silent

@@ -114,7 +114,7 @@ impl Tally {
         format!("{count}: {}; {}", first_few(kinds), first_few(names))
     }
 
-    /// Returns what is wrong where names resolve, such as `AAAA queries get no response on n1, n4, n7, …` or
+    /// Returns the trouble where names resolve, such as `AAAA queries get no response on n1, n4, n7, …` or
     /// `pods with musl fail (timeout from 10.96.0.10) on any node`: what most nodes have, at most three of it.
     fn impairments(&self) -> impl Iterator<Item = String> {
         let mut by_sentence: BTreeMap<String, Vec<&String>> = BTreeMap::new();

@@ -8,7 +8,7 @@ use karmada_api::condition::{
 use super::failure::FailureClass;
 use super::signal::{Signal, Voters};
 
-/// What kube-proxy, or its replacement, sets up on every node.
+/// The rules that kube-proxy, or its replacement, sets up on every node.
 pub static SERVICE_NETWORK: Signal = Signal {
     name: "service-network",
     subject: "Services",

@@ -1,4 +1,4 @@
-//! What agents judge: a signal of the cluster's health, with a condition of its own.
+//! The subject that agents judge: a signal of the cluster's health, with a condition of its own.
 //!
 //! From the streak on one node to the condition, nothing knows what a signal is about. What differs from
 //! one to the next is here: its names, its words, and the closed set of classes of its failures.
@@ -25,7 +25,7 @@ pub struct Signal {
     pub name: &'static str,
     /// The function in a word, for metrics and logs.
     pub subject: &'static str,
-    /// What the names of its metrics begin with.
+    /// The prefix of its metrics.
     pub metric_prefix: &'static str,
     /// The type of its condition.
     pub condition: &'static str,
@@ -64,7 +64,7 @@ impl Signal {
     }
 }
 
-/// What one verdict is about: a signal of the agents' own cluster, or of another one.
+/// The subject of one verdict: a signal of the agents' own cluster, or of another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The signal.

@@ -101,7 +101,7 @@ impl Interpreters {
         ))
     }
 
-    /// Returns what is wrong with the scripts of a customization.
+    /// Returns the problems of the scripts of a customization.
     pub fn problems(&self, customization: &str) -> Vec<String> {
         let mut problems = self.scripts.problems(customization);
         problems.extend(self.customized().conflicts(customization));

@@ -1,4 +1,4 @@
-//! What a script has given to a function.
+//! The arguments that a script has given to a function.
 
 use mlua::{Table, Value};
 

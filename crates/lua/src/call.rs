@@ -9,7 +9,7 @@ use crate::deadline::{Deadline, Expired};
 use crate::gopher::pattern::MatchError;
 use crate::json;
 
-/// What one run of a script depends on besides its arguments.
+/// The surroundings of one run of a script, on which it depends besides its arguments.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) deadline: Deadline,

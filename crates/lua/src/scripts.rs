@@ -18,7 +18,7 @@ use crate::lanes::Lanes;
 use crate::operations;
 use crate::sandbox::check;
 
-/// What is known of the scripts of all customizations, and the lanes in which they run.
+/// The scripts of all customizations, and the lanes in which they run.
 #[derive(Debug, Default)]
 pub struct Scripts {
     /// Those that are no Lua, with their kinds.
@@ -67,7 +67,7 @@ impl Scripts {
             .map(|(_, failure)| failure.clone())
     }
 
-    /// Returns what is wrong with the scripts of a customization, in Karmada's words.
+    /// Returns the problem of the scripts of a customization, in Karmada's words.
     pub fn problems(&self, customization: &str) -> Vec<String> {
         let broken = self.broken();
         let broken = broken.iter().map(|(_, failure)| failure);

@@ -83,7 +83,7 @@ fn may_be_service(spec: &Value) -> bool {
     spec.get("ports").is_some() || OF_SPEC.iter().any(|name| spec.get(name).is_some())
 }
 
-/// Returns what a user has applied.
+/// Returns the manifest that a user has applied.
 fn applied(object: &Value) -> Option<Value> {
     serde_json::from_str(object.annotation(LAST_APPLIED)?).ok()
 }
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(left(&fields), (spec, vec![32410]));
     }
 
-    /// What nobody owns is not taken for allocated, but where others own what is around it.
+    /// A port that nobody owns is not taken for allocated, but where others own what is around it.
     #[test]
     fn unknown_authors_keep_all() {
         let around = json!({ "type": "NodePort", "ports": [

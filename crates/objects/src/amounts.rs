@@ -122,7 +122,7 @@ impl Amounts {
         }
     }
 
-    /// Returns what there is of a resource, which is never less than nothing, in its canonical text.
+    /// Returns the amount of a resource, which is never less than nothing, in its canonical text.
     pub fn text(&self, resource: &str) -> String {
         let amount = self.0.get(resource).copied().unwrap_or_default();
         text(resource, amount.max(Quantity::default()))
@@ -153,7 +153,7 @@ fn of_container(container: &Value) -> Amounts {
     request
 }
 
-/// Returns what a pod asks for as a whole, which counts in place of what its containers do (KEP-2837).
+/// Returns the requests of a pod as a whole, which count in place of those of its containers (KEP-2837).
 fn of_whole(pod: &Value, containers: &Amounts) -> BTreeMap<String, Quantity> {
     let mut whole = resources(pod, "limits").0;
     // As the API server fills them in, containers' requests go before a limit. Of huge pages a pod has all of its limit.
@@ -185,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    /// What a pod asks for as a whole counts in place of what its containers ask for.
+    /// The requests of a pod as a whole count in place of those of its containers.
     #[test]
     fn whole_pod_goes_before_containers() {
         let mut pod = json!({

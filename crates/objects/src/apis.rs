@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// What names no kinds is told with the forms that do.
+    /// A text that names no kinds is refused with the forms that do.
     #[test]
     fn others_are_refused() {
         for wrong in ["a/b/c/d", "apps/", "/v1", "apps/v1/", "v1/", "v1/A,,B"] {

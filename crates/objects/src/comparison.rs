@@ -60,7 +60,7 @@ pub struct Compared {
     pub generation: Option<i64>,
     /// True if the object is the owner's.
     pub is_owned: bool,
-    /// What differs.
+    /// The differences.
     pub differences: Vec<Difference>,
 }
 
@@ -75,7 +75,7 @@ impl Compared {
     }
 }
 
-/// Returns what differs between a manifest and its object, in the order of the paths; absent are the versions if there is
+/// Returns the differences between a manifest and its object, in the order of the paths; absent are the versions if there is
 /// no object.
 ///
 /// Finalizers, owners and the status are not compared, nor are labels and annotations that are `ignored` by their keys.

@@ -21,7 +21,7 @@ pub struct ConditionTaint {
     effect: String,
 }
 
-/// What a cluster says of one of its conditions.
+/// The word of a cluster about one of its conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Said<'a> {
     /// Its status; `None` without the condition.
@@ -75,7 +75,7 @@ impl FromStr for ConditionTaint {
 }
 
 impl ConditionTaint {
-    /// Returns what the taint does.
+    /// Returns the effect of the taint.
     pub fn effect(&self) -> &str {
         &self.effect
     }

@@ -1,4 +1,4 @@
-//! What differs between an object and what is wanted of it, field by field.
+//! The differences between an object and its manifest, field by field.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub struct Difference {
     pub wanted: Option<Value>,
 }
 
-/// Returns what differs between two versions of an object, each as the API serves it. `fields` are [all that are
+/// Returns the differences between two versions of an object, each as the API serves it. `fields` are [all that are
 /// managed](crate::managed_fields::all_fields): they tell by which keys the elements of a list are known. Null if nobody
 /// knows; then by their places. An element that is not found is at the end of those that are.
 pub fn differences(found: &Value, wanted: &Value, fields: &Value) -> Vec<Difference> {

@@ -1,4 +1,4 @@
-//! What an object of RBAC grants. An API lets nobody write one who has less himself; what is changed on its way to a member is
+//! The rights that an object of RBAC grants. An API lets nobody write one who has less himself; what is changed on its way to a member is
 //! not asked about there.
 
 use crate::{api_version, group};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// The groups of roles and their bindings.
 const GROUPS: [&str; 2] = ["rbac.authorization.k8s.io", "authorization.openshift.io"];
-/// What these kinds may do, and who.
+/// The rights that these kinds grant, and to whom.
 const FIELDS: [&str; 6] = [
     "rules",
     "aggregationRule",
@@ -21,7 +21,7 @@ const FIELDS: [&str; 6] = [
 pub struct Grant([Option<Value>; FIELDS.len()]);
 
 impl Grant {
-    /// Returns what `object` grants.
+    /// Returns the grant of `object`.
     pub fn of(object: &Value) -> Self {
         let is_of_rbac = GROUPS.contains(&group(api_version(object)));
         Self(FIELDS.map(|field| object.get(field).filter(|_| is_of_rbac).cloned()))

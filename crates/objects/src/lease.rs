@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::LeaseSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
-/// What the holder of a Lease writes, as in client-go. Any client may write the rest of the object: a new resource
+/// The fields that the holder of a Lease writes, as in client-go. Any client may write the rest of the object: a new resource
 /// version alone shows no life.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {

@@ -1,4 +1,4 @@
-//! What is true of any Kubernetes object, whoever owns it. Pure: no client, no clock, no kind of anybody's.
+//! The rules that hold for any Kubernetes object, whoever owns it. Pure: no client, no clock, no kind of anybody's.
 //!
 //! An object is read, compared with what its owner wants, and patched; each step has its files here, and whoever owns
 //! it adds only whose it is and what it should be:

@@ -1,4 +1,4 @@
-//! What is wrong with a text, without a word of it. Parsers quote what they read, and that may be a credential.
+//! The mistake in a text, without a word of it. Parsers quote what they read, and that may be a credential.
 
 use std::error::Error;
 use std::fmt;
@@ -155,7 +155,7 @@ mod tests {
         Mistake::from(&error).to_string()
     }
 
-    /// What is wrong with a text is told by its kind and place, whatever the parser says: a person looks there himself.
+    /// A mistake in a text is told by its kind and place, whatever the parser says: a person looks there himself.
     #[test]
     fn text_is_never_quoted() {
         let without_colon =

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::comparison::Comparison;
 use crate::managed_fields::TakeOver;
 
-/// What becomes of a manifest, by the object that is found where it goes.
+/// The fate of a manifest, by the object that is found where it goes.
 #[derive(Clone, Debug)]
 pub struct Instruction {
     /// How the object is written.
@@ -17,7 +17,7 @@ pub struct Instruction {
     /// When it is compared with the manifest. One that a comparison keeps from being written, or that is only compared, must
     /// be among those that the watches are sent.
     pub compare: Comparison,
-    /// What it keeps of its cluster.
+    /// The part that it keeps of its cluster.
     pub retain: Retain,
     /// The wave of the manifest, whatever was found: it is applied once all of earlier waves have been tried, and together
     /// with those of its own.
@@ -36,7 +36,7 @@ pub enum WriteStyle {
     Replace,
 }
 
-/// What an object keeps of what programs in its cluster have set.
+/// The part that an object keeps of the fields that programs in its cluster have set.
 #[derive(Clone, Debug, Default)]
 pub struct Retain {
     /// True if another controller in the cluster sets the replicas.

@@ -1,4 +1,4 @@
-//! What an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
+//! The part that an object keeps of its own when its manifest is applied: the values that its cluster has filled in.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -27,7 +27,7 @@ const OF_THE_SERVER: [&str; 8] = [
     "uid",
 ];
 
-/// What an API server makes of the class of a Pod, and refuses from another cluster.
+/// The fields that an API server makes of the class of a Pod, and refuses from another cluster.
 const OF_PRIORITY_CLASS: [&str; 2] = ["preemptionPolicy", "priority"];
 
 /// Returns the manifest as its object is created: without what the cluster generates.
@@ -98,7 +98,7 @@ fn encode(secret: &mut Value) {
         let text = STANDARD.encode(text.as_str()?);
         Some((key.clone(), Value::from(text)))
     });
-    // What is no text is for the API server to refuse.
+    // A value that is no text is for the API server to refuse.
     let Some(encoded) = encoded.collect::<Option<Map<_, _>>>() else {
         return;
     };
@@ -145,7 +145,7 @@ fn pull_secrets(body: &mut Value, object: Option<&Value>) {
         return;
     };
     let written = object.annotation(PULL_SECRETS).unwrap_or_default();
-    // What was ours, and has left the manifest.
+    // Those of ours that have left the manifest.
     let is_dropped = |secret: &&Value| is_listed(secret, written) && !wanted.contains(secret);
     let kept = observed.iter().filter(|secret| !is_dropped(secret));
     let missing = wanted.iter().filter(|secret| !observed.contains(secret));
@@ -182,7 +182,7 @@ fn secrets(account: &Value) -> Option<&Vec<Value>> {
 mod tests {
     use super::*;
 
-    /// What a cluster generates, issues or allocates is its own; a list without keys is merged in its order.
+    /// A value that a cluster generates, issues or allocates is its own; a list without keys is merged in its order.
     #[test]
     fn cluster_keeps_its_values() {
         let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "selector": {} } });
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], left);
     }
 
-    /// What the server of another cluster has set stays there.
+    /// A value that the server of another cluster has set stays there.
     #[test]
     fn metadata_of_servers_stay() {
         let read = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a", "uid": "u",

@@ -8,7 +8,7 @@ use crate::condition::TRUE;
 use crate::condition::find;
 use serde_json::{Value, json};
 
-/// What a node has.
+/// The room of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCapacity {
     capacity: Amounts,
@@ -53,13 +53,13 @@ pub struct ClusterUsage {
     pub nodes: usize,
     /// The number of nodes of each type of machine; by the empty name those of which nobody knows it.
     pub instance_types: BTreeMap<String, usize>,
-    /// What they have.
+    /// Their room.
     pub capacity: Amounts,
-    /// What pods may have of that.
+    /// The part of it that pods may have.
     pub allocatable: Amounts,
-    /// What pods without a node ask for.
+    /// The requests of pods without a node.
     pub allocating: Amounts,
-    /// What pods with a node ask for.
+    /// The requests of pods with a node.
     pub allocated: Amounts,
 }
 
@@ -132,7 +132,7 @@ impl ClusterUsage {
     }
 }
 
-/// Returns what each of these named nodes has left beside the pods on it.
+/// Returns the room that each of these named nodes has left beside the pods on it.
 pub fn free<'a>(
     nodes: impl IntoIterator<Item = (&'a str, &'a NodeCapacity)>,
     pods: impl IntoIterator<Item = &'a PodRequest>,

@@ -1,10 +1,10 @@
-//! What a write brings about: by that it is known again where another client undoes it.
+//! The effect of a write: by that it is known again where another client undoes it.
 
 use serde_json::{Value, json};
 
 use crate::patch::JsonPatch;
 
-/// What a write brings about.
+/// The effect of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The fields as they will be. The same write has the same value, whatever the object's version.

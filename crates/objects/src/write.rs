@@ -31,7 +31,7 @@ pub struct ObjectRef {
     pub generation: Option<i64>,
 }
 
-/// What is done to an object.
+/// A change of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// It is created.
@@ -40,13 +40,20 @@ pub enum Action {
     Merge(Value),
     /// It is patched with the operations of a JSON patch (RFC 6902). Of its guards only the version is one.
     Json(JsonPatch),
+    /// It is applied, on the server's side.
+    Apply {
+        /// The fields that it is to have.
+        body: Value,
+        /// True if fields that other managers have set otherwise become ours.
+        is_forced: bool,
+    },
     /// It is replaced by this one.
     Replace(Value),
     /// It is deleted, and what it owns in the background.
     Delete,
 }
 
-/// What must be as it was when the write was decided.
+/// The part that must be as it was when the write was decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Guard {
     /// Nothing.
@@ -61,17 +68,17 @@ pub enum Guard {
 /// A write to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// What is written, in the words of metrics.
+    /// The name of such writes in metrics.
     pub target: &'static str,
     /// The object.
     pub object: ObjectRef,
-    /// What is done to it.
+    /// The change.
     pub action: Action,
     /// The subresource that is written.
     pub subresource: Option<&'static str>,
-    /// What must be as it was.
+    /// The part that must be as it was.
     pub guard: Guard,
-    /// What it brings about in fields that nobody else may write. Without any, whoever undoes the write is not looked for.
+    /// Its effect on fields that nobody else may write. Without any, whoever undoes the write is not looked for.
     pub wanted: Option<Wanted>,
     /// The part of the object, where several decide about parts of it: the writes of one are not undone by another's.
     pub part: String,
@@ -79,12 +86,12 @@ pub struct Write {
     pub about: Vec<ObjectReference>,
 }
 
-/// What follows from a decision. `E` is what is told of it, if something is.
+/// The consequences of a decision. `E` is told of it, if something is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan<E = Infallible> {
     /// The writes.
     pub writes: Vec<Write>,
-    /// What is told once they are stored.
+    /// The news that is told once they are stored.
     pub events: Vec<E>,
     /// The time at which the same facts mean something else.
     pub wake_at: Option<Timestamp>,
@@ -101,12 +108,12 @@ impl<E> Default for Plan<E> {
 }
 
 impl ObjectRef {
-    /// Returns what refers to `object` as it is.
+    /// Refers to `object` as it is.
     pub fn of<K: Resource>(object: &K, kind: &K::DynamicType) -> Self {
         Self::of_metadata::<K>(object.meta(), kind)
     }
 
-    /// Returns what refers to the object that has these metadata.
+    /// Refers to the object that has these metadata.
     pub fn of_metadata<K: Resource>(metadata: &ObjectMeta, kind: &K::DynamicType) -> Self {
         Self {
             uid: metadata.uid.clone(),
@@ -116,7 +123,7 @@ impl ObjectRef {
         }
     }
 
-    /// Returns what refers to the object `key`, whatever it is now.
+    /// Refers to the object `key`, whatever it is now.
     pub fn named<K: Resource>(key: Key, kind: &K::DynamicType) -> Self {
         Self {
             resource: ApiResource::erase::<K>(kind),
@@ -142,7 +149,8 @@ impl ObjectRef {
 }
 
 impl Write {
-    fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
+    /// Does this to an object.
+    pub fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
         Self {
             target,
             object,
@@ -257,7 +265,9 @@ impl Write {
         match &self.action {
             Action::Merge(body) => json_patch::merge(&mut object, body),
             Action::Json(patch) => patch::apply(patch.operations(), &mut object).ok()?,
-            Action::Create(_) | Action::Replace(_) | Action::Delete => return None,
+            Action::Create(_) | Action::Apply { .. } | Action::Replace(_) | Action::Delete => {
+                return None;
+            }
         }
         metadata::set(&mut object, "resourceVersion", json!(stored.version));
         // Without a guard it may be that of what others have written meanwhile.
@@ -267,11 +277,14 @@ impl Write {
         Some(object)
     }
 
-    /// Returns the object or the merge patch that is sent, without its guard; null if neither is.
+    /// Returns the object, the fields of one, or the merge patch that is sent, without its guard; null if neither is.
     pub fn body(&self) -> &Value {
         static NOTHING: Value = Value::Null;
         match &self.action {
-            Action::Create(body) | Action::Merge(body) | Action::Replace(body) => body,
+            Action::Create(body)
+            | Action::Merge(body)
+            | Action::Apply { body, .. }
+            | Action::Replace(body) => body,
             Action::Json(_) | Action::Delete => &NOTHING,
         }
     }

@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// What YAML reads otherwise is escaped, and nothing else is.
+    /// A character that YAML reads otherwise is escaped, and no other is.
     #[test]
     fn special_letters_are_escaped() {
         let text = "a\u{7f}\u{85} \u{2028} \u{2029}\u{fffe}\u{ffff}ä漢😀\u{a0}";

@@ -564,7 +564,7 @@ mod tests {
         assert_eq!(counts(&cache), (0, 0));
     }
 
-    /// What a read has shown is in effect until the watch has caught up with it, or lists anew.
+    /// An object that was read is in effect until the watch has caught up with it, or lists anew.
     #[test]
     fn read_version_outlasts_older() {
         let of = |version| {
@@ -598,7 +598,7 @@ mod tests {
         assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("8"));
     }
 
-    /// What was written is in effect before the watch shows it, unless that is ahead.
+    /// An object that was written is in effect before the watch shows it, unless that is ahead.
     #[test]
     fn written_version_is_in_effect() {
         for (shown, expected) in [(1, Some("a")), (2, None)] {

@@ -217,7 +217,7 @@ where
         .map_err(|_| ClientError::UserAgent(user_agent.to_owned()))?;
     config.headers.push((header::USER_AGENT, user_agent));
     let token = TokenFile::take(&mut config.auth_info)?;
-    // What is checked here is the cause of a panic further down.
+    // Without this check, kube panics further down.
     if inline_token(&config.auth_info).is_some_and(|token| !is_token(&token)) {
         return Err(ClientError::Token);
     }
@@ -258,7 +258,7 @@ async fn load(source: &Source, is_pod: bool) -> Result<(Config, Option<Proxy>), 
     let config = Config::from_custom_kubeconfig(file, &options)
         .await
         .map_err(|source| ClientError::Unusable { origin, source })?;
-    // What kube takes from the environment is without regard to `NO_PROXY`.
+    // Kube takes a proxy from the environment without regard to `NO_PROXY`.
     let proxy = match own_proxy {
         Some(proxy) => Some(proxy),
         None => Proxy::asked_for(&config.cluster_url, variable)?,

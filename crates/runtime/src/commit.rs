@@ -45,7 +45,7 @@ struct Shared {
 /// Tells users where a write meets an obstacle, each time that is news.
 pub type Notices = Box<dyn Fn(&Write, Obstacle<'_>) + Send + Sync>;
 
-/// What keeps a write from lasting.
+/// A reason why a write does not last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle<'a> {
     /// The API refuses it, for this reason.
@@ -61,7 +61,7 @@ pub enum Outcome {
     Stored(ObjectRef),
     /// It was stored, and the object is as it was: the API does not keep what was written, or had it already.
     Unchanged,
-    /// What was to be created exists, as the API has answered. The watch is about to show it.
+    /// The object that was to be created exists, as the API has answered. The watch is about to show it.
     Exists(WriteError),
     /// The object is gone, as the API has answered. The watch is about to show that.
     Gone(WriteError),
@@ -293,7 +293,7 @@ fn outcome(
     }
 }
 
-/// Returns what shows a write, if something does.
+/// Returns the sign that shows a write, if there is one.
 fn expected(write: &Write, outcome: &Outcome) -> Option<Expected> {
     let Outcome::Stored(ObjectRef { version, .. }) = outcome else {
         return None;
@@ -386,7 +386,7 @@ mod tests {
         assert!(!committer.is_taken(&creation()).await.unwrap());
     }
 
-    /// What is only counted is neither stored nor waited for.
+    /// A write that is only counted is neither stored nor waited for.
     #[tokio::test]
     async fn dry_run_only_counts() {
         let (server, counters) = (ApiServer::new(), WouldWrite::default());

@@ -58,7 +58,7 @@ struct Expectation {
     expected: Expected,
 }
 
-/// What shows a write.
+/// The sign that shows a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// That is not known before its answer; the watch has shown this meanwhile.
@@ -69,7 +69,7 @@ pub(crate) enum Expected {
     Absence,
 }
 
-/// What a watch shows of an object.
+/// The state of an object that a watch shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// A version.
@@ -342,7 +342,7 @@ mod tests {
         assert!(state.objects.is_empty() && state.subjects.is_empty());
     }
 
-    /// What was held back is decided once every write is shown.
+    /// A key that was held back is decided once every write is shown.
     #[tokio::test(start_paused = true)]
     async fn last_echo_resumes_key() {
         let (expectations, queue) = (Expectations::default(), Queue::default());

@@ -31,7 +31,7 @@ impl<T> FairWatch<T> {
         }
     }
 
-    /// Returns what `read` reads.
+    /// Returns the result of `read`.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&T) -> R) -> R {
         read(&self.0.value.lock())
     }

@@ -176,7 +176,7 @@ mod tests {
         assert!(!ON.is_on(&switched));
     }
 
-    /// What Go takes for true or false is so, and nothing between commas is no switch.
+    /// A word that Go takes for true or false is so, and nothing between commas is no switch.
     #[test]
     fn flags_are_read_as_by_go() {
         for (text, off, on) in [
@@ -227,7 +227,7 @@ mod tests {
         assert!(OFF.is_on(&switched) && ON.is_on(&switched));
     }
 
-    /// What is no switch is told in one line that says what would be one.
+    /// A text that is no switch is told in one line, with the form of one.
     #[test]
     fn bad_switches_are_told() {
         for (text, expected) in [

@@ -29,7 +29,7 @@ impl Identity {
             .map_err(|error| error.format(&mut command))
     }
 
-    /// Returns what the names of the program's metrics begin with.
+    /// Returns the prefix of the program's metrics.
     pub(crate) fn metric_prefix(&self) -> String {
         format!("{}_{}", self.product, self.name.replace('-', "_"))
     }

@@ -43,7 +43,7 @@ mod tests {
         assert!(2 * packed.0.len() < manifest.to_string().len());
     }
 
-    /// What cannot be compressed comes back, too.
+    /// A text that cannot be compressed comes back, too.
     #[test]
     fn odd_values_come_back() {
         for value in [json!(null), json!({}), json!("\u{2028}"), json!(1.5)] {

@@ -29,7 +29,7 @@ pub struct Store<K, T = ()> {
     is_listed: bool,
 }
 
-/// What an object that decodes is for a store.
+/// The verdict of a store about an object that decodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The newest version.
@@ -176,7 +176,7 @@ impl<K, T: Clone + Ord> Store<K, T> {
         self.keys_of(target).filter_map(|key| self.get(key))
     }
 
-    /// Returns what an object refers to, in order.
+    /// Returns the references of an object, in order.
     pub fn targets(&self, key: &Key) -> &[T] {
         self.references.targets(key)
     }
@@ -192,7 +192,7 @@ impl<K, T: Clone + Ord> Store<K, T> {
         change.inspect(|change| self.refer(change))
     }
 
-    /// Returns what either version of an object refers to.
+    /// Returns the references of both versions of an object.
     pub fn concerned(&self, change: &Transition<K>) -> BTreeSet<T> {
         change.versions().flat_map(self.refers).collect()
     }

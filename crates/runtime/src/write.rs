@@ -8,12 +8,13 @@ mod request;
 use std::future::Future;
 use std::time::Duration;
 
+use kube::core::Status;
 use tokio::time::Instant;
 
 pub use self::conflict::is_conflict;
 pub use self::mode::{WouldWrite, WriteMode};
 pub use self::refusals::Refusals;
-pub use self::request::{Sender, in_path, submit};
+pub use self::request::{Sender, build, collection, in_path, submit};
 pub(crate) use self::request::{Stored, perform};
 
 use crate::error::Chain;
@@ -57,16 +58,23 @@ pub enum WriteErrorKind {
     Transient,
 }
 
+impl WriteErrorKind {
+    /// Returns the class of an answer that refuses a write.
+    pub fn of(status: &Status) -> Self {
+        match status.code {
+            _ if is_conflict(status) => Self::Conflict,
+            404 => Self::Missing,
+            400 | 403 | 405 | 413 | 415 | 422 => Self::Invalid,
+            _ => Self::Transient,
+        }
+    }
+}
+
 impl WriteError {
     /// Returns the class of the error.
     pub fn kind(&self) -> WriteErrorKind {
         match self {
-            Self::Api(kube::Error::Api(status)) => match status.code {
-                _ if is_conflict(status) => WriteErrorKind::Conflict,
-                404 => WriteErrorKind::Missing,
-                400 | 403 | 405 | 413 | 415 | 422 => WriteErrorKind::Invalid,
-                _ => WriteErrorKind::Transient,
-            },
+            Self::Api(kube::Error::Api(status)) => WriteErrorKind::of(status),
             _ => WriteErrorKind::Transient,
         }
     }
@@ -159,7 +167,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::Status;
+    use serde_json::{from_value, json};
 
     use super::conflict::UNFIT;
     use super::*;
@@ -237,6 +245,21 @@ mod tests {
             (503, "no", WriteErrorKind::Transient),
         ] {
             assert_eq!(kind(code, message), expected, "{code} {message}");
+        }
+    }
+
+    /// Whoever patches an object that is gone names a uid that the one in its place may not get.
+    #[test]
+    fn another_uid_is_a_conflict() {
+        for (field, expected) in [
+            ("metadata.uid", WriteErrorKind::Conflict),
+            ("spec.size", WriteErrorKind::Invalid),
+        ] {
+            let cause = json!({ "reason": "FieldValueInvalid", "field": field });
+            let details = json!({ "causes": [cause] });
+            let status = json!({ "code": 422, "reason": "Invalid", "details": details });
+            let status = from_value(status).unwrap();
+            assert_eq!(WriteErrorKind::of(&status), expected, "{field}");
         }
     }
 }

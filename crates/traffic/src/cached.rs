@@ -1,4 +1,4 @@
-//! What a cache says of an object.
+//! The knowledge of a cache about an object.
 
 /// An object's state in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

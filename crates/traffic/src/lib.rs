@@ -12,6 +12,8 @@ mod cached;
 mod cluster_kind;
 pub mod endpoints;
 pub mod ingress;
+mod left_to_others;
 pub mod remedy;
 
 pub use cluster_kind::{ClusterKind, InvalidClusterKind};
+pub use left_to_others::LeftToOthers;

@@ -11,7 +11,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// No longer than the pauses of what waits for it.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What is known of a webhook's silence; closed at first.
+/// The breaker of a webhook that may be silent; closed at first.
 #[derive(Debug, Default)]
 pub(crate) struct Breaker(Option<Silence>);
 

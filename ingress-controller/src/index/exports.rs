@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use karmada_api::MultiClusterIngress;
 use objects::Key;
+use objects::write::Plan;
+use traffic::LeftToOthers;
 use traffic::ingress::{
-    BackendAddresses, ControllerName, Decision, ExportChange, ExportFacts, Exporter, Facts, Need,
-    Settings, backend_addresses, bound_clusters, needs_local_endpoints, services,
+    BackendAddresses, ControllerName, Decision, ExportFacts, Exporter, Facts, Need, Settings,
+    backend_addresses, bound_clusters, needs_local_endpoints, services,
 };
 
 use super::Index;
@@ -59,7 +61,7 @@ impl Index {
         service: &Key,
         settings: &Settings,
         exporter: &Exporter,
-    ) -> Option<ExportChange> {
+    ) -> Option<Plan<LeftToOthers>> {
         if !self.exports.is_listed() || !self.policies.is_listed() {
             return None;
         }

@@ -92,7 +92,7 @@ async fn joined(client: &Client) -> BTreeSet<String> {
     }
 }
 
-/// Returns what is known about the reporter of a cluster that never had a lease.
+/// Returns the findings about the reporter of a cluster that never had a lease.
 fn never_reported(cluster: &Cluster, is_joined: bool, work: Option<&Work>) -> Finding {
     let name = cluster.name_any();
     if cluster.condition(DNS_READY).is_some() {
@@ -113,7 +113,7 @@ fn never_reported(cluster: &Cluster, is_joined: bool, work: Option<&Work>) -> Fi
     )
 }
 
-/// Returns what is known about the reporter of `cluster`, by its lease and its condition.
+/// Returns the findings about the reporter of `cluster`, by its lease and its condition.
 fn reports(cluster: &Cluster, lease: &Lease, now: Timestamp) -> Finding {
     let name = cluster.name_any();
     let verdict = cluster.condition(DNS_READY);

@@ -16,7 +16,7 @@ use crate::interpret::customizations;
 use crate::lists::{list, pages};
 use crate::propagation::{Served, served};
 
-/// Returns what ours would do that this Karmada may not.
+/// Returns the actions of ours that this Karmada may not take.
 pub(super) async fn findings(client: &Client) -> Result<Vec<Finding>, Error> {
     let all = ListParams::default;
     let (bindings, policies, of_fleet) = futures::try_join!(

@@ -11,7 +11,7 @@ use super::report::Finding;
 use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
 
-/// Returns what is known about the agents on the gateway's nodes, by their lease and their conditions. Nothing where no gateway
+/// Returns the findings about the agents on the gateway's nodes, by their lease and their conditions. Nothing where no gateway
 /// is known.
 pub(super) fn findings(
     fleet: &FleetSnapshot,

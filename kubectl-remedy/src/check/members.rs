@@ -87,7 +87,7 @@ async fn credentials(client: &Client, cluster: &ClusterView) -> Result<Credentia
     }
 }
 
-/// Returns what is to be said about a member that somebody has drained.
+/// Returns the findings about a member that somebody has drained.
 fn drained(cluster: &ClusterView) -> Option<Finding> {
     let mut taints = cluster.spec.taints.iter();
     taints.any(|taint| taint.key == DRAIN).then(|| {
@@ -99,7 +99,7 @@ fn drained(cluster: &ClusterView) -> Option<Finding> {
     })
 }
 
-/// Returns what is to be said about a member, whose control plane has the version `own`.
+/// Returns the findings about a member, whose control plane has the version `own`.
 fn member(
     cluster: &ClusterView,
     credentials: &Credentials,

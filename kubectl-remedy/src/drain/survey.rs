@@ -92,7 +92,7 @@ fn drained(clusters: &Store<ClusterView>) -> BTreeSet<String> {
     drained.map(|(key, _)| key.name.clone()).collect()
 }
 
-/// Returns what the other clusters lack for the workloads of those that are drained.
+/// Returns the room that the other clusters lack for the workloads of those that are drained.
 async fn homeless(
     args: &DrainArgs,
     fleet: &FleetSnapshot,

@@ -39,7 +39,7 @@ pub(crate) async fn run(
     Ok(answer)
 }
 
-/// Returns what everybody says, and whether whoever decides has answered.
+/// Returns everybody's answer, and whether whoever decides has answered.
 async fn answers(
     args: &InterpretArgs,
     connection: &ConnectionArgs,
@@ -52,7 +52,7 @@ async fn answers(
     Ok((statements, answer))
 }
 
-/// Returns what everybody says to each operation of a question, those first who are asked first.
+/// Returns everybody's answers to each operation of a question, those first who are asked first.
 async fn statements(question: &Question, client: Client, objects: &[Value]) -> Vec<Statement> {
     let interpreters = Interpreters::new(client, Addresses::by_system(), NAME, Timestamp::now);
     let kind = GroupVersionKind::of(&question.object);

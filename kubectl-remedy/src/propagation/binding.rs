@@ -143,7 +143,7 @@ fn requests(binding: BindingRef<'_>) -> BTreeMap<String, String> {
 }
 
 impl Facts {
-    /// Returns what keeps the binding from having clusters.
+    /// Returns the reason why the binding has no clusters.
     pub(super) fn binding_cause(&self) -> Option<Cause> {
         let binding = self.binding()?;
         if binding.metadata.is_deleting() {

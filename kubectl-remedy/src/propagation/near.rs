@@ -64,7 +64,7 @@ impl NearPolicy {
         !matches!(self.nearness, Nearness::Misses(_))
     }
 
-    /// Returns what is in the way of a policy that does not have the template; `None` if it is for other kinds.
+    /// Returns the obstacle of a policy that does not have the template; `None` if it is for other kinds.
     fn of(policy: &Candidate<'_>, template: &Value) -> Option<Self> {
         let selectors = policy.spec.resource_selectors.iter();
         let compared =

@@ -60,7 +60,7 @@ impl PolicyLink {
 }
 
 impl Facts {
-    /// Returns what keeps the template from having a binding that follows a policy.
+    /// Returns the reason why the template has no binding that follows a policy.
     pub(super) fn policy_cause(&self) -> Option<Cause> {
         let Some(template) = &self.template else {
             return self.binding.is_some().then_some(Cause::Gone);
@@ -112,7 +112,7 @@ impl Facts {
         }
     }
 
-    /// Returns what keeps the template from following the policy that has it.
+    /// Returns the reason why the template does not follow the policy that has it.
     fn hindrance(&self, template: &Value, policy: &Candidate<'_>) -> Option<Cause> {
         if let Some(reason) = &self.refusal {
             return Some(Cause::Uninterpreted(reason.clone()));

@@ -279,7 +279,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns what was found by the request of this `attempt`.
+/// Returns the finding of the request of this `attempt`.
 pub(super) fn optional<K>(
     found: kube::Result<Option<K>>,
     attempt: &str,

@@ -200,7 +200,7 @@ impl Links<'_> {
         states
     }
 
-    /// Returns what serves the backends of an ingress that run in the cluster.
+    /// Returns the servers of the backends of an ingress that run in the cluster.
     fn backends(&self, desired: &Desired) -> Vec<BackendState> {
         let name = self.name();
         let here = desired.backends.iter().filter(|backend| {

@@ -21,13 +21,11 @@ use karmada_runtime::watch::{Decoded, events, kept};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
-use objects::write::Write;
+use objects::write::{Plan, Write};
 use parking_lot::Mutex;
 use tokio::time::sleep;
-use traffic::ClusterKind;
-use traffic::endpoints::{
-    COLLECTED, CollectionFacts, CollectionPlan, Need, Selection, plan, source_service,
-};
+use traffic::endpoints::{COLLECTED, CollectionFacts, Need, Selection, plan, source_service};
+use traffic::{ClusterKind, LeftToOthers};
 
 use crate::index::{Agent, Index, StoredWork, brings_others};
 
@@ -137,7 +135,7 @@ impl Endpoints {
     }
 
     /// Plans what is collected of a Service; `None` while it is not known what was collected before.
-    fn plan(&self, service: &Key) -> Option<CollectionPlan> {
+    fn plan(&self, service: &Key) -> Option<Plan<LeftToOthers>> {
         let index = self.agent.index.lock();
         if !index.works.is_listed() || !index.collected.is_listed() {
             return None;
@@ -195,7 +193,7 @@ pub(crate) fn add_rows(
     })
 }
 
-/// Returns what the slices on the hub wake: their Service.
+/// Returns the row of the slices on the hub, which wake their Service.
 fn collected_rows(agent: &Agent) -> Watch<Index, EndpointSlice, Key> {
     let queue = agent.queues.services.clone();
     Watch::new(&agent.index, |index| &mut index.collected)

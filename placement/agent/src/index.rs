@@ -27,7 +27,7 @@ const PACE: Duration = Duration::from_millis(200);
 /// A Work as text: with its manifests parsed, it takes ten times the memory.
 pub(crate) type StoredWork = AsText<Work, Manifests>;
 
-/// What is asked often of a Work's manifests.
+/// The facts about a Work's manifests that are asked for often.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manifests {
     kinds: BTreeSet<GroupVersionKind>,
@@ -73,7 +73,7 @@ pub(crate) struct Queues {
     pub(crate) services: Queue<Key>,
 }
 
-/// What is known behind a lock, and the queues of what is woken.
+/// The index behind a lock, and the queues of the keys that are woken.
 pub(crate) struct Agent {
     /// The namespace of the cluster on the hub.
     pub(crate) namespace: String,

@@ -31,7 +31,7 @@ pub(crate) fn manifest_set<'a>(
     }
 }
 
-/// Returns what the status of a Work says of the last write of its objects.
+/// Returns the knowledge of a Work's status about the last write of its objects.
 pub(crate) fn last_write(work: &Work) -> LastWrite {
     let status = work.status.as_ref();
     let applied = status.and_then(|status| find(&status.conditions, APPLIED));
@@ -45,7 +45,7 @@ pub(crate) fn last_write(work: &Work) -> LastWrite {
     }
 }
 
-/// Returns what the status of a Work says of its manifests that were applied.
+/// Returns the messages of a Work's status about its manifests that were applied.
 pub(crate) fn notes(work: &Work) -> String {
     let manifests = work
         .status

@@ -69,7 +69,7 @@ impl Controller for MembershipReconciler {
         self.committer.commit(&writes, None).await?;
         if let Some(next) = wake_at {
             let mut wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
-            // What is only counted never shows as the last heartbeat: each look would count it again.
+            // A write that is only counted never shows as the last heartbeat: each look would count it again.
             if !self.committer.is_dry_run() {
                 wait = wait.min(PROBE_PERIOD);
             }

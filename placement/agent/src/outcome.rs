@@ -1,4 +1,4 @@
-//! What a sync of a Work has brought, as its status tells it.
+//! The outcome of a sync of a Work, as its status tells it.
 
 use apply::{MemberError, Synced};
 use fleet_api::work::AppliedResource;
@@ -10,7 +10,7 @@ use placement_rules::strategy::{Strategy, WhenToTakeOver};
 use placement_rules::work_status::ManifestResult;
 use serde_json::Value;
 
-/// What a sync of a Work has brought.
+/// The outcome of a sync of a Work.
 pub(crate) struct Outcome<'a> {
     pub(crate) owner: &'a AppliedWork,
     pub(crate) prepared: &'a [Prepared],
@@ -18,7 +18,7 @@ pub(crate) struct Outcome<'a> {
     pub(crate) synced: &'a [Synced],
 }
 
-/// What there is to report of a Job that has done its work, and need not be there.
+/// The report of a Job that has done its work, and need not be there.
 static NO_DIFFERENCE: Compared = Compared {
     generation: None,
     is_owned: true,
@@ -47,7 +47,7 @@ impl Outcome<'_> {
             .collect()
     }
 
-    /// Returns what became of each manifest of a Work, with these texts of errors.
+    /// Returns the fate of each manifest of a Work, with these texts of errors.
     pub(crate) fn results<'r>(
         &'r self,
         work: &Work,
@@ -72,7 +72,7 @@ impl Outcome<'_> {
         results.collect()
     }
 
-    /// Returns what a refusal of a manifest's object is: to take it over, or to go on with it.
+    /// Returns the kind of a refusal of a manifest's object: to take it over, or to go on with it.
     fn refusal(&self, work: &Work, manifest: &Value) -> Failure {
         if self.known(manifest).is_some() {
             Failure::Apply

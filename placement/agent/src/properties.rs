@@ -44,7 +44,7 @@ impl Properties {
         }
     }
 
-    /// Returns what is known; of the costs only once the nodes are.
+    /// Returns the known properties; the costs only once the nodes are known.
     pub(crate) async fn collect(&self, usage: Option<&ClusterUsage>) -> Collected {
         let mut collected = Collected::default();
         if let (Some(path), Some(usage)) = (&self.args.instance_prices, usage) {

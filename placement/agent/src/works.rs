@@ -140,7 +140,7 @@ impl WorkReconciler {
             failed => failed,
         };
         if told.is_err() && is_compared {
-            // What a comparison has shown is told once: it is to be found again.
+            // The result of a comparison is told once: it is to be found again.
             self.applier.forget(key);
         }
         told.and(synced).and(pruned)

@@ -16,7 +16,7 @@ use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 use crate::topics::SNAPSHOTS;
 
-/// Returns what a placement that is being deleted says of its end, unless it says so already.
+/// Returns the words of a placement that is being deleted about its end, unless it says so already.
 pub(crate) fn removing(index: &SharedIndex, placed: &Placed, now: Timestamp) -> Option<Condition> {
     let (members, held) = index.read(|index| (index.fleet.all(now), index.held(placed)));
     let clusters: BTreeMap<_, _> = members

@@ -84,7 +84,7 @@ impl Evictor {
         Ok(())
     }
 
-    /// Returns what the API has of a placement.
+    /// Returns the placement as the API has it.
     async fn placed(&self, name: &str) -> Result<Placed, BoxError> {
         // No placement has another name, and a request for it would be another request.
         if !(is_subdomain(name) && is_label_value(name)) {

@@ -30,7 +30,7 @@ pub(crate) struct Member {
     pub(crate) obstacle: Option<Obstacle>,
 }
 
-/// What a look at a cluster has shown.
+/// The result of a look at a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Judgement {
     /// How it has changed since the last look, if scheduling depends on that.

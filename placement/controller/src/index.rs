@@ -52,10 +52,10 @@ pub(crate) type StoredWork = AsText<Work, Unasked>;
 /// A definition of a kind, of which nothing but the metadata is read.
 pub(crate) type Definition = PartialObjectMeta<CustomResourceDefinition>;
 
-/// What a placement selects, or why nothing is done about it.
+/// The objects that a placement selects, or why nothing is done about it.
 pub(crate) type Selected = Result<Selection, Refusal>;
 
-/// What a binding binds.
+/// The placement and the cluster of a binding.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BindingSide {
     Placement(Key),
@@ -87,9 +87,9 @@ pub(crate) struct Index {
     /// That of the profiles of clusters, if the hub has it.
     pub(crate) definitions: Store<Definition>,
     pub(crate) profiles: Store<ClusterProfile>,
-    /// What holds objects that the Works of a binding give up.
+    /// The holders of objects that the Works of a binding give up.
     pub(crate) held: BTreeMap<Key, String>,
-    /// What each placement selected last.
+    /// The objects that each placement selected last.
     pub(crate) selected: BTreeMap<Key, Selected>,
     /// Our writes that the watches have not shown yet.
     pub(crate) expectations: Expectations,
@@ -216,7 +216,7 @@ impl Index {
         self.definitions.existing() > 0
     }
 
-    /// Returns what holds objects that a placement gives up, by their clusters.
+    /// Returns the holders of objects that a placement gives up, by their clusters.
     pub(crate) fn held<'p>(&self, placed: &'p Placed) -> Vec<(&'p str, String)> {
         let held = placed.bindings.iter().filter_map(|binding| {
             let held = self.held.get(&binding.metadata.key())?;

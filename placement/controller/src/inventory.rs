@@ -21,7 +21,7 @@ pub(crate) struct HubObjects {
     wanted: Mutex<Wanted>,
 }
 
-/// What is known of the objects that may be selected.
+/// The known objects that may be selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
     /// Everything.
@@ -108,7 +108,7 @@ impl HubObjects {
             };
             if !unanswered.is_empty() || namespaced.iter().any(|kind| self.is_failing(kind)) {
                 let selected = placed.selected_kinds();
-                // What it has of a group that is not known would look as if it were deleted.
+                // Its objects of a group that is not known would look as if they were deleted.
                 let mut groups = selected.iter().map(|(group, _)| group);
                 let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
                 if let Some(group) =

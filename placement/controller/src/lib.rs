@@ -126,7 +126,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     loops.spawn(program, events);
 }
 
-/// What every loop has.
+/// The parts that every loop has.
 struct Loops<'a> {
     args: &'a Args,
     hub: HubApi,

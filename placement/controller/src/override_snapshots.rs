@@ -35,7 +35,7 @@ pub(crate) struct OverrideReconciler {
     pub(crate) notices: Mutex<Notices>,
 }
 
-/// What was told of overrides, and what is to be told yet.
+/// The news about overrides, told and to be told.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
     /// Why the present content of each is not taken up, where it is not.

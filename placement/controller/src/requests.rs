@@ -77,7 +77,7 @@ impl HubApi {
     }
 }
 
-/// Returns what the API says where it rejects the content of a write: nothing becomes of it until somebody acts.
+/// Returns the API's reason where it rejects the content of a write: nothing becomes of it until somebody acts.
 pub(crate) fn rejection(error: &WriteError) -> Option<String> {
     match error.kind() {
         WriteErrorKind::Invalid => Some(Chain(error).to_string()),

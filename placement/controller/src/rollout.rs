@@ -36,7 +36,7 @@ pub(crate) struct RolloutReconciler {
     pub(crate) clock: fn() -> Timestamp,
 }
 
-/// What a placement with overrides places: that of one snapshot never changes.
+/// The objects that a placement with overrides places: those of one snapshot never change.
 pub(crate) struct Contents {
     /// The uid of the master of its group.
     snapshot: String,

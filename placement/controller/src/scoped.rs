@@ -71,7 +71,7 @@ impl<K, T: Clone + Ord> Scoped<K, T> {
         of_cluster.chain(self.namespaced.keys_of(target))
     }
 
-    /// Returns what either version of an object refers to.
+    /// Returns the references of both versions of an object.
     pub(crate) fn concerned(&self, change: &Transition<K>) -> BTreeSet<T> {
         // The same for both scopes.
         self.cluster.concerned(change)

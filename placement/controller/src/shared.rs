@@ -1,4 +1,4 @@
-//! What the loops share: the watched objects, and the queues of what their changes wake.
+//! The parts that the loops share: the watched objects, and the queues of the keys that their changes wake.
 
 use std::sync::Arc;
 use std::time::Duration;

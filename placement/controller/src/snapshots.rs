@@ -29,7 +29,7 @@ use crate::topics::{BINDINGS, SNAPSHOTS};
 pub(crate) struct SnapshotReconciler {
     pub(crate) index: Arc<SharedIndex>,
     pub(crate) hub: HubApi,
-    /// What is true of the hub.
+    /// The facts about the hub.
     pub(crate) of: Hub,
 }
 
@@ -122,7 +122,7 @@ impl SnapshotReconciler {
         }
     }
 
-    /// Returns what a placement selects, if its selectors are as they may be.
+    /// Returns the objects that a placement selects, if its selectors are as they may be.
     fn selection(&self, key: &Key, placed: &Placed) -> Option<Selection> {
         match select(&placed.placement, &self.of, &self.index.hub) {
             Ok(selection) => Some(selection),

@@ -1,6 +1,6 @@
 //! The topics of our writes: a loop waits for those about the keys that it decides about, and for no others.
 
-/// What was written for a cluster.
+/// The writes for a cluster.
 pub(crate) const MEMBERS: &str = "members";
 /// The profile that was written of a cluster.
 pub(crate) const PROFILES: &str = "profiles";
@@ -10,9 +10,9 @@ pub(crate) const SNAPSHOTS: &str = "snapshots";
 pub(crate) const OVERRIDES: &str = "overrides";
 /// The bindings that were written for a placement, the decisions about them, and the approvals that runs ask for.
 pub(crate) const BINDINGS: &str = "bindings";
-/// What was written for a binding: its Works, and what it says of them.
+/// The writes for a binding: its Works, and its status about them.
 pub(crate) const WORKS: &str = "works";
 /// The status of a placement, and the copy of it.
 pub(crate) const STATUSES: &str = "statuses";
-/// What was written of a run itself.
+/// The writes of a run itself.
 pub(crate) const RUNS: &str = "runs";

@@ -83,7 +83,7 @@ impl Updater {
             self.index.queues.snapshots.add(placement);
             return Ok(());
         }
-        // What was edited before it was made is in the latest snapshot.
+        // An edit before it was made is in the latest snapshot.
         let burst = self.index.bursts.pending(&placement);
         let burst = burst.filter(|_| asks_for_latest);
         if let Some(until) = burst.or_else(|| known.waits(self.opening)) {

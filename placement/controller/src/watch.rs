@@ -198,7 +198,7 @@ fn bindings(
             index.overrides.unlisted(change)
         })
         .follows(move |index, change| {
-            // What is left of one that is going is told from time to time.
+            // The rest of one that is going is told from time to time.
             let mut placements = placements_of(change);
             placements.retain(|placement| !index.is_deleting(placement));
             queues.wake_status(index, placements);

@@ -61,7 +61,7 @@ fn is_of_a_control_plane(object: &Value) -> bool {
     let api_version = objects::api_version(object);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     if group == "networking.fleet.azure.com" {
-        // What users write of fleet-networking travels; what its controllers make of that does not.
+        // The objects of fleet-networking that users write travel; those that its controllers make do not.
         let made = [
             "ServiceImport",
             "TrafficManagerBackend",
@@ -288,7 +288,7 @@ mod tests {
     use super::super::fixtures::{self, fixture};
     use super::*;
 
-    /// What a running KubeFleet had in its snapshots is as we would have it.
+    /// The snapshots of a running KubeFleet are as we would have them.
     #[test]
     fn recorded_content_is_kept_whole() {
         for name in fixtures::RESOURCE_SNAPSHOTS {

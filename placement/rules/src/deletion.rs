@@ -23,7 +23,7 @@ use objects::write::{ObjectRef, Write};
 use super::condition::condition;
 use super::eligible::Reach;
 
-/// What is left of a placement that is being deleted.
+/// The facts about a placement that is being deleted.
 #[derive(Clone, Copy, Debug)]
 pub struct DeletionFacts<'a> {
     /// The placement.
@@ -32,7 +32,7 @@ pub struct DeletionFacts<'a> {
     pub bindings: &'a [&'a Binding],
     /// The clusters of the fleet.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
-    /// What is held in a cluster, and by what.
+    /// The objects that are held in a cluster, and their holders.
     pub held: &'a [(&'a str, String)],
     /// The time.
     pub now: Timestamp,
@@ -115,7 +115,7 @@ pub fn held(works: &[Work]) -> String {
         .join("; ")
 }
 
-/// Returns what the placement says of its end while bindings of it are left, unless it says so already.
+/// Returns the words of the placement about its end while bindings of it are left, unless it says so already.
 pub fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
     if facts.bindings.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What becomes of a placement whose clusters are emptied: whether it leaves them, and how many others it has then.
+//! The fate of a placement whose clusters are emptied: whether it leaves them, and how many others it has then.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -33,7 +33,7 @@ pub struct DrainFacts<'a> {
     pub now: Timestamp,
 }
 
-/// What becomes of a placement.
+/// The fate of a placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
     /// It leaves when it is evicted, and lacks nothing then.
@@ -74,7 +74,7 @@ impl fmt::Display for Departure {
     }
 }
 
-/// Returns what becomes of a placement; `None` if it is in none of the drained clusters.
+/// Returns the fate of a placement; `None` if it is in none of the drained clusters.
 pub fn departure(facts: &DrainFacts<'_>) -> Option<Departure> {
     let is_placed = |binding: &&&Binding| {
         !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
@@ -155,7 +155,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns what becomes of a placement in these of three clusters, of which `m1` is drained.
+    /// Returns the fate of a placement in these of three clusters, of which `m1` is drained.
     fn drained(policy: &Value, clusters: &[&str]) -> Option<Departure> {
         let taint = json!([{ "key": "drain", "effect": "NoSchedule" }]);
         let all = [
@@ -183,7 +183,7 @@ mod tests {
         })
     }
 
-    /// What becomes of a placement depends on its policy and on the clusters that are left.
+    /// The fate of a placement depends on its policy and on the clusters that are left.
     #[test]
     fn departure_follows_policy() {
         let n = |number: i32| json!({ "placementType": "PickN", "numberOfClusters": number });

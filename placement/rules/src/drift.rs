@@ -1,4 +1,4 @@
-//! What differs between a manifest and its object in a member, and what the hub is told of that.
+//! The differences between a manifest and its object in a member, as the hub is told of them.
 
 use fleet_api::Work;
 use fleet_api::names::PARENT_NAMESPACE;
@@ -10,7 +10,7 @@ use objects::condition::whole_seconds;
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 
-/// What stands for the value of a difference where there is no room for it, and where it is a secret.
+/// The text that stands for the value of a difference where there is no room for it, and where it is a secret.
 const LEFT_OUT: &str = "(too large, see the Work)";
 const REDACTED: &str = "(redacted for security reasons)";
 
@@ -188,7 +188,7 @@ mod tests {
         let at = "2026-11-25T16:47:37Z".parse().unwrap();
         let first = drift_details((&work, manifest), &found, None, at).unwrap();
         assert_eq!(first, recorded);
-        // What is no news is not dated anew; what is, is seen first when it was.
+        // An old difference is not dated anew; a new one is seen first when it was found.
         let later = "2026-11-25T17:00:00Z".parse().unwrap();
         let again = drift_details((&work, manifest), &found, Some(&first), later);
         assert_eq!(again.as_ref(), Some(&first));
@@ -209,7 +209,7 @@ mod tests {
         );
     }
 
-    /// What members and controllers keep in an object is no difference.
+    /// The fields that members and controllers keep in an object are no difference.
     #[test]
     fn system_marks_are_not_compared() {
         let manifest = map(&json!({}));

@@ -39,7 +39,7 @@ pub struct ExplainFacts<'a> {
 pub struct PlacementExplanation {
     /// Its name, after its namespace if it has one.
     pub placement: String,
-    /// What it says of itself.
+    /// Its conditions.
     pub conditions: Vec<Condition>,
     /// The latest snapshot of what it selects, if there is one.
     pub latest_snapshot: Option<String>,

@@ -63,7 +63,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-/// What a placement asks of each cluster by itself.
+/// The demands of a placement on each cluster by itself.
 #[derive(Debug)]
 pub(super) struct Filter<'p> {
     /// Its namespace; empty if it has none.
@@ -122,7 +122,7 @@ pub(super) fn namespace_unfit(namespace: &str, cluster: &MemberCluster) -> Optio
     }
 }
 
-/// Returns what a policy requires and prefers of clusters.
+/// Returns the requirements and preferences of a policy.
 pub(super) fn affinity(policy: &PlacementPolicy) -> Option<&ClusterAffinity> {
     policy.affinity.as_ref()?.cluster_affinity.as_ref()
 }

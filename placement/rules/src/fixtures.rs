@@ -91,7 +91,7 @@ pub(super) fn without_server_fields(mut object: Value) -> Value {
     object
 }
 
-/// Returns what a schema has no field for, or does not allow, with its path.
+/// Returns the values for which a schema has no field, or which it does not allow, with their paths.
 fn unfit(schema: &Value, value: &Value, path: &str) -> Vec<String> {
     if schema["x-kubernetes-preserve-unknown-fields"] == true {
         return Vec::new();

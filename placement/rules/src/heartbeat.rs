@@ -50,7 +50,7 @@ pub struct HeartbeatFacts<'a> {
     pub usage: Option<&'a ClusterUsage>,
     /// Its namespaces, if the hub is to hear of them and they are known.
     pub namespaces: Option<&'a Namespaces>,
-    /// What else the hub is to hear of.
+    /// The properties of which the hub is to hear besides.
     pub collected: &'a Collected,
     /// Whether Works wait for the agent.
     pub holds_works: bool,
@@ -249,7 +249,7 @@ mod tests {
             .collect()
     }
 
-    /// What KubeFleet's agent wrote is what ours writes, and nothing of it is written again before the period is over.
+    /// Our agent writes the same as KubeFleet's, and nothing of it again before the period is over.
     #[test]
     fn recorded_heartbeat_is_ours() {
         let (recorded, usage) = (joined(), usage());
@@ -335,7 +335,7 @@ mod tests {
         }
     }
 
-    /// What others say on the channel stays.
+    /// The words of others on the channel stay.
     #[test]
     fn others_keep_their_words() {
         let (mut channel, usage) = (joined(), usage());

@@ -180,7 +180,7 @@ pub fn identifier(manifest: &Value, ordinal: i64, resource: &str) -> WorkResourc
     }
 }
 
-/// Returns what tells an object from all others, whatever its version and its place in a Work.
+/// Returns the identity that tells an object from all others, whatever its version and its place in a Work.
 fn object(identifier: &WorkResourceIdentifier) -> [&str; 4] {
     let WorkResourceIdentifier {
         group,
@@ -296,7 +296,7 @@ mod tests {
         from_value(fixture(name)).unwrap()
     }
 
-    /// What an agent of KubeFleet wrote for a Work of two manifests, our own owner apart.
+    /// The status that an agent of KubeFleet wrote for a Work of two manifests, our own owner apart.
     #[test]
     fn recorded_objects_have_manifests() {
         let (work, owner): (Work, AppliedWork) = (read("crp-1-work"), read("crp-all-appliedwork"));

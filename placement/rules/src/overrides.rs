@@ -1,4 +1,4 @@
-//! What differs between clusters in what is placed: overrides, by their snapshots.
+//! The differences between clusters in the placed objects: overrides, by their snapshots.
 //!
 //! ```text
 //! latest snapshots, objects, cluster → applicable → lists of a binding → changes → manifests of its Works

@@ -38,7 +38,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// Returns what an `AppliedWork` has.
+    /// Returns the uids of an `AppliedWork` and of the objects that it has.
     pub fn of(owner: &AppliedWork) -> Self {
         let applied = owner
             .status
@@ -176,7 +176,7 @@ pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Remov
         .filter(|owner| owner["uid"] != *own.uid)
         .collect();
     let mut body = json!({ "metadata": { "ownerReferences": others } });
-    // What we have noted on it is not true of it any more.
+    // Our note on it is not true of it any more.
     for note in [SPEC_HASH, PLACEMENT] {
         if object.annotation(note).is_some() {
             body["metadata"]["annotations"][note] = Value::Null;
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// What nobody has is left alone where that is asked for; what is ours stays ours.
+    /// An object that nobody has is left alone where that is asked for; ours stay ours.
     #[test]
     fn never_leaves_objects_alone() {
         let work: Work = from_value(json!({ "spec": { "applyStrategy": {

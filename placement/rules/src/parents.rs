@@ -1,4 +1,4 @@
-//! What something on the hub, or in a member, was made for.
+//! The parents for which something on the hub, or in a member, was made.
 
 use fleet_api::names::{PARENT_BINDING, PARENT_NAMESPACE, PARENT_PLACEMENT};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -4,7 +4,7 @@
 //! clusters → filter → score, pick by pick → bindings → decisions
 //! ```
 //!
-//! What is decided stays decided: a cluster that has the placement under the latest policy keeps it, whatever becomes of
+//! A decision stays: a cluster that has the placement under the latest policy keeps it, whatever becomes of
 //! its labels, taints or health. Only a new policy, a smaller number or the end of the cluster takes it away.
 //!
 //! - `facts`: what decides, and which binding is of what kind.
@@ -35,7 +35,7 @@ pub use wake::{ClusterChange, change, wakes};
 use choice::{Choice, Pick};
 use facts::{Bindings, number_of_clusters};
 
-/// What scheduling writes.
+/// The writes of scheduling.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingPlan {
     /// The writes to bindings.

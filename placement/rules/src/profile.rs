@@ -30,7 +30,7 @@ const MANAGER: &str = "KubeFleet";
 /// status is refused.
 const LONGEST: [usize; 2] = [253, 1024];
 
-/// What decides about the profile of a cluster.
+/// The facts that decide about the profile of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileFacts<'a> {
     /// The cluster.
@@ -115,7 +115,7 @@ fn created(facts: &ProfileFacts<'_>) -> ClusterProfile {
     }
 }
 
-/// Returns what a profile lacks: its name, the label, and the owner with which it goes.
+/// Returns the parts that a profile lacks: its name, the label, and the owner with which it goes.
 fn marked(facts: &ProfileFacts<'_>, profile: &ClusterProfile) -> Option<Value> {
     let mut body = json!({});
     let name = facts.cluster.metadata.name();

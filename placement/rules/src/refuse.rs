@@ -1,4 +1,4 @@
-//! What a placement asks for that is not served, or contradicts itself: it is refused by name, and never ignored.
+//! The demands of a placement that are not served, or contradict themselves: each is refused by name, and never ignored.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -87,7 +87,7 @@ impl Refusal {
 /// A field, whether it is refused, and why.
 pub(super) type Check = (&'static str, bool, &'static str);
 
-/// Returns what is refused of a placement.
+/// Returns the reason why a placement is refused.
 pub fn problems(placement: &Placement) -> Vec<Problem> {
     let PlacementSpec {
         policy, strategy, ..
@@ -126,7 +126,7 @@ pub fn problems(placement: &Placement) -> Vec<Problem> {
     found(&checks)
 }
 
-/// Returns what is refused of the change from one placement to another.
+/// Returns the reason why the change from one placement to another is refused.
 pub fn changes(old: &Placement, new: &Placement) -> Vec<Problem> {
     let Some(new) = &new.spec.policy else {
         let is_removed = old.spec.policy.is_some();

@@ -1,4 +1,4 @@
-//! What makes one cluster better than another.
+//! The scores by which one cluster is better than another.
 
 use fleet_api::MemberCluster;
 use fleet_api::policy::{PlacementPolicy, PreferredTerm};

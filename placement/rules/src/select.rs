@@ -1,4 +1,4 @@
-//! What a placement selects on its hub.
+//! The objects that a placement selects on its hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,7 +32,7 @@ pub trait Inventory {
     fn unanswered(&self) -> BTreeSet<String>;
 }
 
-/// What a placement selects.
+/// The objects that a placement selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The objects as a snapshot has them, in its order.
@@ -64,7 +64,7 @@ pub enum InvalidSelector {
     ReservedNamespace(String),
     /// The placement selects another namespace than the one in which its status can be read.
     AnotherNamespace {
-        /// What it selects.
+        /// The objects that it selects.
         selected: String,
         /// Where its status can be read.
         before: String,
@@ -123,7 +123,7 @@ pub(super) fn show(object: &ResourceIdentifier) -> String {
     format!("{} {key}", object.kind)
 }
 
-/// Returns what a placement selects. An object that does not exist is none, and no error: it may come.
+/// Returns the objects that a placement selects. An object that does not exist is none, and no error: it may come.
 ///
 /// # Errors
 /// Fails if its selectors contradict each other or the hub; nothing is selected then.
@@ -202,7 +202,7 @@ fn keeps_namespace(placement: &Placement) -> Result<(), InvalidSelector> {
     }
 }
 
-/// Returns what a selector selects as a person reads it.
+/// Returns the words for the objects of a selector.
 fn describe(selector: &ResourceSelector) -> String {
     let ResourceSelector { kind, name, .. } = selector;
     match (&**name, &selector.label_selector) {
@@ -286,7 +286,7 @@ fn matches(
         object.into_iter().collect()
     };
     if is_of_namespaces(selector) {
-        // What is in one that is being deleted is about to be.
+        // The objects in a namespace that is being deleted are about to be.
         objects.retain(|namespace| !namespace.is_deleting());
         let names = objects.iter().map(|namespace| namespace.name().to_owned());
         for name in names.collect::<Vec<_>>() {

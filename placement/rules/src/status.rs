@@ -52,7 +52,7 @@ use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
 
-/// What is to be said of a placement.
+/// The plan of a placement's status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusPlan {
     /// Its status, unless it is up to date.
@@ -61,7 +61,7 @@ pub struct StatusPlan {
     pub wake_at: Option<Timestamp>,
 }
 
-/// What stands before a selector that selects nothing.
+/// The text before a selector that selects nothing.
 const IDLE: &str = "; nothing is selected by ";
 
 /// Returns what a placement of a scope says of selectors that select nothing; empty if each selects something.

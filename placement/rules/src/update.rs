@@ -68,7 +68,7 @@ pub fn asks_for_latest(run: &StagedUpdateRun) -> bool {
     !has_begun && !is_finished(run) && run.spec.resource_snapshot_index.is_empty()
 }
 
-/// Returns what a run says last: how it has ended, or how it goes on, or whether it has begun.
+/// Returns the last word of a run: how it has ended, or how it goes on, or whether it has begun.
 pub fn said(status: &UpdateRunStatus) -> Option<&Condition> {
     let mut kinds = [SUCCEEDED, PROGRESSING, INITIALIZED].into_iter();
     kinds.find_map(|kind| find(&status.conditions, kind))

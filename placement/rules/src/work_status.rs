@@ -1,4 +1,4 @@
-//! What the agent of a member says of a Work.
+//! The report of a member's agent about a Work.
 //!
 //! - `report`: what became of each manifest.
 //! - `manifest`: what is said of one; `whole`: of all of them.

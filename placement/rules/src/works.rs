@@ -31,7 +31,7 @@ pub use report::{Synchronization, report};
 use super::strategy::change;
 use desired::{are_current, desired};
 
-/// What is to be done for the Works of a binding.
+/// The plan for the Works of a binding.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorksPlan {
     /// Nothing yet: the rollout has not given its snapshot to the binding.
@@ -72,7 +72,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         BindingState::Unscheduled if facts.cluster.is_none() && facts.works.is_empty() => {
             return WorksPlan::Wait;
         }
-        // What is unscheduled keeps what it has.
+        // A binding that is unscheduled keeps its Works.
         BindingState::Bound | BindingState::Unscheduled => {}
     }
     let missing = facts.missing();

@@ -39,7 +39,7 @@ pub(crate) struct Index {
     pub(crate) node_slices: Store<EndpointSlice, String>,
     /// The newest from the members. Nothing is written of one that has not answered.
     pub(crate) observed: BTreeMap<String, ClusterObservation>,
-    /// What was heard of those that report on themselves.
+    /// The last signs of those that report on themselves.
     pub(crate) heard: Heard,
     /// The clusters that are not ready, since when this process knows it.
     unready: BTreeMap<String, Instant>,

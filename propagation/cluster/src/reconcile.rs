@@ -106,7 +106,7 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    /// Returns what has to be written, first things first.
+    /// Returns the steps that are due, first things first.
     fn steps(&self, known: &Known) -> Vec<Step> {
         let now = (self.clock)();
         match &self.role {

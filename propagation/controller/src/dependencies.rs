@@ -137,7 +137,7 @@ impl DependencyReconciler {
         Ok(written)
     }
 
-    /// Returns what the template refers to. Scripts have the last word about it.
+    /// Returns the references of the template. Scripts have the last word about it.
     async fn references(&self, template: &Value) -> Result<BTreeSet<Dependency>, BoxError> {
         let answer = self.templates.interpreters.dependencies(template).await;
         let reference = template_reference(template);

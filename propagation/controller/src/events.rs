@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use crate::reason::Reason;
 
-/// Returns what tells a trouble from another. A webhook may give another reason with each attempt.
+/// Returns the key that tells a trouble from another. A webhook may give another reason with each attempt.
 fn told((reason, note): &(Reason, String)) -> (Reason, &str) {
     (*reason, by_webhook(note).unwrap_or(note))
 }

@@ -35,7 +35,7 @@ fn is_of_work(write: &Write) -> bool {
     write.object.resource.kind == Work::KIND
 }
 
-/// Returns what Events call a write, with its fields.
+/// Returns the name of a write in Events, with its fields.
 fn named(write: &Write) -> String {
     let kind = if is_of_work(write) { "work" } else { "binding" };
     let key = &write.object.key;

@@ -46,7 +46,7 @@ impl SharedCustomizations {
         self.customizations.lock().are_known()
     }
 
-    /// Returns what scripts and webhooks say of the objects of a sync.
+    /// Returns the answers of scripts and webhooks about the objects of a sync.
     pub(crate) async fn interpret(&self, synced: &[Synced]) -> Vec<Interpreted> {
         let mut interpreted = Vec::new();
         for one in synced {

@@ -8,7 +8,7 @@ use karmada_runtime::events::{EventReason, EventRecorder};
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
 use objects::Key;
-use propagation_rules::execution::{StatusPlan, SyncOutcome, identifier};
+use propagation_rules::execution::{StatusNews, SyncOutcome, identifier};
 use serde_json::Value;
 
 use crate::reason::Reason;
@@ -32,14 +32,15 @@ fn refused(service: &Key, reason: &str) -> Event {
     event(EventType::Warning, derive, &note, "Import")
 }
 
-/// Returns the Events about the changes of a Work's status.
-pub(crate) fn changes(plan: &StatusPlan) -> impl Iterator<Item = Event> {
-    let conditions = plan.dispatching.iter().map(dispatching_changed);
-    let conditions = conditions.chain(plan.applied.iter().map(applied_changed));
-    let conditions = conditions.chain(plan.withheld.iter().map(withheld_changed));
-    let reflected = plan.reflected.iter().map(reflected);
-    let interpreted = plan.interpreted.iter().map(interpreted);
-    conditions.chain(reflected).chain(interpreted)
+/// Returns the Event about news in a Work's status.
+pub(crate) fn news(news: &StatusNews) -> Event {
+    match news {
+        StatusNews::Dispatching(condition) => dispatching_changed(condition),
+        StatusNews::Applied(condition) => applied_changed(condition),
+        StatusNews::Withheld(condition) => withheld_changed(condition),
+        StatusNews::Reflected(manifest) => reflected(manifest),
+        StatusNews::Interpreted(manifest) => interpreted(manifest),
+    }
 }
 
 /// Returns the Event about a change of the condition `Dispatching`.
@@ -99,7 +100,7 @@ fn interpreted(manifest: &ManifestStatus) -> Event {
     event(EventType::Normal, reason, &note, "Interpret")
 }
 
-/// Returns what there is to tell of scripts and webhooks that have failed.
+/// Returns the news about scripts and webhooks that have failed.
 pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
     let mut troubles = Vec::new();
     for (one, ordinal) in outcome.manifests.iter().zip(0..) {

@@ -154,7 +154,7 @@ impl Index {
         unread.any(|key| key.namespace == namespace)
     }
 
-    /// Returns what blocks of clusters do to the manifests of a Work of a cluster, in their order.
+    /// Returns the effects of the blocks of clusters on the manifests of a Work of a cluster, in their order.
     pub(crate) fn blocks(&self, cluster: &str, work: &Work) -> Vec<Option<Block>> {
         let block = |manifest| {
             let imports = self.imports.as_ref().filter(|_| !work.is_suspended())?;
@@ -180,7 +180,7 @@ impl Index {
             .unwrap_or_default()
     }
 
-    /// Returns what a decision about slices depends on.
+    /// Returns the facts on which a decision about slices depends.
     fn known(&self) -> Known<'_> {
         Known {
             works: &self.works,

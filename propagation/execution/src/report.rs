@@ -14,9 +14,9 @@ use karmada_runtime::write::WriteErrorKind;
 use kube::{Api, Client, Resource};
 use objects::Key;
 use parking_lot::Mutex;
-use propagation_rules::execution::{StatusPlan, SyncOutcome, status};
+use propagation_rules::execution::{StatusNews, SyncOutcome, status};
 
-use crate::events::{self, changes, troubles, warning};
+use crate::events::{self, troubles, warning};
 use crate::index::Works;
 use crate::pending::PendingReports;
 use crate::reason::Reason;
@@ -112,13 +112,13 @@ impl Reporter {
         let mut edits = 0;
         loop {
             let plan = status(&synced, outcome, (self.clock)());
-            let Some(write) = &plan.write else {
+            let Some(write) = plan.writes.first() else {
                 return Ok(());
             };
             match self.committer.write(write, None).await {
                 Ok(outcome) => {
                     if outcome.is_stored() {
-                        self.record(work, &plan);
+                        self.record(work, &plan.events);
                     }
                     if let Outcome::Stored(stored) = &outcome {
                         self.works.index.lock().works.written(write, stored);
@@ -145,10 +145,10 @@ impl Reporter {
     }
 
     /// Records what has become of a Work.
-    fn record(&self, work: &Work, plan: &StatusPlan) {
+    fn record(&self, work: &Work, news: &[StatusNews]) {
         if let Some(events) = &self.events {
-            for event in changes(plan) {
-                events.record(work.object_ref(&()), event);
+            for one in news {
+                events.record(work.object_ref(&()), events::news(one));
             }
         }
     }

@@ -226,7 +226,7 @@ fn of_unbound(facts: &Facts<'_>, now: Record) -> Activation {
         return Activation::Follows(now);
     }
     match (recorded, held) {
-        // What was recorded of the same content stays: each write of a Deployment is another generation.
+        // The record of the same content stays: each write of a Deployment is another generation.
         (Some(recorded), Some(held)) if !is_handed_over && held.has_fingerprint_of(&now) => {
             Activation::Holds(recorded.to_owned())
         }

@@ -28,7 +28,7 @@ pub struct BindingSource<'a> {
     pub policy: &'a PropagationSpec,
     /// The claim of that policy.
     pub claim: &'a Claim,
-    /// What the scheduler needs to know of the template.
+    /// The facts about the template that the scheduler needs.
     pub scheduling: &'a Scheduling,
     /// The record of activation.
     pub record: &'a Record,

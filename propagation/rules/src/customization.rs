@@ -1,4 +1,4 @@
-//! What the users of a Karmada say about the interpretation of kinds: scripts and webhooks, by operation.
+//! The users' rules for the interpretation of kinds: scripts and webhooks, by operation.
 //!
 //! An [`Interpreter`] answers an `operation`: a `script`, or a `webhook`. `results` reads what either answers.
 

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(roles, ["roles", "clusterroles"]);
     }
 
-    /// What is wrong with a kind is said, and what to give instead.
+    /// A refusal says the mistake in a kind, and the right form.
     #[test]
     fn wrong_kind_is_explained() {
         for (text, problem) in [

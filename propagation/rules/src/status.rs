@@ -235,7 +235,7 @@ impl<'a> Facts<'a> {
             let mut items = items.iter();
             items.any(|item| item.cluster_name == **cluster && item.applied == Some(true))
         };
-        // What has no clusters is applied nowhere.
+        // A template without clusters is applied nowhere.
         if !self.expected.is_empty() && self.expected.iter().all(is_applied) {
             let message = "All works have been successfully applied";
             return Some(new_condition(
@@ -285,7 +285,7 @@ impl<'a> Facts<'a> {
         ))
     }
 
-    /// Returns what a suspended cluster has of the template.
+    /// Returns the version of the template that a suspended cluster has.
     fn delivery(&self, work: &Work) -> String {
         if is_delivered(work) {
             return "up to date".to_owned();

@@ -35,7 +35,7 @@ impl FromStr for NamespacePattern {
     }
 }
 
-/// What the user has excluded from propagation.
+/// The templates that the user has excluded from propagation.
 #[derive(Clone, Debug, Default)]
 pub struct Skipped {
     /// The namespaces whose objects are no templates.
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(versions, ["v2alpha1", "v1beta1", "v1beta2", "v1"]);
     }
 
-    /// What a control plane needs itself is no template.
+    /// An object that a control plane needs itself is no template.
     #[test]
     fn control_plane_objects_are_none() {
         let map = |namespace: &str, name: &str| object("v1", "ConfigMap", namespace, name);

@@ -1,4 +1,4 @@
-//! What is assumed of each binding: the Pods that it has placed and that its clusters do not report yet.
+//! The assumptions about each binding: the Pods that it has placed and that its clusters do not report yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use objects::Key;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::{Assumed, Assumptions};
 
-/// What is assumed of bindings, each and all together. It goes with its binding.
+/// The assumptions about bindings, each and all together. One goes with its binding.
 #[derive(Debug)]
 pub(crate) struct AssumedBindings {
     clock: fn() -> Timestamp,
@@ -17,10 +17,10 @@ pub(crate) struct AssumedBindings {
     waiting: BTreeSet<Key>,
 }
 
-/// What is assumed of one binding.
+/// The assumptions about one binding.
 #[derive(Debug, Default)]
 struct Account {
-    /// What the watch has shown, or was written.
+    /// The version that the watch has shown, or that was written.
     shown: Assumptions,
     /// What counts: that, with the decision that is not written yet.
     counted: Assumptions,

@@ -54,7 +54,7 @@ impl AnyBinding {
     }
 }
 
-/// What is remembered of the reports of copies.
+/// The memory of the reports of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reports {
     /// What decides when an eviction is over, and where a workload may go, of those that may move.

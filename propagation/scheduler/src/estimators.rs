@@ -50,7 +50,7 @@ pub(crate) struct Estimators {
     answers: Answers,
 }
 
-/// What is known of one estimator.
+/// The state of one estimator.
 #[derive(Debug, Default)]
 struct Link {
     channel: Option<Channel>,

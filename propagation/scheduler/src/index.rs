@@ -34,7 +34,7 @@ pub(crate) struct Index {
     pub(crate) bindings: Store<ResourceBinding, Group>,
     pub(crate) cluster_bindings: Store<ClusterResourceBinding>,
     heeds_priority: bool,
-    /// What is assumed of bindings; `None` if nobody keeps account of it.
+    /// The assumptions about bindings; `None` if nobody keeps account of it.
     assumed: Option<AssumedBindings>,
     /// The clusters of the last decisions about bindings that heed others, unless they are written: `bindings` have those.
     pub(crate) decisions: BTreeMap<Key, Vec<TargetCluster>>,
@@ -44,7 +44,7 @@ pub(crate) struct Index {
     left_alone: BTreeMap<Key, String>,
 }
 
-/// What bindings heed of others.
+/// The facts of other bindings that bindings heed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Heeded {
     /// Which workloads are to be together, or apart.
@@ -62,7 +62,7 @@ pub(crate) struct Snapshot {
     pub(crate) binding: AnyBinding,
     /// The others of its groups of workloads; `None` if it is in none.
     pub(crate) neighbours: Option<Neighbours>,
-    /// What is assumed to be in clusters besides what they report; `None` if nobody keeps account of it.
+    /// The Pods that are assumed in clusters besides those that they report; `None` if nobody keeps account of it.
     pub(crate) assumed: Option<Assumed>,
     pub(crate) clusters: Vec<Arc<ClusterView>>,
     /// Set if every cluster decoded.

@@ -96,7 +96,7 @@ impl Controller for RebalanceReconciler {
         if let Some(failure) = failure {
             return Err(failure.into());
         }
-        // What was written wakes it once more.
+        // The write wakes it once more.
         match rebalance::expires(&request).filter(|_| is_settled) {
             Some(at) if at <= now => {
                 // Unless it has changed.

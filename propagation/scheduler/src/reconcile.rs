@@ -59,7 +59,7 @@ impl Controller for Reconciler {
         let asked = self.estimate(key).await;
         let estimates = asked.as_ref().map(|asked| &asked.estimates);
         let decided = self.decide(key, estimates);
-        // What was decided counts from now on: the next one may ask.
+        // The decision counts from now on: the next one may ask.
         drop(asked);
         let Some((snapshot, plan)) = decided else {
             self.index.lock().forget(key);

@@ -279,7 +279,7 @@ async fn exchange(
     driven(connection, exchanging).await
 }
 
-/// Returns what comes of `exchanging`, while its connection does its work.
+/// Returns the result of `exchanging`, while its connection does its work.
 pub(super) async fn driven<T>(
     connection: impl Future<Output = hyper::Result<()>>,
     exchanging: impl Future<Output = T>,

@@ -172,7 +172,7 @@ fn document(text: &str) -> Result<Option<Value>, String> {
     Ok(first)
 }
 
-/// Returns what is wrong with a part of the file. A value is not quoted: who puts a credential there must not find it in a log.
+/// Returns the mistake in a part of the file. A value is not quoted: who puts a credential there must not find it in a log.
 fn mistake(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let names_our_words = ["unknown field", "unknown variant", "missing field"];

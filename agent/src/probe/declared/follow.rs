@@ -56,7 +56,7 @@ pub(super) struct Follower {
     /// Every signal that was ever declared.
     known: Vec<&'static Signal>,
     running: BTreeMap<String, Running>,
-    /// What the last read came to.
+    /// The result of the last read.
     read: Option<Result<Vec<u8>, String>>,
 }
 

@@ -116,7 +116,7 @@ impl Grpc {
     }
 }
 
-/// What a server has answered.
+/// The answer of a server.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -176,7 +176,7 @@ impl Answer {
     }
 }
 
-/// Returns what the message in `body` says.
+/// Returns the answer in the message `body`.
 fn serving(body: &[u8], server: SocketAddr) -> Result<(), Unmet> {
     match status_of(body) {
         Some(SERVING) => Ok(()),

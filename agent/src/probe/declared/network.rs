@@ -129,7 +129,7 @@ impl Node {
         if let Some(limit) = limit {
             match timeout(limit, self.addresses.refresh(host)).await {
                 Ok(true) => self.lookups.succeeded(host),
-                // What counts is what is known all the same.
+                // The known part counts all the same.
                 Ok(false) => {}
                 Err(_) => is_late = true,
             }

@@ -23,7 +23,7 @@ use super::unmet::Unmet;
 /// The largest file of authorities, in bytes. Those of the public have a quarter of a million.
 const LARGEST: usize = 4 * 1024 * 1024;
 
-/// What bytes go through.
+/// A connection, with or without TLS.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
@@ -38,7 +38,7 @@ struct Known {
     roots: Arc<RootCertStore>,
 }
 
-/// What changes when a file does. A `ConfigMap` or a Secret that changes leads to another file.
+/// The mark of a file that changes with it. A `ConfigMap` or a Secret that changes leads to another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     modified: SystemTime,

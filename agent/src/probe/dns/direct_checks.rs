@@ -190,7 +190,7 @@ impl Listed {
         }
     }
 
-    /// Returns what is missing of the DNS Service to be queried directly.
+    /// Returns the part that the DNS Service lacks to be queried directly.
     fn missing<'a>(
         &self,
         service: Option<&Service>,

@@ -170,7 +170,7 @@ impl<C: DnsClient> Lookup<'_, C> {
                     let error = match result {
                         Ok((mut found, others)) => {
                             let completed = self.complete(&mut found, others);
-                            // What else was asked tells which pods do not get this far.
+                            // The other questions tell which pods do not get this far.
                             let others = async { while under_way.next().await.is_some() {} };
                             // Either family alone is a success.
                             drop(timeout(self.patience, join(completed, others)).await);

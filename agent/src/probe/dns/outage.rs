@@ -54,7 +54,7 @@ impl LookupPlan {
         }
     }
 
-    /// Returns what pods see of the answers to a lookup by this plan.
+    /// Returns the view that pods have of the answers to a lookup by this plan.
     pub(super) fn pods(&self, answers: &Answers, rotate: bool) -> Pods {
         let lookup = resolvers::Lookup {
             candidates: self.candidates.len(),

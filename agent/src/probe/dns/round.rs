@@ -44,7 +44,7 @@ pub(super) struct Prober<C> {
     names: Vec<NameState>,
     /// True if every name had an address in the newest round.
     resolved: bool,
-    /// What was wrong in the newest rounds, though every name had an address.
+    /// The troubles of the newest rounds, though every name had an address.
     partial: [Partial; 1 + ROUNDS_BEFORE],
 }
 
@@ -54,7 +54,7 @@ pub(super) struct RoundResult {
     pub(super) result: Result<(), ProbeError>,
     /// The location of the fault, also while the servers that pods query still mask it.
     pub(super) diagnosis: Option<Diagnosis>,
-    /// What has been wrong for some rounds, while names resolve.
+    /// The trouble that has lasted for some rounds, while names resolve.
     pub(super) partial: Partial,
 }
 

@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-/// What `/etc/resolv.conf` makes of a lookup.
+/// A lookup, as `/etc/resolv.conf` has it.
 #[derive(Clone, Copy, Debug)]
 #[expect(
     clippy::struct_excessive_bools,

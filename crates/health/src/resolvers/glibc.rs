@@ -96,7 +96,7 @@ fn step(
     (step, waits)
 }
 
-/// Returns what follows from the usable responses of one server, in the order in which they came.
+/// Returns the result of the usable responses of one server, in the order in which they came.
 fn conclude(work: &Work<'_>, server: usize, usable: &[Answer]) -> Step {
     let of = |answer| work.failure(answer, server);
     if let Some(found) = work.found(usable.iter().map(|answer| (server, *answer))) {

@@ -14,7 +14,7 @@ pub use self::answers::{Answer, Answers, Lookup};
 use super::observation::{Failure, Pods, Symptom};
 use super::resolver::Resolver;
 
-/// Returns what pods see of the answers to a lookup.
+/// Returns the view that pods have of the answers to a lookup.
 pub fn pods(lookup: &Lookup<'_>, answers: &Answers) -> Pods {
     Pods::from([
         glibc::impairment(lookup, answers),

@@ -78,7 +78,7 @@ fn is_taken(answer: Answer) -> bool {
     answer.has_address() || answer == Answer::NxDomain || noerror.contains(&answer)
 }
 
-/// Returns what follows from the responses for both families, where that for A is NOERROR.
+/// Returns the result of the responses for both families, where that for A is NOERROR.
 fn conclude(work: &Work<'_>, a: Taken, aaaa: Taken) -> Step {
     let failure: Failure = work.failure(aaaa.taken, aaaa.server);
     if aaaa.taken == Answer::NxDomain {

@@ -63,7 +63,7 @@ impl Work<'_> {
         (0..starts).map(move |start| (0..count).map(move |place| (start + place) % count))
     }
 
-    /// Returns what the addresses in `answers` come to, if there are any.
+    /// Returns the result of the addresses in `answers`, if there are any.
     pub(super) fn found(&self, answers: impl Iterator<Item = (usize, Answer)>) -> Option<Step> {
         let addresses: Vec<_> = answers.filter(|(_, answer)| answer.has_address()).collect();
         let is_right = |answer: Answer| answer == Answer::Right;

@@ -34,7 +34,7 @@ pub(crate) struct Found {
     pub(crate) next: Option<usize>,
 }
 
-/// What a part of a pattern has captured.
+/// The text that a part of a pattern has captured.
 #[derive(Clone, Debug)]
 pub(crate) enum Capture {
     Text(Range<usize>),
@@ -42,7 +42,7 @@ pub(crate) enum Capture {
     Position(usize),
 }
 
-/// What is to be undone when a way fails.
+/// The step that is undone when a way fails.
 enum Undo {
     GoOn { at: usize, place: usize },
     Restore { capture: usize, slot: Slot },

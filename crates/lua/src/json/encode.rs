@@ -19,7 +19,7 @@ const MOST_BYTES: usize = 16 << 20;
 /// The end of the integers that doubles have.
 const EXACT: u64 = 1 << 53;
 
-/// What an empty table is, where it is the whole.
+/// The form of an empty table, where it is the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Empty {
     Object,

@@ -34,7 +34,7 @@ fn integer(text: &str) -> Option<String> {
     match value.filter(|value| is_number && *value <= most) {
         Some(0) => Some("0".to_owned()),
         Some(value) => Some(format!("{sign}{value}")),
-        // What is not octal, or too great for that, has zeros that mean nothing.
+        // The zeros of a number that is not octal, or too great for that, mean nothing.
         None => is_decimal.then(|| format!("{sign}{}", digits.trim_start_matches('0'))),
     }
 }

@@ -49,7 +49,7 @@ struct Reader {
     documents: Vec<String>,
     /// The collections that are open, from the outermost.
     open: Vec<Open>,
-    /// What the anchors name, as JSON.
+    /// The values that the anchors name, as JSON.
     anchors: HashMap<usize, String>,
     copied: usize,
 }
@@ -222,7 +222,7 @@ fn scalar(text: &str, is_plain: bool, tag: Option<&Tag>) -> Result<String, Strin
         .ok_or_else(|| "a value is not of the type of its tag".to_owned())
 }
 
-/// Returns what a plain scalar means, as JSON.
+/// Returns the meaning of a plain scalar, as JSON.
 fn plain(text: &str) -> Result<String, String> {
     const SIGNS: [char; 2] = ['+', '-'];
     Ok(match text {
@@ -318,7 +318,7 @@ mod tests {
         }
     }
 
-    /// What an anchor names is copied, and what is merged is overridden by what comes after it.
+    /// The value of an anchor is copied, and a merged one is overridden by those after it.
     #[test]
     fn aliases_are_copied() {
         let yaml = "base: &base {a: 1, b: 1}\nuse: *base\nmerged: {<<: *base, b: 2}\nlist: {<<: [{a: 3}, *base]}\n";
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(document("# nothing\n").unwrap(), "null");
     }
 
-    /// What JSON cannot say is refused, and where it stands is told.
+    /// A value that JSON cannot say is refused, and its place is told.
     #[test]
     fn what_is_no_json_is_refused() {
         for (yaml, problem) in [

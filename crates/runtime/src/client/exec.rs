@@ -31,12 +31,12 @@ use super::kubeconfig::document;
 use super::token::header_of;
 use crate::error::BoxError;
 
-/// What the command is told, in this variable.
+/// The input of the command, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
 /// The longest run of a command that asks nobody.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What a command printed.
+/// The output of a command.
 #[derive(Clone, Default)]
 struct Credentials {
     token: Option<HeaderValue>,
@@ -117,7 +117,7 @@ impl ExecPlugin {
         Ok(Some(plugin))
     }
 
-    /// Returns what the command printed last, or runs it where that has ended.
+    /// Returns the last output of the command, or runs it where that has ended.
     async fn credentials(&self) -> Result<Credentials, ExecError> {
         let mut printed = Arc::clone(&self.printed).lock_owned().await;
         if let Some(printed) = &*printed

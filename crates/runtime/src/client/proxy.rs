@@ -17,7 +17,7 @@ pub struct Proxy {
     url: Uri,
     /// What each request to it has, its credentials among it.
     headers: HeaderMap,
-    /// What names it.
+    /// Its source, for messages.
     origin: String,
 }
 

@@ -241,7 +241,7 @@ mod tests {
         assert!(!format!("{token:?}").contains("secret"));
     }
 
-    /// What no request can carry is refused before a request would.
+    /// A token that no request can carry is refused before a request would.
     #[tokio::test]
     async fn only_tokens_are_sent() {
         let jwt = "eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl_-~+/=";

@@ -13,7 +13,7 @@ pub struct EventBudget {
     pub per_second: u32,
 }
 
-/// What is left of a budget.
+/// The rest of a budget.
 #[derive(Debug)]
 pub(super) struct Allowance {
     budget: EventBudget,

@@ -1,4 +1,4 @@
-//! What runs for members beside the loops, in one task of the program.
+//! The work for members beside the loops, in one task of the program.
 
 use std::sync::Arc;
 use std::time::Duration;

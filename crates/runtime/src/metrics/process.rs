@@ -1,4 +1,4 @@
-//! What the process uses, under the names that every client library of Prometheus has
+//! The resources that the process uses, under the names that every client library of Prometheus has
 //! (<https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics>).
 
 use std::fmt;
@@ -15,7 +15,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 #[derive(Debug)]
 pub(crate) struct Process;
 
-/// What a process uses, as procfs has it.
+/// The resources that a process uses, as procfs has them.
 struct Usage {
     /// User and system time, in seconds.
     cpu: f64,

@@ -8,6 +8,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{DynamicObject, Request, request};
 use kube::{Client, Resource};
 use objects::write::{Action, Guard, ObjectRef, Write};
+use objects::yaml::as_yaml;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -122,10 +123,19 @@ pub(crate) async fn perform(client: &Client, write: &Write, manager: &str) -> ku
     answered(client, build(write, sender)).await
 }
 
-fn build(write: &Write, sender: Sender<'_>) -> Result<http::Request<Vec<u8>>, request::Error> {
-    let object = &write.object;
+/// Returns the requests about the objects of the same kind and namespace.
+pub fn collection(object: &ObjectRef) -> Request {
     let namespace = Some(&*object.key.namespace).filter(|namespace| !namespace.is_empty());
-    let request = Request::new(DynamicObject::url_path(&object.resource, namespace));
+    Request::new(DynamicObject::url_path(&object.resource, namespace))
+}
+
+/// Builds the request of a write as it was decided.
+///
+/// # Errors
+/// Fails if the path or the body cannot be built.
+pub fn build(write: &Write, sender: Sender<'_>) -> Result<http::Request<Vec<u8>>, request::Error> {
+    let object = &write.object;
+    let request = collection(object);
     let name = in_path(&object.key.name);
     match &write.action {
         Action::Create(body) => {
@@ -143,6 +153,12 @@ fn build(write: &Write, sender: Sender<'_>) -> Result<http::Request<Vec<u8>>, re
                 Guard::None | Guard::Uid => patch,
             };
             patched(&request, write, sender, &patch.into())
+        }
+        Action::Apply { .. } => {
+            let patch = Patch::Apply(write.guarded_body());
+            let built = patched(&request, write, sender, &patch);
+            // To an API server it is YAML.
+            built.map(|request| request.map(as_yaml))
         }
         Action::Replace(_) => {
             let body = write.guarded_body().to_string().into_bytes();
@@ -181,7 +197,16 @@ fn patched(
     patch: &Patch<Value>,
 ) -> Result<http::Request<Vec<u8>>, request::Error> {
     let name = in_path(&write.object.key.name);
-    let parameters = sender.patch();
+    let parameters = PatchParams {
+        force: matches!(
+            write.action,
+            Action::Apply {
+                is_forced: true,
+                ..
+            }
+        ),
+        ..sender.patch()
+    };
     match write.subresource {
         Some(part) => request.patch_subresource(part, &name, &parameters, patch),
         None => request.patch(&name, &parameters, patch),
@@ -203,6 +228,7 @@ mod tests {
 
     use k8s_openapi::api::core::v1::Node;
     use objects::Key;
+    use serde_json::json;
 
     use super::*;
 
@@ -221,9 +247,36 @@ mod tests {
         });
         let client = Client::new(service, "default");
         let node = ObjectRef::named::<Node>(Key::cluster_scoped("n"), &());
-        let write = Write::merge("node", node.clone(), serde_json::json!({}));
+        let write = Write::merge("node", node.clone(), json!({}));
         let stored = perform(&client, &write, "tests").await.unwrap();
         assert_eq!(stored.of(&node).version.as_deref(), Some("7"));
+    }
+
+    /// An application takes fields from others if it says so, and its guard is in the body.
+    #[test]
+    fn applications_say_their_force() {
+        let object = ObjectRef {
+            version: Some("7".to_owned()),
+            ..ObjectRef::named::<Node>(Key::cluster_scoped("n"), &())
+        };
+        let sender = Sender {
+            manager: "tests",
+            is_dry_run: false,
+        };
+        for is_forced in [false, true] {
+            let body = json!({ "spec": {} });
+            let action = Action::Apply { body, is_forced };
+            let write = Write::new("node", object.clone(), action).guarded(Guard::Version);
+            let request = build(&write, sender).unwrap();
+            assert_eq!(request.method(), http::Method::PATCH);
+            let query = request.uri().query().unwrap();
+            assert_eq!(query.contains("force=true"), is_forced, "{query}");
+            let sent: Value = serde_json::from_slice(request.body()).unwrap();
+            assert_eq!(
+                sent,
+                json!({ "metadata": { "resourceVersion": "7" }, "spec": {} })
+            );
+        }
     }
 
     /// A name that would end the path, or lead out of it, stays one segment; others stay as they are.

@@ -12,12 +12,13 @@ use karmada_api::names::{
 use karmada_api::{ClusterView, ServiceExport, execution_namespace};
 use objects::Key;
 use objects::metadata::has_marks;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Guard, ObjectRef, Plan, Write};
 use serde_json::json;
 
 use super::collected::{OWNER_LABEL, SERVICE_NAMESPACE, is_ours, owner};
 use crate::ClusterKind;
 use crate::cached::Cached;
+use crate::left_to_others::LeftToOthers;
 
 /// The need for the endpoints of a Service from a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,17 +48,7 @@ pub struct CollectionFacts<'a> {
     pub collected: &'a [Arc<EndpointSlice>],
 }
 
-/// The writes that collect the endpoints of a Service from a cluster: in this order, so that none is missing for a
-/// while.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CollectionPlan {
-    /// Creations, changes and deletions.
-    pub writes: Vec<Write>,
-    /// True if another program collects them, to which they are left.
-    pub is_theirs: bool,
-}
-
-/// What is written, in the words of metrics.
+/// The name of the writes in metrics.
 const TARGET: &str = "endpoint_slice";
 
 impl Need {
@@ -83,8 +74,8 @@ impl Need {
 
 /// Plans the slices of a Service from a cluster: a copy of each in the member. A member that is not reached keeps those
 /// that were collected last. Where another program collects, ours go: twice the same endpoints would get twice the
-/// requests.
-pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
+/// requests. The writes are in this order, so that no endpoint is missing for a while: creations, changes, deletions.
+pub fn plan(facts: &CollectionFacts<'_>) -> Plan<LeftToOthers> {
     let collected = facts.collected.iter().map(AsRef::as_ref);
     let (ours, theirs): (Vec<&EndpointSlice>, Vec<_>) =
         collected.partition(|slice| is_ours(facts.kind, &slice.metadata));
@@ -93,7 +84,7 @@ pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
         (Need::Unwanted, _) => Vec::new(),
         (Need::Wanted, _) if is_theirs => Vec::new(),
         (Need::Wanted, Some(sources)) => sources.iter().map(|source| copy(facts, source)).collect(),
-        (Need::Wanted, None) | (Need::Unclear, _) => return CollectionPlan::default(),
+        (Need::Wanted, None) | (Need::Unclear, _) => return Plan::default(),
     };
     let stays = |slice: &EndpointSlice| {
         let name = &slice.metadata.name;
@@ -117,7 +108,11 @@ pub fn plan(facts: &CollectionFacts<'_>) -> CollectionPlan {
     }
     writes.extend(changes);
     writes.extend(deletions);
-    CollectionPlan { writes, is_theirs }
+    Plan {
+        writes,
+        events: is_theirs.then_some(LeftToOthers).into_iter().collect(),
+        wake_at: None,
+    }
 }
 
 /// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell what takes

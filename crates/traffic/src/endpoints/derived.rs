@@ -14,7 +14,7 @@ pub const DERIVED: &str = "app.kubernetes.io/managed-by=karmada-rs.io_execution-
 /// The fields of the port of an import that its Service has, too.
 const OF_PORT: [&str; 4] = ["name", "port", "protocol", "appProtocol"];
 
-/// What is written, in the words of metrics.
+/// The name of the writes in metrics.
 pub const DERIVED_TARGET: &str = "derived_service";
 
 /// Returns the Service of an import, as Karmada names it.

@@ -16,6 +16,6 @@ mod selection;
 pub use collected::{
     COLLECTED, NODE_SLICES, collect_from_hub, is_ours, slice_cluster, slice_service,
 };
-pub use collection::{CollectionFacts, CollectionPlan, Need, plan};
+pub use collection::{CollectionFacts, Need, plan};
 pub use derived::{DERIVED, DERIVED_TARGET, derive_service, derived_service};
 pub use selection::{Selection, source_service};

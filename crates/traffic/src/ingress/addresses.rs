@@ -50,7 +50,7 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// What the members report of one Service.
+/// The reports of the members about one Service.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reported {
     /// The slices of each cluster.
@@ -108,7 +108,7 @@ struct Port {
     error: String,
 }
 
-/// Returns what the names of the slices of `service` begin with. No object can be called so.
+/// Returns the prefix of the names of the slices of `service`. No object can be called so.
 pub(super) fn source(service: &str) -> String {
     format!("status/{service}")
 }

@@ -337,7 +337,7 @@ impl Backend {
         nodes(&service, template, binding, silent, facts)
     }
 
-    /// Returns what the members report of the Service, or of the Ingress `key`, in place of endpoints.
+    /// Returns the reports of the members about the Service, or of the Ingress `key`, in place of endpoints.
     fn reported(
         &mut self,
         key: &Key,

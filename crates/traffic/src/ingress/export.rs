@@ -10,13 +10,14 @@ use karmada_api::{PropagationPolicy, PropagationSpec, ResourceSelector, ServiceE
 use kube::Resource;
 use objects::Key;
 use objects::wanted::Wanted;
-use objects::write::{Action, Guard, ObjectRef, Write};
+use objects::write::{Action, Guard, ObjectRef, Plan, Write};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::class::ControllerName;
 use super::kubernetes::{MANAGED_BY_LABEL, limited, managed_by};
 use crate::cached::Cached;
+use crate::left_to_others::LeftToOthers;
 
 /// Exports, in the words of metrics.
 const EXPORT: &str = "service_export";
@@ -47,15 +48,6 @@ pub struct ExportFacts<'a> {
     pub export: Cached<&'a ServiceExport>,
     /// The policy of ours for it.
     pub policy: Cached<&'a PropagationPolicy>,
-}
-
-/// The changes to the export of one Service.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ExportChange {
-    /// The writes, each after those before it.
-    pub writes: Vec<Write>,
-    /// Set if the Service needs an export and another owner has made one.
-    pub is_theirs: bool,
 }
 
 /// The factory of exports and their policies, which also recognizes them.
@@ -104,14 +96,14 @@ impl Exporter {
     }
 
     /// Plans the changes to the export of `service`. A `ServiceExport` of another owner is left alone,
-    /// and needs no policy of ours: its owner propagates it.
-    pub fn plan(&self, service: &Key, facts: &ExportFacts<'_>) -> ExportChange {
+    /// and needs no policy of ours: its owner propagates it. Each write follows those before it.
+    pub fn plan(&self, service: &Key, facts: &ExportFacts<'_>) -> Plan<LeftToOthers> {
         let is_unread = facts.template == Cached::Unread
             || facts.clusters == Cached::Unread
             || facts.export == Cached::Unread
             || facts.policy == Cached::Unread;
         if is_unread || facts.need == Need::Unclear {
-            return ExportChange::default();
+            return Plan::default();
         }
         let existing = present(facts.export);
         let theirs = existing.is_some_and(|export| !self.owns(&export.metadata));
@@ -137,9 +129,11 @@ impl Exporter {
             .filter(|export| export.metadata.deletion_timestamp.is_none())
             .map(|export| deletion(EXPORT, export));
         let writes = first.into_iter().chain(creation).chain(deletion);
-        ExportChange {
+        let is_left = theirs && facts.need == Need::Needed;
+        Plan {
             writes: writes.chain(last).collect(),
-            is_theirs: theirs && facts.need == Need::Needed,
+            events: is_left.then_some(LeftToOthers).into_iter().collect(),
+            wake_at: None,
         }
     }
 

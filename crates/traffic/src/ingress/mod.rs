@@ -65,7 +65,7 @@ pub use decision::{
     desired,
 };
 pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
-pub use export::{ExportChange, ExportFacts, Exporter, Need};
+pub use export::{ExportFacts, Exporter, Need};
 pub use facts::{ClusterFacts, Facts};
 pub use fail_open::has_taker;
 pub use fail_open::{Candidate, readmitted};

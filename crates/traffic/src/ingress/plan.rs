@@ -75,7 +75,7 @@ impl BlockChange {
         }
     }
 
-    /// Returns what changes from `earlier`, a change from the same clusters, to this one.
+    /// Returns the change from `earlier`, a change from the same clusters, to this one.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let further = Self::between(&earlier.blocked, &self.blocked);

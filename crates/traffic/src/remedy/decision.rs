@@ -1,4 +1,4 @@
-//! What decides whether a remedy acts on a cluster: nothing, any one of its matches, or all conditions of its
+//! The rule by which a remedy acts on a cluster: nothing, any one of its matches, or all conditions of its
 //! annotation [`WHEN`].
 
 use std::fmt;
@@ -12,7 +12,7 @@ use super::mode::annotation;
 /// The statuses that a condition may have.
 pub(super) const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 
-/// What decides whether a remedy acts on a cluster.
+/// The rule by which a remedy acts on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
     /// Nobody asked for a condition: it acts at once.
@@ -68,7 +68,7 @@ pub struct MetCondition {
 }
 
 impl<'a> Decision<'a> {
-    /// Returns what decides about `remedy`.
+    /// Returns the rule of `remedy`.
     pub fn of(remedy: &'a Remedy) -> Self {
         let matches = remedy.spec.decision_matches.as_deref();
         let Some(when) = annotation(remedy, WHEN) else {

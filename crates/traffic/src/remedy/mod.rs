@@ -122,7 +122,7 @@ pub fn keep_facts(cluster: &mut Cluster) {
     };
 }
 
-/// What a plan may do to a cluster, whatever its remedies say.
+/// The limits of a plan for a cluster, whatever its remedies say.
 #[derive(Clone, Copy, Debug)]
 pub struct Allowance {
     /// False while a remedy could not be read yet: then actions are added but not cleared, since the unread remedy may

@@ -61,7 +61,7 @@ impl Reached {
         may_block: bool,
     ) -> Self {
         let mut reached = Self::default();
-        // What is leaving gets nothing new, and keeps what it has whatever a remedy requires.
+        // A cluster that is leaving gets nothing new, and keeps its actions whatever a remedy requires.
         if cluster.metadata.deletion_timestamp.is_some() {
             return reached;
         }

@@ -122,7 +122,7 @@ impl Answers {
             .collect()
     }
 
-    /// Returns what is wrong with the answer for a host; `None` while DNS does not answer.
+    /// Returns the problem of the answer for a host; `None` while DNS does not answer.
     async fn examine(&self, host: &str, one: &Published) -> Option<Option<DnsProblem>> {
         let found = self.resolve(host).await?;
         let published = match &one.alias {

@@ -140,7 +140,7 @@ impl Routing for HttpRouting {
         (served.objects, obstacles)
     }
 
-    /// Returns what the controller of the Gateway reports.
+    /// Returns the report of the Gateway's controller.
     fn report(&self, desired: &Desired, routes: &[Arc<HttpRoute>]) -> Ensured {
         let (gateway, class) = self.parent.lock().get(self.factory.gateway());
         let (load_balancer, problems) = match gateway {

@@ -60,7 +60,7 @@ pub trait Routing: Send + Sync + Sized + 'static {
         routes: &GatewayObjects<Self::Route>,
     ) -> (Objects<Self::Route>, BTreeSet<Obstacle>);
 
-    /// Returns what is reported of the `routes` that serve `desired`.
+    /// Returns the report about the `routes` that serve `desired`.
     fn report(&self, desired: &Desired, routes: &[Arc<Self::Route>]) -> Ensured;
 
     /// Adds watches of what the routes depend on. They wake the ingresses concerned.

@@ -146,7 +146,7 @@ mod tests {
         Key::new("ns", name)
     }
 
-    /// Returns what is known: each name, with the revision of its document.
+    /// Returns each known name, with the revision of its document.
     fn known(holdings: &Holdings) -> String {
         let all = holdings.by_ingress.iter().map(|(key, holding)| {
             let document = holding.document.as_ref();

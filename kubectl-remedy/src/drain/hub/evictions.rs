@@ -59,7 +59,7 @@ pub(super) async fn evict_all(
     Ok(Left { step, items })
 }
 
-/// Returns what an eviction says of itself.
+/// Returns the words of an eviction about itself.
 fn outcome(eviction: &Eviction) -> &str {
     let conditions = eviction.status.as_ref().map(|status| &status.conditions);
     let executed = conditions.and_then(|conditions| find(conditions, EXECUTED));

@@ -128,7 +128,7 @@ async fn known(cluster: &str, client: &Client) -> Result<Known, Error> {
     }
 }
 
-/// Returns what the drain makes of placements. Even if workloads stay, it takes a place from those that leave others.
+/// Returns the fates of placements in the drain. Even if workloads stay, it takes a place from those that leave others.
 async fn departures(
     args: &DrainArgs,
     client: &Client,

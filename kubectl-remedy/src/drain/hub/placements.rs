@@ -70,7 +70,7 @@ impl Hub {
         bindings.any(|binding| binding.spec.target_cluster == cluster)
     }
 
-    /// Returns what becomes of each placement that the taint drives out of the cluster, and of those that leave another which
+    /// Returns the fate of each placement that the taint drives out of the cluster, and of those that leave another which
     /// is drained, and would have come to this one.
     pub(super) fn departures(
         &self,
@@ -97,7 +97,7 @@ impl Hub {
         departures
     }
 
-    /// Returns what becomes of each placement that is in the clusters `emptied`, while those of `tainted` get nothing new.
+    /// Returns the fate of each placement that is in the clusters `emptied`, while those of `tainted` get nothing new.
     fn departures_from(
         &self,
         tainted: &BTreeSet<String>,

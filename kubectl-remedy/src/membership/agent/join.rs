@@ -137,7 +137,7 @@ async fn join(
     Ok(Joined::new(agent, most, token))
 }
 
-/// Returns what is known of the agent that the cluster has.
+/// Returns the known agent of the cluster.
 async fn found(cluster: &str, place: &Place, client: &Client) -> Result<Found, Error> {
     match place {
         Place::Works => {

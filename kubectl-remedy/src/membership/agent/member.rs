@@ -75,7 +75,7 @@ pub(super) fn names() -> Result<Vec<Value>, Error> {
     objects(IMAGE, "", "", &Components::default())
 }
 
-/// Returns what a member has of the agent.
+/// Returns the parts of the agent in a member.
 pub(super) async fn found(member: &Client) -> Result<Found, Error> {
     let mut found = Vec::new();
     for object in names()? {

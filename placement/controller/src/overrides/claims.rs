@@ -52,7 +52,7 @@ impl<K: Override> Scope<K> {
         older
     }
 
-    /// Returns what orders overrides by their age.
+    /// Returns the order of overrides by their age.
     fn age<'k>(&self, key: &'k Key) -> (Option<Time>, &'k Key) {
         let one = self.overrides.get(key);
         let created = one.and_then(|one| one.meta().creation_timestamp.clone());

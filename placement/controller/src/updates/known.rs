@@ -1,4 +1,4 @@
-//! What decides about a step of one run.
+//! The facts that decide about a step of one run.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Returns what the watches show. Nothing is decided about a placement that is refused.
+    /// Returns the facts that the watches show. Nothing is decided about a placement that is refused.
     pub(super) fn read(index: &SharedIndex, key: &Key) -> Option<Self> {
         index.read(|index| {
             let run = Arc::clone(index.runs.runs.get(key)?);

@@ -85,7 +85,7 @@ mod tests {
         status
     }
 
-    /// What was told is no news, more is; who is no longer asked takes it back.
+    /// Namespaces that were told are no news, more are; who is no longer asked takes them back.
     #[test]
     fn changes_are_news() {
         let (few, more) = (namespaces(2), namespaces(3));

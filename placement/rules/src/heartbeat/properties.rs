@@ -1,4 +1,4 @@
-//! What the agent tells of its cluster beside the room in it: what the nodes cost, and how others reach its API.
+//! The properties of its cluster that the agent tells beside the room in it: what the nodes cost, and how others reach its API.
 //!
 //! The names are those of KubeFleet's provider for its cloud, so that policies which sort by them go on.
 
@@ -66,7 +66,7 @@ pub struct Entrypoint {
     pub version: Option<String>,
 }
 
-/// What the agent tells.
+/// The properties that the agent tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     properties: BTreeMap<String, String>,
@@ -136,7 +136,7 @@ impl Collected {
     }
 }
 
-/// What nodes cost on average.
+/// The average cost of nodes.
 struct Costs<'u> {
     core: f64,
     memory: f64,
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(small, Some("2"));
     }
 
-    /// What is wrong with prices quotes nothing of a file that may be a Secret.
+    /// An error about prices quotes nothing of a file that may be a Secret.
     #[test]
     fn wrong_prices_are_not_quoted() {
         for text in [
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    /// What is no longer asked for is taken back; what others tell stays.
+    /// A property that is no longer asked for is taken back; those of others stay.
     #[test]
     fn former_properties_go() {
         let mut status = written(&["small"], "small: 1");

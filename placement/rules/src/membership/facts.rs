@@ -1,4 +1,4 @@
-//! What decides about a cluster of the fleet on its hub.
+//! The facts that decide about a cluster of the fleet on its hub.
 
 use fleet_api::{InternalMemberCluster, MemberCluster};
 use jiff::{SignedDuration, Timestamp};

@@ -1,4 +1,4 @@
-//! What a cluster of the fleet has on the hub, all of it in a namespace of its own.
+//! The objects that a cluster of the fleet has on the hub, all of them in a namespace of its own.
 
 use fleet_api::member::{InternalMemberClusterSpec, JOIN};
 use fleet_api::names::{IS_FLEET_RESOURCE, member_namespace, member_role, member_role_binding};
@@ -18,7 +18,7 @@ const HEARTBEAT_SECONDS: i32 = 60;
 /// The API group of Roles, and of users and groups among the subjects.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// What a cluster is to have, and has.
+/// The objects that a cluster is to have, and has.
 pub(super) struct HubResources<'a> {
     facts: &'a MembershipFacts<'a>,
     name: &'a str,
@@ -160,7 +160,7 @@ impl<'a> HubResources<'a> {
     }
 }
 
-/// Returns what an agent may do in the namespace of its cluster.
+/// Returns the rights of an agent in the namespace of its cluster.
 fn rules() -> Vec<PolicyRule> {
     let rule = |verbs: &[&str], group: &str, resource: &str| PolicyRule {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),

@@ -1,4 +1,4 @@
-//! What overrides make of a manifest.
+//! The changes that overrides make to a manifest.
 
 use fleet_api::MemberCluster;
 use fleet_api::overrides::{JsonPatchOverride, OverrideRule};

@@ -1,4 +1,4 @@
-//! What overrides come to in a cluster, by its labels.
+//! The sum of the overrides in a cluster, by its labels.
 
 use fleet_api::MemberCluster;
 use objects::Metadata;

@@ -1,4 +1,4 @@
-//! What an override may not ask for: it is refused by name, and never ignored.
+//! The demands that an override may not make: each is refused by name, and never ignored.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const OF_CLUSTER: &str = "spec.clusterResourceSelectors";
 const OF_NAMESPACE: &str = "spec.resourceSelectors";
 const RULES: &str = "spec.policy.overrideRules";
 
-/// Returns what is refused of an override of this name.
+/// Returns the reason why an override of this name is refused.
 pub fn problems(name: &str, spec: &OverrideSpec) -> Vec<Problem> {
     // A label of its snapshots has it.
     let is_long = name.len() > 63;
@@ -151,7 +151,7 @@ impl<K: Override> Claim<'_, K> {
         objects(self.taken.unwrap_or_else(|| self.one.spec()))
     }
 
-    /// Returns what orders claims to an object: who has it comes before who asks for it, and then the older one.
+    /// Returns the order of claims to an object: who has it comes before who asks for it, and then the older one.
     fn rank(&self, object: &NamedResource) -> (bool, Option<&Time>, &str) {
         let metadata = self.one.meta();
         let has = self

@@ -41,7 +41,7 @@ pub(super) fn create(facts: &SchedulingFacts<'_>, decision: ClusterDecision) -> 
     Write::create("binding", &new, &scope)
 }
 
-/// Returns what tells a binding from those that its cluster has already. It follows from these: who decides twice before a
+/// Returns the name that tells a binding from those that its cluster has already. It follows from these: who decides twice before a
 /// watch shows the first decision creates the same binding, and not another one.
 fn id(facts: &SchedulingFacts<'_>, cluster: &str) -> String {
     let on_cluster = facts

@@ -1,4 +1,4 @@
-//! What a policy snapshot says of the clusters.
+//! The decisions about clusters in the status of a policy snapshot.
 
 use std::collections::BTreeMap;
 

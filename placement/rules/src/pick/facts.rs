@@ -1,4 +1,4 @@
-//! What decides about the clusters of a placement.
+//! The facts that decide about the clusters of a placement.
 
 use std::collections::BTreeMap;
 

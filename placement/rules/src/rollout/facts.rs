@@ -1,4 +1,4 @@
-//! What decides about a step of a rollout.
+//! The facts that decide about a step of a rollout.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is reported of one binding.
+//! The report about one binding.
 
 use fleet_api::Binding;
 use fleet_api::binding::BindingStatus;
@@ -45,7 +45,7 @@ impl Rules {
     }
 }
 
-/// What is reported of one binding at its generation.
+/// The report about one binding at its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// It serves.
@@ -58,7 +58,7 @@ pub(super) enum Outcome {
     Progressing(Option<Timestamp>),
 }
 
-/// What is reported of one binding.
+/// The report about one binding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Report {
     outcome: Outcome,

@@ -55,7 +55,7 @@ pub(crate) fn give(
     Write::merge("binding", object, body).guarded(Guard::Version)
 }
 
-/// What a binding gets.
+/// The content that a binding gets.
 #[derive(Clone, Debug)]
 pub(crate) struct Latest<'a> {
     /// The latest snapshot.

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::sequence::{HISTORY, groups, metadata, next_index, tidy};
 use crate::hash::of_override;
 
-/// What the snapshots are in metrics.
+/// The name of the snapshots in metrics.
 const TARGET: &str = "override_snapshot";
 
 /// Returns the latest snapshot of an override: the last.

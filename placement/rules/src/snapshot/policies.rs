@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 use super::sequence::{groups, kept, metadata, next_index, tidy};
 use crate::hash::of_policy;
 
-/// What the snapshots are in metrics.
+/// The name of the snapshots in metrics.
 const TARGET: &str = "policy_snapshot";
 
 /// Returns the latest snapshot of a policy: the last.

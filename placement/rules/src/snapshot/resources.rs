@@ -18,7 +18,7 @@ use super::split::split;
 use crate::content::is_envelope;
 use crate::select::Selection;
 
-/// What the snapshots are in metrics.
+/// The name of the snapshots in metrics.
 const TARGET: &str = "resource_snapshot";
 
 /// Returns the master of the latest group: the last of those that are whole.

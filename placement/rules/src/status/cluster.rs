@@ -44,7 +44,7 @@ impl Standing {
     }
 }
 
-/// What is said of a cluster that is kept from what it is to have.
+/// The message about a cluster that is kept from the objects that it is to have.
 const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
 
 /// What is added where no waiting helps.
@@ -105,7 +105,7 @@ fn is_bound(binding: &Binding) -> bool {
     binding.spec.state == BindingState::Bound
 }
 
-/// Returns what is said of a step in a cluster.
+/// Returns the condition of a step in a cluster.
 fn said(step: &Step, binding: Option<&Binding>, snapshot: Option<&str>) -> Condition {
     let pending = || condition((step.kind, "Unknown"), step.unknown.reason, step.pending);
     let Some(binding) = binding else {

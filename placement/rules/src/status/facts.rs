@@ -1,4 +1,4 @@
-//! What decides about the status of a placement.
+//! The facts that decide about the status of a placement.
 
 use fleet_api::binding::BindingState;
 use fleet_api::{Binding, Placement, PolicySnapshot};
@@ -15,7 +15,7 @@ use crate::select::Selection;
 pub struct StatusFacts<'a> {
     /// The placement.
     pub placement: &'a Placement,
-    /// What it selects, or why nothing is done about it.
+    /// The objects that it selects, or why nothing is done about it.
     pub selection: Result<&'a Selection, &'a Refusal>,
     /// The latest snapshot of its policy.
     pub policy: Option<&'a PolicySnapshot>,
@@ -25,7 +25,7 @@ pub struct StatusFacts<'a> {
     pub given: &'a [Value],
     /// Every binding of it.
     pub bindings: &'a [&'a Binding],
-    /// What is held in a cluster that is to lose it, and by what.
+    /// The objects that are held in a cluster that is to lose them, and their holders.
     pub held: &'a [(&'a str, String)],
     /// The time after which a cluster that is not available has made the rollout stuck.
     pub progress_deadline: SignedDuration,

@@ -16,7 +16,7 @@ const NAMED: usize = 3;
 /// The clusters in which something is not available.
 #[derive(Debug, Default)]
 pub(super) struct Stuck {
-    /// What is said of those in which it has not been for long.
+    /// The message about those in which it has not been for long.
     said: Vec<String>,
     /// The time from which the first of the others is one of them.
     pub(super) next: Option<Timestamp>,

@@ -26,7 +26,7 @@ pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition
     conditions
 }
 
-/// Returns what is said of a step: nobody knows as long as one cluster does not.
+/// Returns the condition of a step: nobody knows as long as one cluster does not.
 fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
     let said = standings
         .iter()

@@ -26,7 +26,7 @@ const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 pub(super) enum Turn {
     /// It is its turn.
     Come,
-    /// What it has got already may still become ready.
+    /// The content that it has got already may still become ready.
     Over,
 }
 

@@ -1,4 +1,4 @@
-//! What a run waits for: the answer to a person who asks.
+//! The reason why a run waits: the answer to a person who asks.
 
 use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{APPROVAL_REQUEST_APPROVED, APPROVAL_REQUEST_CREATED};

@@ -1,4 +1,4 @@
-//! What decides about a step of a run.
+//! The facts that decide about a step of a run.
 
 use fleet_api::{
     ApprovalRequest, Binding, MemberCluster, Placement, PolicySnapshot, StagedUpdateRun,

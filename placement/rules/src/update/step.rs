@@ -11,7 +11,7 @@ use crate::condition::put;
 /// The plan of a step of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdatePlan {
-    /// What the run says of itself, unless it says so already.
+    /// The status of the run, unless it is so already.
     pub status: Option<UpdateRunStatus>,
     /// The writes of bindings.
     pub bindings: Vec<Write>,

@@ -1,4 +1,4 @@
-//! What a stage waits for beside its clusters: a time, or a person.
+//! The tasks of a stage beside its clusters, for which it waits: a time, or a person.
 
 use fleet_api::ApprovalRequest;
 use fleet_api::conditions::{

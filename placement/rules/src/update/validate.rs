@@ -38,7 +38,7 @@ pub(super) fn validate<'a>(
         )));
     }
     let mut picked = policy.picked(facts)?;
-    // What was decided since is for the next run.
+    // A decision since then is for the next run.
     let is_in = |stage: &StageStatus, name: &str| {
         let mut clusters = stage.clusters.iter();
         clusters.any(|one| one.cluster_name == name)

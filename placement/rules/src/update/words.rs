@@ -1,4 +1,4 @@
-//! What is said of a run, of its stages, clusters and tasks: the words are KubeFleet's.
+//! The words about a run, its stages, clusters and tasks: they are KubeFleet's.
 
 use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{

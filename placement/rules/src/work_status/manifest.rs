@@ -1,4 +1,4 @@
-//! What is said of one manifest of a Work.
+//! The conditions of one manifest of a Work.
 
 use fleet_api::Work;
 use fleet_api::conditions::{
@@ -21,7 +21,7 @@ use crate::drift::{diff_details, drift_details};
 use crate::manifests::Failure;
 use crate::strategy::Strategy;
 
-/// Returns what is said of a manifest, of which `before` was said before.
+/// Returns the conditions of a manifest, which were `before`.
 pub(super) fn of_manifest(
     work: &Work,
     report: &ManifestReport<'_>,

@@ -1,4 +1,4 @@
-//! What became of the manifests of a Work.
+//! The fates of the manifests of a Work.
 
 use objects::comparison::Compared;
 use serde_json::Value;
@@ -16,7 +16,7 @@ pub struct ManifestReport<'a> {
     pub result: ManifestResult<'a>,
 }
 
-/// What became of a manifest.
+/// The fate of a manifest.
 #[derive(Clone, Copy, Debug)]
 pub enum ManifestResult<'a> {
     /// It is about to be applied for the first time.
@@ -30,7 +30,7 @@ pub enum ManifestResult<'a> {
         object: &'a Value,
         /// The note.
         note: Option<&'a str>,
-        /// What it has besides, if that was looked at and the object has changed.
+        /// The fields that it has besides, if that was looked at and the object has changed.
         compared: Option<&'a Compared>,
     },
     /// The member's object is not.

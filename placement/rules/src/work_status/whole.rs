@@ -1,4 +1,4 @@
-//! What is said of a Work as a whole.
+//! The conditions of a Work as a whole.
 
 use fleet_api::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, WORK_NOT_TRACKABLE};
 use fleet_api::work::ManifestCondition;

@@ -1,4 +1,4 @@
-//! What decides about the Works of a binding.
+//! The facts that decide about the Works of a binding.
 
 use fleet_api::names::OVERRIDES_DIGEST;
 use fleet_api::{Binding, MemberCluster, ResourceSnapshot, Work};

@@ -1,4 +1,4 @@
-//! What a binding says of its Works.
+//! The report of a binding about its Works.
 
 use fleet_api::binding::BindingStatus;
 use fleet_api::conditions::{
@@ -139,7 +139,7 @@ fn conditions(
         conditions.extend(is_applied.then(|| available(works)).flatten());
     }
     let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
-    // What is kept may have been made by those before.
+    // Works that are kept may have been made by the snapshots before.
     let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
     conditions
         .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));
@@ -190,7 +190,7 @@ fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Conditi
     }
 }
 
-/// What the Works of a binding say together.
+/// The joint report of the Works of a binding.
 enum Answer<'w> {
     /// All say that it is so.
     Yes,
@@ -241,7 +241,7 @@ fn available(works: &[&Work]) -> Option<Condition> {
     Some(condition((AVAILABLE, TRUE), UNTRACKABLE, &message))
 }
 
-/// Returns what a Work says of its present content.
+/// Returns the report of a Work about its present content.
 fn reported<'w>(work: &'w Work, kind: &str) -> Option<&'w Condition> {
     let condition = find(&work.status.as_ref()?.conditions, kind)?;
     let is_current = condition.observed_generation == work.metadata.generation;

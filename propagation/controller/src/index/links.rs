@@ -65,7 +65,7 @@ impl Link {
     }
 }
 
-/// Returns what a binding is found by.
+/// Returns the keys by which a binding is found.
 pub(super) fn links(binding: BindingRef<'_>) -> BTreeSet<Link> {
     let template = template_of(binding.spec);
     let is_renamed = karmadas_key(&template) != binding.key();

@@ -12,14 +12,14 @@ use karmada_runtime::wakes::Watch;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
 use objects::Key;
+use objects::write::Plan;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use traffic::ClusterKind;
 use traffic::endpoints::{
-    CollectionFacts, CollectionPlan, Need, Selection, is_ours, plan, slice_cluster, slice_service,
-    source_service,
+    CollectionFacts, Need, Selection, is_ours, plan, slice_cluster, slice_service, source_service,
 };
 use traffic::ingress::Cached;
+use traffic::{ClusterKind, LeftToOthers};
 
 use super::dispatched::Dispatched;
 use super::origin::Origin;
@@ -64,7 +64,7 @@ struct InMember {
 /// A decision about the endpoints of a Service from a cluster.
 #[derive(Debug)]
 pub(super) struct Decision {
-    pub(super) plan: CollectionPlan,
+    pub(super) plan: Plan<LeftToOthers>,
     /// The export that asks for them.
     pub(super) export: Option<Arc<ServiceExport>>,
     /// True if they are wanted, and the member does not let us list them.
@@ -92,7 +92,7 @@ impl SharedEndpoints {
         self.queue.clone()
     }
 
-    /// Returns what the exports wake: the endpoints of the Service in every cluster to which it is brought.
+    /// Returns the row of the exports, which wake the endpoints of the Service in every cluster to which it is brought.
     pub(super) fn export_rows(&self) -> Watch<Index, ServiceExport> {
         Watch::new(&self.index, |index| &mut index.exports)
             .wakes(&self.queue, |index, change| {
@@ -107,7 +107,7 @@ impl SharedEndpoints {
             .wakes_when_known(&self.queue, |index, _| index.origins())
     }
 
-    /// Returns what the collected slices wake, whoever collected them: the endpoints that they are of.
+    /// Returns the row of the collected slices, whoever collected them, which wake the endpoints that they are of.
     pub(super) fn collected_rows(&self) -> Watch<Index, EndpointSlice, Origin> {
         let queue = self.queue.clone();
         Watch::new(&self.index, |index| &mut index.collected)
@@ -353,7 +353,7 @@ impl Index {
     }
 }
 
-/// Returns what a collected slice has endpoints of.
+/// Returns the origin of a collected slice.
 fn collected_of(slice: &EndpointSlice) -> Option<Origin> {
     let service = slice_service(ClusterKind::Cluster, slice)?;
     Some(Origin::new(slice_cluster(slice)?, service))

@@ -8,6 +8,7 @@ use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use objects::Key;
 use objects::write::{Action, Write};
+use traffic::LeftToOthers;
 
 use super::index::{Decision, SharedEndpoints};
 use super::news::{News, Obstacle};
@@ -102,7 +103,7 @@ impl Collector {
     }
 }
 
-/// Returns what a user has to know, and mostly to correct.
+/// Returns the obstacle that a user has to know, and mostly to correct.
 fn obstacle(
     origin: &Origin,
     decision: &Decision,
@@ -121,7 +122,7 @@ fn obstacle(
         None if decision.is_forbidden => Some(failed(format!(
             "the account in cluster {cluster} may not list EndpointSlices, and those collected last are kept: grant it list and watch of endpointslices.discovery.k8s.io there"
         ))),
-        None if decision.plan.is_theirs => Some(Obstacle {
+        None if decision.plan.events.contains(&LeftToOthers) => Some(Obstacle {
             reason: Reason::EndpointsNotOurs,
             note: format!(
                 "another program collects the endpoints of {service} in cluster {cluster}, and they are left to it: if it is gone for good, delete its EndpointSlices for derived-{}, which have no label app.kubernetes.io/managed-by",

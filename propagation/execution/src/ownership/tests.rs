@@ -6,6 +6,7 @@ use apply::ApplyPlan;
 use karmada_api::names::WORK_NAME;
 use karmada_runtime::program::Program;
 use lab_parts::test_api::TestApi;
+use objects::write::Action;
 use proptest::prelude::*;
 use serde_json::{from_str, from_value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -92,6 +93,21 @@ fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
     planned(work, manifest, object, LastWrite::Unknown)
 }
 
+fn is_replacement(plan: &ApplyPlan) -> bool {
+    matches!(plan, ApplyPlan::Act(actions) if matches!(&actions[..], [Action::Replace(_)]))
+}
+
+/// Returns the body of a plan that is a replacement.
+fn replacement(plan: ApplyPlan) -> Option<Value> {
+    let ApplyPlan::Act(actions) = plan else {
+        return None;
+    };
+    actions.into_iter().find_map(|action| match action {
+        Action::Replace(body) => Some(body),
+        _ => None,
+    })
+}
+
 /// Returns the object with the managed fields that a replacement of ours leaves.
 fn as_ours(mut object: Value) -> Value {
     let fields = execution::MANAGERS.gathered(&object).unwrap();
@@ -139,10 +155,7 @@ fn edit_takes_fields_over() {
         object,
     } = deployment();
     manifest["spec"]["replicas"] = json!(3);
-    let body = |object: &Value| match plan(&work, &manifest, Some(object)) {
-        ApplyPlan::Replace { body } => body,
-        plan => panic!("{plan:?}"),
-    };
+    let body = |object: &Value| replacement(plan(&work, &manifest, Some(object))).unwrap();
     let replaced = body(&object);
     for field in ["uid", "resourceVersion"] {
         assert_eq!(replaced["metadata"][field], object["metadata"][field]);
@@ -169,12 +182,8 @@ fn absent_created_deleting_awaited() {
         mut object,
     } = deployment();
     let created = plan(&work, &manifest, None);
-    assert_eq!(
-        created,
-        ApplyPlan::Create {
-            body: manifest.clone()
-        }
-    );
+    let creation = Action::Create(manifest.clone());
+    assert_eq!(created, ApplyPlan::Act(vec![creation]));
     object["metadata"]["deletionTimestamp"] = json!("2026-11-22T08:00:00Z");
     assert!(matches!(
         plan(&work, &manifest, Some(&object)),
@@ -201,9 +210,7 @@ fn foreign_object_needs_overwrite() {
         "{reason}"
     );
     manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
-    let ApplyPlan::Replace { body } = plan(&work, &manifest, Some(&object)) else {
-        panic!("not replaced");
-    };
+    let body = replacement(plan(&work, &manifest, Some(&object))).unwrap();
     let entries = body["metadata"]["managedFields"].as_array().unwrap();
     // A container of helm's would look like a change of its own; its labels may stay.
     let helms = entries.iter().find(|entry| entry["manager"] == "helm");
@@ -234,10 +241,7 @@ fn another_work_needs_overwrite() {
     };
     assert!(reason.contains("karmada-es-member1/other"), "{reason}");
     manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
-    assert!(matches!(
-        plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Replace { .. }
-    ));
+    assert!(is_replacement(&plan(&work, &manifest, Some(&object))));
 }
 
 /// The label `karmada.io/managed` is drift like any other.
@@ -250,7 +254,7 @@ fn removed_label_is_restored() {
     } = deployment();
     object["metadata"]["labels"] = json!({ "app": "web" });
     let plan = plan(&work, &manifest, Some(&object));
-    assert!(matches!(plan, ApplyPlan::Replace { .. }), "{plan:?}");
+    assert!(is_replacement(&plan), "{plan:?}");
 }
 
 /// A field that has left the manifest is ours still, whether we applied it or Karmada did.
@@ -267,10 +271,7 @@ fn dropped_field_is_an_edit() {
         }
         manifest["data"] = json!({});
         let plan = plan(&work, &manifest, Some(&object));
-        assert!(
-            matches!(plan, ApplyPlan::Replace { .. }),
-            "{ours}: {plan:?}"
-        );
+        assert!(is_replacement(&plan), "{ours}: {plan:?}");
     }
     let Recorded {
         work,
@@ -280,10 +281,7 @@ fn dropped_field_is_an_edit() {
     let object = as_ours(object);
     let container = &mut manifest["spec"]["template"]["spec"]["containers"][0];
     container.as_object_mut().unwrap().remove("envFrom");
-    assert!(matches!(
-        plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Replace { .. }
-    ));
+    assert!(is_replacement(&plan(&work, &manifest, Some(&object))));
 }
 
 /// A field that somebody else owns is drift if the manifest lacks it, and none if it has the same.
@@ -401,7 +399,7 @@ fn only_changed_fields_are_repaired() {
             }
             change(&mut object);
             let plan = plan(&work, &manifest, Some(&object));
-            let applied = matches!(plan, ApplyPlan::Replace { .. });
+            let applied = is_replacement(&plan);
             assert_eq!(applied, repaired, "{name}: {plan:?}");
         }
     }
@@ -416,10 +414,7 @@ fn atomic_parts_are_whole() {
         mut object,
     } = named("web-b97f76f44");
     object["spec"]["selector"]["more"] = json!("x");
-    assert!(matches!(
-        plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Replace { .. }
-    ));
+    assert!(is_replacement(&plan(&work, &manifest, Some(&object))));
     let Recorded {
         work,
         manifest,
@@ -427,10 +422,7 @@ fn atomic_parts_are_whole() {
     } = named("shop.reader-56f65c769");
     let rule = object["rules"][0].clone();
     push(&mut object, "/rules", rule);
-    assert!(matches!(
-        plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Replace { .. }
-    ));
+    assert!(is_replacement(&plan(&work, &manifest, Some(&object))));
 }
 
 fn push(object: &mut Value, pointer: &str, element: Value) {
@@ -454,10 +446,7 @@ fn retained_replicas_follow_their_owner() {
     manifest["spec"]["replicas"] = json!(9);
     object["spec"]["replicas"] = json!(5);
     manifest["metadata"]["labels"]["more"] = json!("x");
-    let plan = plan(&work, &manifest, Some(&object));
-    let ApplyPlan::Replace { body } = plan else {
-        panic!("not replaced: {plan:?}");
-    };
+    let body = replacement(plan(&work, &manifest, Some(&object))).unwrap();
     assert_eq!(body["spec"]["replicas"], 5);
 }
 
@@ -476,10 +465,7 @@ fn replacement_keeps_foreign_metadata() {
         .unwrap()
         .remove("app");
     manifest["spec"]["replicas"] = json!(3);
-    let plan = plan(&work, &manifest, Some(&object));
-    let ApplyPlan::Replace { body } = plan else {
-        panic!("not replaced: {plan:?}");
-    };
+    let body = replacement(plan(&work, &manifest, Some(&object))).unwrap();
     assert_eq!(body["metadata"]["finalizers"], json!(["x/y"]));
     assert_eq!(body["metadata"]["annotations"]["theirs"], "kept");
     assert_eq!(body["metadata"]["labels"].get("app"), None);

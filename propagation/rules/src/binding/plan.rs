@@ -65,7 +65,7 @@ impl BindingPlan {
         }
     }
 
-    /// Returns what the write brings about; `None` if there is none.
+    /// Returns the effect of the write; `None` if there is none.
     fn wanted(&self) -> Option<Wanted> {
         // The reference names the version of the template. An ID is another one where nothing tells the former.
         const INCIDENTAL: [&str; 3] = ["resource", names::BINDING_ID, names::CLUSTER_BINDING_ID];

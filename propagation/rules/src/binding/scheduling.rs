@@ -1,4 +1,4 @@
-//! What the scheduler needs to know of a template.
+//! The facts about a template that the scheduler needs.
 
 use karmada_api::{PropagationSpec, WorkloadAffinityGroups};
 use objects::Metadata;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::interpret::{Component, Replicas};
 
-/// What the scheduler needs to know of a template.
+/// The facts about a template that the scheduler needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scheduling {
     /// Its replicas.

@@ -1,4 +1,4 @@
-//! What a `Cluster` says of its capacity.
+//! The capacity in the status of a `Cluster`.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use karmada_api::cluster_view::{
@@ -8,12 +8,12 @@ use objects::amounts::Amounts;
 
 use objects::usage::{ClusterUsage, NodeCapacity, PodRequest, free};
 
-/// What is said of a cluster's nodes.
+/// The summary of a cluster's nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
     /// Their numbers.
     pub nodes: NodeSummary,
-    /// What they have, and the nodes of each model.
+    /// Their room, and the nodes of each model.
     pub resources: ResourceSummary,
 }
 
@@ -66,7 +66,7 @@ fn counted(
         .collect()
 }
 
-/// Returns what a node of the model has at least.
+/// Returns the least room of a node of the model.
 fn least(model: &ResourceModel) -> Amounts {
     let ranges = model.ranges.iter();
     ranges.map(|range| (&*range.name, &*range.min.0)).collect()

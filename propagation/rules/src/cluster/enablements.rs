@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((empty.status, empty.reason), (FALSE, "Empty"));
     }
 
-    /// What is no discovery is refused.
+    /// An answer that is no discovery is refused.
     #[test]
     fn bad_discovery_is_refused() {
         for document in [

@@ -11,7 +11,7 @@ use objects::metadata::has_marks;
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
-/// What is written, in the words of metrics.
+/// The name of the writes in metrics.
 const TARGET: &str = "node_slice";
 /// The most nodes of a slice: as many as the endpoints of one by Kubernetes itself.
 const MOST: usize = 100;

@@ -114,7 +114,7 @@ pub fn targets(binding: &Value) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Returns what has to be written, first things first. None needs another, but each is of the version of the
+/// Returns the steps that are due, first things first. None needs another, but each is of the version of the
 /// cluster at hand: after one has been taken, decide anew.
 pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
     let cluster = situation.cluster;

@@ -1,4 +1,4 @@
-//! What is asked about an object of a kind.
+//! The questions about an object of a kind.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What scripts and webhooks may answer. No error quotes a value of it, which may be one of a Secret.
+//! The answers that scripts and webhooks may give. No error quotes a value of it, which may be one of a Secret.
 
 use std::collections::BTreeMap;
 

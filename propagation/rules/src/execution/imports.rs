@@ -21,7 +21,7 @@ pub struct ServiceSlice {
     pub takes_requests: bool,
 }
 
-/// What Works bring to a member for one Service.
+/// The slices that Works bring to a member for one Service.
 #[derive(Clone, Debug)]
 pub struct ImportFacts<'a> {
     /// The member.
@@ -43,7 +43,7 @@ pub struct ImportBlocks {
     pub readmitted: BTreeSet<String>,
 }
 
-/// What the block of its cluster does to a slice.
+/// The effect of the block of its cluster on a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// It is withheld from the member.
@@ -117,7 +117,7 @@ impl ImportBlocks {
             });
         let providers: Vec<_> = providers.collect();
         let stay = readmitted(&providers, imports.has_unread, facts);
-        // What the member has itself is not brought to it.
+        // A slice of the member itself is not brought to it.
         let blocked = providers.iter().filter(|provider| {
             provider.admission == Admission::Blocked && provider.cluster != imports.consumer
         });
@@ -129,7 +129,7 @@ impl ImportBlocks {
         }
     }
 
-    /// Returns what the block of its cluster does to one of the slices, if that is blocked.
+    /// Returns the effect of the block of its cluster on one of the slices, if that is blocked.
     pub fn block(&self, slice: &ServiceSlice) -> Option<Block> {
         let source = slice.source.as_ref()?;
         if self.withheld.contains(source) {

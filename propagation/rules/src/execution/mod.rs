@@ -26,4 +26,4 @@ mod tests;
 pub use imports::{Block, ImportBlocks, ImportFacts, ServiceSlice, is_slice};
 pub use ownership::{MANAGERS, applied, instruction, notes, removal, work_of, written};
 pub use progress::{Progress, unapplied_since};
-pub use status::{Interpreted, Outcome, StatusPlan, SyncOutcome, identifier, status};
+pub use status::{Interpreted, Outcome, StatusNews, SyncOutcome, identifier, status};

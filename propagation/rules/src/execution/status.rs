@@ -9,14 +9,14 @@ use objects::condition::{self, find, transition};
 use objects::health::Health;
 use objects::ownership::ObservedObject;
 use objects::replacement::node_ports;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Guard, ObjectRef, Plan, Write};
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
 
 use super::imports::{Block, ServiceSlice};
 use crate::interpret::{Timed, health, reflect};
 
-/// What a Work that was applied says of slices that are not in the member for now.
+/// The words of a Work that was applied about slices that are not in the member for now.
 const BUT_WITHHELD: &str = "the condition Withheld tells what is kept out of the member";
 
 /// The health of an object whose script has failed.
@@ -29,17 +29,17 @@ pub struct Outcome<'a> {
     pub manifest: &'a Value,
     /// The reason why the object is not as the manifest has it, which names the object.
     pub error: Option<String>,
-    /// What the object lacks of the manifest though it was written, if anything.
+    /// The fields of the manifest that the object lacks though it was written, if any.
     pub note: Option<&'a str>,
-    /// What the block of its cluster does to the object, if it is a slice of a blocked one.
+    /// The effect of the block of its cluster on the object, if it is a slice of a blocked one.
     pub block: Option<Block>,
     /// The object in the member.
     pub object: &'a ObservedObject,
-    /// What scripts and webhooks say of it.
+    /// The answers of scripts and webhooks about it.
     pub interpreted: Interpreted,
 }
 
-/// What scripts and webhooks say of an object in a member; each is absent where none is asked.
+/// The answers of scripts and webhooks about an object in a member; each is absent where none is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Interpreted {
     /// The part of its status that is reported, or the error of the script.
@@ -71,35 +71,33 @@ pub struct SyncOutcome<'a> {
     pub untouched: bool,
 }
 
-/// The write of a Work's status, and what is told of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct StatusPlan {
-    /// The write; `None` if it is up to date.
-    pub write: Option<Write>,
-    /// Set if [`DISPATCHING`] has changed.
-    pub dispatching: Option<Condition>,
-    /// Set if [`APPLIED`] has become another, or fails for another reason.
-    pub applied: Option<Condition>,
-    /// Set if [`WITHHELD`] has become another, or slices stay for another reason.
-    pub withheld: Option<Condition>,
-    /// The manifests whose object has a status now, and had none.
-    pub reflected: Vec<ManifestIdentifier>,
-    /// The manifests whose object has another health than before.
-    pub interpreted: Vec<ManifestStatus>,
+/// News in the status of a Work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StatusNews {
+    /// [`DISPATCHING`] has changed.
+    Dispatching(Condition),
+    /// [`APPLIED`] has become another, or fails for another reason.
+    Applied(Condition),
+    /// [`WITHHELD`] has become another, or slices stay for another reason.
+    Withheld(Condition),
+    /// The object of a manifest has a status now, and had none.
+    Reflected(ManifestIdentifier),
+    /// The object of a manifest has another health than before.
+    Interpreted(ManifestStatus),
 }
 
 /// Plans the status of a Work after a sync of its manifests.
-pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPlan {
+pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> Plan<StatusNews> {
     let outcomes = outcome.manifests;
     let current = work.status.as_ref();
     let conditions = current.map_or(&[][..], |status| &status.conditions);
     let statuses = current.map_or(&[][..], |status| &status.manifest_statuses);
     let mut list = conditions.to_vec();
-    let mut plan = StatusPlan::default();
+    let mut plan = Plan::default();
 
     let dispatching = dispatching(work.is_suspended());
     if let Some(condition) = upsert(&mut list, dispatching, outcome, now) {
-        plan.dispatching = Some(condition);
+        plan.events.push(StatusNews::Dispatching(condition));
     }
     let applied = if work.is_suspended() {
         applied_before(work, outcomes)
@@ -109,28 +107,31 @@ pub fn status(work: &Work, outcome: SyncOutcome<'_>, now: Timestamp) -> StatusPl
     if let Some(applied) = applied
         && let Some(condition) = upsert(&mut list, applied, outcome, now)
     {
-        plan.applied = Some(condition);
+        plan.events.push(StatusNews::Applied(condition));
     }
     if let Some(withheld) = withheld(work, outcomes)
         && let Some(condition) = upsert(&mut list, withheld, outcome, now)
     {
-        plan.withheld = Some(condition);
+        plan.events.push(StatusNews::Withheld(condition));
     }
     let new_statuses = manifest_statuses(work, outcomes, statuses);
+    let mut interpreted = Vec::new();
     for new in &new_statuses {
         let old = statuses.iter().find(|old| old.identifier == new.identifier);
         if new.status.is_some() && old.is_none_or(|old| old.status.is_none()) {
-            plan.reflected.push(new.identifier.clone());
+            let reflected = StatusNews::Reflected(new.identifier.clone());
+            plan.events.push(reflected);
         }
         if old.is_none_or(|old| old.health != new.health) {
-            plan.interpreted.push(new.clone());
+            interpreted.push(StatusNews::Interpreted(new.clone()));
         }
     }
+    plan.events.extend(interpreted);
     if list != conditions || new_statuses != statuses {
         let status = json!({ "conditions": list, "manifestStatuses": new_statuses });
         let object = ObjectRef::of(work, &());
         let write = Write::merge("work_status", object, json!({ "status": status }));
-        plan.write = Some(write.of_status().guarded(Guard::Version));
+        plan.writes.push(write.of_status().guarded(Guard::Version));
     }
     plan
 }
@@ -216,7 +217,7 @@ fn withheld(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
     })
 }
 
-/// Returns what the block does to each of the slices that it concerns; empty if it concerns none.
+/// Returns the effect of the block on each of the slices that it concerns; empty if it concerns none.
 fn block_notes(block: Block, outcomes: &[Outcome<'_>]) -> String {
     let concerned = outcomes.iter().filter(|one| one.block == Some(block));
     let notes = concerned.filter_map(|one| {
@@ -312,7 +313,7 @@ fn manifest_statuses(
                         let before = before_status.unwrap_or(&Value::Null);
                         Some(status.clone().unless_only_times_differ_from(before))
                     }
-                    // What was reported last stays, and so does the health.
+                    // The last report stays, and so does the health.
                     Some(Err(_)) => return before.cloned(),
                 };
                 let health = match &outcome.interpreted.is_healthy {

@@ -2,6 +2,7 @@ use jiff::Timestamp;
 use karmada_api::names::{APPLIED_OVERRIDES, WORK_NAME};
 use karmada_api::{Condition, Work};
 use objects::ownership::{Adoption, ObservedObject, Removal};
+use objects::write::Plan;
 use proptest::prelude::*;
 use serde_json::{Value, from_str, from_value, json};
 
@@ -59,13 +60,35 @@ fn now() -> Timestamp {
     "2026-11-22T08:00:00Z".parse().unwrap()
 }
 
+/// Returns the number of news about `Dispatching`, about `Applied`, of objects with a first status, and with another health.
+fn numbers(plan: &Plan<StatusNews>) -> [usize; 4] {
+    let mut numbers = [0; 4];
+    for news in &plan.events {
+        match news {
+            StatusNews::Dispatching(_) => numbers[0] += 1,
+            StatusNews::Applied(_) => numbers[1] += 1,
+            StatusNews::Reflected(_) => numbers[2] += 1,
+            StatusNews::Interpreted(_) => numbers[3] += 1,
+            StatusNews::Withheld(_) => {}
+        }
+    }
+    numbers
+}
+
+fn applied_news(plan: &Plan<StatusNews>) -> Option<&Condition> {
+    plan.events.iter().find_map(|news| match news {
+        StatusNews::Applied(condition) => Some(condition),
+        _ => None,
+    })
+}
+
 /// Plans the status after a sync of the only manifest.
 fn status_after(
     work: &Work,
     manifest: &Value,
     error: Option<&str>,
     object: &ObservedObject,
-) -> StatusPlan {
+) -> Plan<StatusNews> {
     let outcome = Outcome {
         manifest,
         error: error.map(str::to_owned),
@@ -82,7 +105,7 @@ fn status_after(
 }
 
 /// Plans the status after a sync that found the Work and its object as they were at the start.
-fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> StatusPlan {
+fn status_untouched(work: &Work, manifest: &Value, object: &ObservedObject) -> Plan<StatusNews> {
     let outcome = Outcome {
         manifest,
         error: None,
@@ -111,7 +134,7 @@ fn karmada_status_stays_unwritten() {
     {
         let present = ObservedObject::Present(object);
         let plan = status_untouched(&work, &manifest, &present);
-        assert_eq!(plan, StatusPlan::default(), "{:?}", work.metadata.name);
+        assert_eq!(plan, Plan::default(), "{:?}", work.metadata.name);
     }
 }
 
@@ -162,7 +185,7 @@ fn suspension_keeps_applied() {
     object["status"] = json!({ "replicas": 2, "observedGeneration": 1 });
     let present = ObservedObject::Present(object);
     let plan = status_after(&work, &manifest, None, &present);
-    let patch = plan.write.unwrap().guarded_body();
+    let patch = plan.writes[0].guarded_body();
     let conditions = &patch["status"]["conditions"];
     assert_eq!(conditions[0]["status"], "False");
     assert_eq!(conditions[0]["reason"], "SuspendDispatching");
@@ -182,7 +205,8 @@ fn suspension_keeps_applied() {
         patch["metadata"]["resourceVersion"],
         json!(work.metadata.resource_version)
     );
-    assert!(plan.dispatching.is_some() && plan.applied.is_none());
+    let [dispatching, applied, ..] = numbers(&plan);
+    assert_eq!((dispatching, applied), (1, 0));
 }
 
 /// A Work that was suspended before any report shows by its object what was applied.
@@ -229,7 +253,7 @@ fn suspension_recovers_lost_report() {
         conditions.retain(|condition| condition.type_ != "Applied");
         conditions.extend(applied.clone());
         let plan = status_after(&work, &manifest, None, observed);
-        let patch = plan.write.unwrap().guarded_body();
+        let patch = plan.writes[0].guarded_body();
         let conditions = patch["status"]["conditions"].as_array().unwrap();
         let reported = conditions.iter().find(|one| one["type"] == "Applied");
         let generation = reported.and_then(|one| one["observedGeneration"].as_i64());
@@ -252,36 +276,32 @@ fn only_news_is_written() {
     work.metadata.generation = Some(3);
     let present = ObservedObject::Present(object);
     let plan = status_after(&work, &manifest, None, &present);
-    let patch = plan.write.unwrap().guarded_body();
+    let patch = plan.writes[0].guarded_body();
     assert_eq!(patch["status"]["conditions"][1]["observedGeneration"], 3);
-    assert!(plan.dispatching.is_some() && plan.applied.is_some());
-    assert_eq!((plan.reflected.len(), plan.interpreted.len()), (1, 1));
+    assert_eq!(numbers(&plan), [1, 1, 1, 1]);
     work.status = Some(from_value(patch["status"].clone()).unwrap());
     assert_eq!(
         status_after(&work, &manifest, None, &present),
-        StatusPlan::default()
+        Plan::default()
     );
     let unknown = ObservedObject::Unknown;
     let no = Some("create Deployment shop/web: no");
     let failed = status_after(&work, &manifest, no, &unknown);
-    let condition = failed.applied.unwrap();
+    let condition = applied_news(&failed).unwrap();
     assert_eq!(condition.reason, "AppliedFailed");
     let message = "Failed to apply all manifests (0/1): create Deployment shop/web: no";
     assert_eq!(condition.message, message);
-    let patch = failed.write.unwrap().guarded_body();
+    let patch = failed.writes[0].guarded_body();
     // The member was not reached: its last known state stands.
     let known = work.status.as_ref().unwrap().manifest_statuses.clone();
     assert_eq!(patch["status"]["manifestStatuses"], json!(known));
     work.status = Some(from_value(patch["status"].clone()).unwrap());
     assert_eq!(
         status_after(&work, &manifest, no, &unknown),
-        StatusPlan::default()
+        Plan::default()
     );
-    assert!(
-        status_after(&work, &manifest, Some("other"), &unknown)
-            .applied
-            .is_some()
-    );
+    let other = status_after(&work, &manifest, Some("other"), &unknown);
+    assert!(applied_news(&other).is_some());
     // A new generation that is equal in the member is news for the status, but no Event.
     work.status = Some(
         from_value(
@@ -292,7 +312,7 @@ fn only_news_is_written() {
         .unwrap(),
     );
     let plan = status_untouched(&work, &manifest, &present);
-    assert!(plan.write.is_some() && plan.applied.is_none());
+    assert!(!plan.writes.is_empty() && applied_news(&plan).is_none());
 }
 
 /// The first status of an object is news, and so is every other health.
@@ -307,11 +327,14 @@ fn first_status_and_health_changes() {
     let mut changes = |object: &Value| {
         let present = ObservedObject::Present(object.clone());
         let plan = status_after(&work, &manifest, None, &present);
-        if let Some(write) = plan.write {
+        if let Some(write) = plan.writes.first() {
             work.status = Some(from_value(write.body()["status"].clone()).unwrap());
         }
-        let health = plan.interpreted.into_iter().filter_map(|one| one.health);
-        (plan.reflected.len(), health.collect::<Vec<_>>())
+        let health = plan.events.iter().filter_map(|news| match news {
+            StatusNews::Interpreted(one) => one.health.clone(),
+            _ => None,
+        });
+        (numbers(&plan)[2], health.collect::<Vec<_>>())
     };
     let generation = object["metadata"]["generation"].clone();
     object["status"] = json!({ "observedGeneration": generation, "replicas": 2 });
@@ -326,7 +349,7 @@ fn first_status_and_health_changes() {
 }
 
 /// Plans the status of a Work whose object scripts interpret so.
-fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) -> StatusPlan {
+fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) -> Plan<StatusNews> {
     let manifest = &work.spec.workload.manifests[0];
     let outcome = Outcome {
         manifest,
@@ -357,18 +380,13 @@ fn scripts_come_first() {
         })),
         is_healthy: Some(Ok(false)),
     };
-    let patch = status_interpreted(&work, &object, &interpreted("a"))
-        .write
-        .unwrap()
-        .guarded_body();
+    let patch = status_interpreted(&work, &object, &interpreted("a")).writes[0].guarded_body();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["status"], json!({ "n": 1, "at": "a" }));
     assert_eq!(reported["health"], "Unhealthy");
     work.status = from_value(patch["status"].clone()).unwrap();
-    assert_eq!(
-        status_interpreted(&work, &object, &interpreted("b")).write,
-        None
-    );
+    let plan = status_interpreted(&work, &object, &interpreted("b"));
+    assert!(plan.writes.is_empty());
 }
 
 /// Case I69: where the script of a status fails, what was reported last stays; where that of the health does, the
@@ -382,13 +400,12 @@ fn failed_scripts_report_nothing_new() {
         is_healthy: Some(Ok(false)),
     };
     let plan = status_interpreted(&work, &object, &failed);
-    assert!(plan.interpreted.is_empty());
+    assert_eq!(numbers(&plan)[3], 0);
     let failed = Interpreted {
         status: None,
         is_healthy: Some(Err("no".to_owned())),
     };
-    let patch = status_interpreted(&work, &object, &failed).write.unwrap();
-    let patch = patch.guarded_body();
+    let patch = status_interpreted(&work, &object, &failed).writes[0].guarded_body();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["health"], "Unknown");
     assert_eq!(reported["status"], json!(before.status));
@@ -410,7 +427,8 @@ fn equal_errors_are_said_once() {
         manifests: &outcomes,
         untouched: false,
     };
-    let applied = status(&work, synced, now()).applied.unwrap();
+    let plan = status(&work, synced, now());
+    let applied = applied_news(&plan).unwrap();
     let message = "Failed to apply all manifests (1/3): no address";
     assert_eq!(applied.message, message);
 }
@@ -433,8 +451,7 @@ fn notes_follow_success() {
         manifests: &outcomes,
         untouched: false,
     };
-    let patch = status(&work, synced, now()).write.unwrap();
-    let patch = patch.guarded_body();
+    let patch = status(&work, synced, now()).writes[0].guarded_body();
     work.status = from_value(patch["status"].clone()).unwrap();
     let message = "Manifest has been successfully applied; no color; no size";
     assert_eq!(notes(&work), message);
@@ -455,8 +472,7 @@ fn own_node_port_is_reported() {
     let reported = |work: &Work, own: u16| {
         let object = ObservedObject::Present(service(own));
         let plan = status_after(work, &service(30_080), None, &object);
-        let write = plan.write.unwrap();
-        write.body()["status"]["manifestStatuses"][0]["status"].clone()
+        plan.writes[0].body()["status"]["manifestStatuses"][0]["status"].clone()
     };
     let own = |port: u16| json!({ "nodePorts": { "http": port } });
     let mut work = Work::default();

@@ -185,7 +185,7 @@ mod tests {
                 panic!("{body}");
             };
             assert_eq!((is_available, progresses, why), (available, "True", reason));
-            // What the API has by now is no reason to write.
+            // A change that the API has by now is no reason to write.
             let written = template(&body["status"]);
             assert_eq!(with_conditions(&written, None, &json!("later")), None);
         }

@@ -1,4 +1,4 @@
-//! What the copies of a template report from their members.
+//! The reports of the copies of a template from their members.
 
 use serde_json::{Map, Value};
 

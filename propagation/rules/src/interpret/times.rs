@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// What the clock has made stays as it was, unless something else is news.
+    /// Values of the clock stay as they were, unless something else is news.
     #[test]
     fn times_alone_are_no_news() {
         let timed = |phase: &str| Timed {

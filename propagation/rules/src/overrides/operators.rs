@@ -35,7 +35,7 @@ pub(super) fn image(overrider: &ImageOverrider, manifest: &mut Value) -> Result<
 }
 
 fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, String> {
-    // What is there in place of an image may be anything, as a path says where to look.
+    // The value in place of an image may be anything, as a path says where to look.
     let mut parts = Image::parse(image).ok_or("the text there is no image")?;
     let value = overrider.value.as_deref().unwrap_or_default();
     match overrider.component.as_str() {

@@ -1,4 +1,4 @@
-//! What is wrong with a policy.
+//! The problems of a policy.
 
 use std::fmt;
 

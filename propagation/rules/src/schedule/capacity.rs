@@ -73,7 +73,7 @@ pub(super) fn available(
     cluster: &ClusterView,
     assumed: &[Pods],
 ) -> i32 {
-    // What has no replicas needs no room.
+    // A workload without replicas needs no room.
     if spec.replicas.unwrap_or(0) <= 0 {
         return i32::MAX;
     }
@@ -172,7 +172,7 @@ mod tests {
             (ask(json!({ "cpu": "1", "memory": "4Gi" })), 7, 50),
             // More than the least of any.
             (ask(json!({ "cpu": "5" })), 0, 20),
-            // What no model tells of is nowhere.
+            // Room of which no model tells is nowhere.
             (ask(json!({ "nvidia.com/gpu": "1" })), 0, 0),
             // Pods alone: 110 on each node, but not more than the cluster has free.
             (ask(json!({})), 1000, 1000),

@@ -75,7 +75,7 @@ fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, Aff
         };
         match attempt_once(facts.with_spec(&spec), tiers) {
             Ok(better) if replicas(&better) != replicas(&clusters) => clusters = better,
-            // What has been found stays where nothing else fits any more.
+            // The replicas that have found a place stay where nothing else fits any more.
             Ok(_) | Err(_) => break,
         }
     }
@@ -90,7 +90,7 @@ fn replicas(clusters: &[TargetCluster]) -> BTreeMap<&str, Option<i32>> {
 
 fn attempt_once(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let tiers = match facts.strategy {
-        // What needs no room has nothing to overflow.
+        // A workload that needs no room has nothing to overflow.
         ReplicaStrategy::None => tiers.first(),
         _ => tiers,
     };

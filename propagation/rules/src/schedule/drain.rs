@@ -37,7 +37,7 @@ const NOTE: &str = "drain.karmada-rs.io/";
 /// the news that the taint is gone.
 const MOST_REQUESTS: usize = 3;
 
-/// What the other clusters lack for the workloads of those that are drained.
+/// The room that the other clusters lack for the workloads of those that are drained.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// The workloads that no other place is found for.
@@ -156,7 +156,7 @@ impl Homeless {
     }
 }
 
-/// Returns what clusters without taints have left together.
+/// Returns the room that clusters without taints have left together.
 fn free_in(clusters: &[&ClusterView]) -> Amounts {
     let open = clusters
         .iter()
@@ -236,7 +236,7 @@ fn targets_in<'a>(
     targets.filter(move |target| drained.contains(&target.name))
 }
 
-/// Returns what the replicas of a target ask for together.
+/// Returns the joint requests of the replicas of a target.
 fn requests(spec: &ResourceBindingSpec, target: &TargetCluster) -> Amounts {
     let components = spec.components.as_deref().unwrap_or_default();
     let mut pods = of_components(components);
@@ -252,7 +252,7 @@ fn requests(spec: &ResourceBindingSpec, target: &TargetCluster) -> Amounts {
     sum
 }
 
-/// What a workload still has in a cluster that is drained.
+/// The rest of a workload in a cluster that is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remaining {
     /// It is scheduled there: nobody has evicted it yet, or it has no other place.
@@ -276,7 +276,7 @@ impl fmt::Display for Remaining {
     }
 }
 
-/// Returns what a workload still has in a cluster that is drained.
+/// Returns the rest of a workload in a cluster that is drained.
 pub fn remaining(binding: BindingRef<'_>, cluster: &str) -> Option<Remaining> {
     if !binding.has_target(cluster) {
         return is_leaving(binding, cluster).then_some(Remaining::Leaving);

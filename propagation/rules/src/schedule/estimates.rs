@@ -1,4 +1,4 @@
-//! What the estimators of clusters say of their room.
+//! The answers of the clusters' estimators about their room.
 
 use std::collections::BTreeMap;
 

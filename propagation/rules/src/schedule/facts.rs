@@ -61,10 +61,10 @@ impl UnhealthyThreshold {
 /// The ways in which the room of a cluster is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Room {
-    /// What its nodes together have left.
+    /// The room that its nodes together have left.
     #[default]
     Summary,
-    /// What each of its nodes has left by its model, where the cluster has models.
+    /// The room that each of its nodes has left by its model, where the cluster has models.
     Models,
 }
 
@@ -159,9 +159,9 @@ pub struct Pass<'a> {
     pub cluster_changed: bool,
     /// The other workloads of its groups; `None` if it is in none.
     pub neighbours: Option<&'a Neighbours>,
-    /// What is assumed to be in clusters besides what they report; `None` if nobody keeps account of it.
+    /// The Pods that are assumed in clusters besides those that they report; `None` if nobody keeps account of it.
     pub assumed: Option<&'a Assumed>,
-    /// What estimators say; `None` if none was asked.
+    /// The answers of estimators; `None` if none was asked.
     pub estimates: Option<&'a Estimates>,
 }
 

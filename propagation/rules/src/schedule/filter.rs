@@ -40,7 +40,7 @@ pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) 
     if cluster.metadata.is_deleting() {
         return Some("cluster(s) were being deleted".to_owned());
     }
-    // What runs already is not moved by a kind that vanished for a moment, nor by a new taint.
+    // A running workload is not moved by a kind that vanished for a moment, nor by a new taint.
     if !binding.has_target(name) {
         let resource = &binding.spec.resource;
         if !cluster.serves(&resource.api_version, &resource.kind) {

@@ -101,13 +101,13 @@ fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {
     });
     let mut nodes: Vec<_> = nodes.collect();
     for pods in assumed {
-        // What fits on no node is in nobody's way.
+        // A Pod that fits on no node is in nobody's way.
         place(&mut nodes, pods);
     }
     Some(nodes)
 }
 
-/// Returns what a node of the model has at least.
+/// Returns the least room of a node of the model.
 fn node(model: &ResourceModel) -> Amounts {
     let ranges = model.ranges.iter();
     let least = ranges.map(|range| (&*range.name, &*range.min.0));

@@ -19,7 +19,7 @@ pub fn plan(
     pass: Pass<'_>,
 ) -> SchedulePlan {
     if !scheduler.schedules(binding) {
-        // What is suspended begins nothing, and ends what has begun.
+        // A suspended binding begins nothing, and ends what has begun.
         let ended = scheduler
             .has(binding)
             .then(|| eviction::finished_evictions(scheduler, binding, pass.now));

@@ -1,4 +1,4 @@
-//! What Pods take of a cluster.
+//! The room that Pods take of a cluster.
 
 use karmada_api::Component;
 use objects::amounts::Amounts;
@@ -16,7 +16,7 @@ pub(super) fn of_components(components: &[Component]) -> Vec<Pods> {
     pods.collect()
 }
 
-/// Returns what one replica with these requirements takes of a cluster.
+/// Returns the room that one replica with these requirements takes of a cluster.
 pub(super) fn request(requirements: Option<&Value>) -> Amounts {
     let mut request = Amounts::read(requirements.and_then(|needs| needs.get("resourceRequest")));
     request.add(&one_pod());

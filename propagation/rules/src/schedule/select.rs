@@ -45,7 +45,7 @@ pub(super) fn select<'a>(
             if let Some(kept) = kept_regions(facts, &candidates, bounds) {
                 return Ok(kept);
             }
-            // What follows a workload under its policy goes to the regions of that.
+            // A binding that follows a workload under its policy goes to the regions of that.
             let demand = if is_divided(facts.placement) {
                 Demand::Together(replicas)
             } else {

@@ -26,7 +26,7 @@ pub(super) enum ReplicaStrategy<'a> {
 /// The weight of what runs already, in Karmada's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
-    /// What runs stays where it is while it may.
+    /// Running replicas stay where they are while they may.
     Steady,
     /// Everything is assigned as if nothing ran.
     Fresh,

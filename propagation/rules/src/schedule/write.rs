@@ -56,7 +56,7 @@ impl SpecWrite {
         patch
     }
 
-    /// Returns what the write brings about.
+    /// Returns the effect of the write.
     fn wanted(&self, binding: BindingRef<'_>) -> Wanted {
         let patched = Wanted::patched(&self.patch(binding), &["gracefulEvictionTasks", "-"]);
         let left: Vec<_> = self

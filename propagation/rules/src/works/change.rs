@@ -134,7 +134,7 @@ impl WorkChange {
         Some(write.bringing(wanted))
     }
 
-    /// Returns what the write brings about; `None` if there is none.
+    /// Returns the effect of the write; `None` if there is none.
     fn wanted(&self) -> Option<Wanted> {
         match self {
             Self::Unchanged | Self::Deleting => None,

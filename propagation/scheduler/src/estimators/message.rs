@@ -70,7 +70,7 @@ pub(crate) struct Component {
     pub(crate) replicas: i32,
 }
 
-/// What one of them needs.
+/// The needs of one of them.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ComponentReplicaRequirements {
     #[prost(message, optional, tag = "1")]
@@ -85,7 +85,7 @@ pub(crate) struct ComponentReplicaRequirements {
     pub(crate) resource_request_bytes: BTreeMap<String, Vec<u8>>,
 }
 
-/// What one replica needs.
+/// The needs of one replica.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ReplicaRequirements {
     #[prost(message, optional, tag = "1")]

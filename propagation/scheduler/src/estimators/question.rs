@@ -1,4 +1,4 @@
-//! What is asked of the estimator of a cluster about a binding, and the call that asks it.
+//! The question to the estimator of a cluster about a binding, and the call that asks it.
 
 use std::sync::Arc;
 

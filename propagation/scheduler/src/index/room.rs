@@ -22,7 +22,7 @@ impl Index {
         self.assumed.as_ref()?.shown(key).next_end()
     }
 
-    /// Returns what is assumed to be in clusters when the binding `key` is decided; `None` if nobody keeps account of it.
+    /// Returns the Pods that are assumed in clusters when the binding `key` is decided; `None` if nobody keeps account of it.
     pub(super) fn assumed_for(&self, key: &Key) -> Option<Assumed> {
         let assumed = self.assumed.as_ref()?;
         // A decision of its own that was perhaps not written leaves room for the same again.

@@ -1,4 +1,4 @@
-//! What is asked of estimators before a decision.
+//! The questions to estimators before a decision.
 
 use karmada_api::ClusterView;
 use objects::{Key, Metadata};
@@ -8,7 +8,7 @@ use tokio::sync::MutexGuard;
 use super::Reconciler;
 use crate::index::Snapshot;
 
-/// What estimators say, and the turn in which they were asked.
+/// The answers of estimators, and the turn in which they were asked.
 pub(super) struct Asked<'a> {
     pub(super) estimates: Estimates,
     _turn: Option<MutexGuard<'a, ()>>,

@@ -29,7 +29,7 @@ const SETTINGS_INTERVAL: Duration = Duration::from_millis(1);
 /// more watches are to break than that.
 const MOST_ALLOWED: usize = 100;
 
-/// What a connection lives by. Driven, it returns when the connection has ended.
+/// The engine of a connection. Driven, it returns when the connection has ended.
 pub(super) type Driver =
     http2::Connection<MaybeHttpsStream<TokioIo<TcpStream>>, Body, TokioExecutor>;
 

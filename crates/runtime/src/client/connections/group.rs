@@ -52,7 +52,7 @@ struct Used {
 /// Whether the server chose HTTP/2.
 type Opened = Result<bool, OpenError>;
 
-/// What became of a request.
+/// The end of a request.
 pub(super) enum Sent {
     /// It was answered on this stream.
     Answered(Response<Incoming>, Stream),

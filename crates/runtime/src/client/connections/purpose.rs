@@ -1,4 +1,4 @@
-//! What a request is for.
+//! The purposes of requests.
 
 use http::{Method, Uri};
 
@@ -7,7 +7,7 @@ use crate::client::requests::verb;
 /// The API group of leases.
 const LEASES: &str = "/apis/coordination.k8s.io/";
 
-/// What a request is for: none waits for one of another purpose.
+/// The purpose of a request: none waits for one of another purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// To hold a lease, which is lost if it takes long.

@@ -1,4 +1,4 @@
-//! What is told of a command for credentials that fails.
+//! The message about a command for credentials that fails.
 
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum ExecError {
     Unstarted {
         /// The command.
         command: String,
-        /// What the kubeconfig says of how to get it.
+        /// The hint of the kubeconfig how to get it.
         hint: String,
         /// The cause.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum ExecError {
         command: String,
         /// The status.
         status: ExitStatus,
-        /// What it printed on standard error.
+        /// Its standard error.
         said: String,
     },
     /// It did not end, though it could ask nobody.

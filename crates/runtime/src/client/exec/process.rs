@@ -11,7 +11,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// Waits until a command ends, and returns what it printed; `None` if that is not until `end`, at which it is killed.
 pub(super) fn output(mut child: Child, end: Option<Instant>) -> io::Result<Option<Output>> {
-    // What it started may outlive it, and keep what these read open: nobody waits for them any longer than for it.
+    // Its children may outlive it, and keep its output open: nobody waits for them any longer than for it.
     let (stdout, stderr) = (printed(child.stdout.take()), printed(child.stderr.take()));
     if let Some(stdout) = received(&stdout, end)
         && let Some(stderr) = received(&stderr, end)
@@ -34,7 +34,7 @@ fn printed(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     thread::spawn(move || {
         let mut printed = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What came before an error is of use, too.
+            // The output before an error is of use, too.
             drop(pipe.read_to_end(&mut printed));
         }
         // Nobody may wait any more.
@@ -43,7 +43,7 @@ fn printed(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> 
     receiver
 }
 
-/// Returns what was printed, unless that goes on until `end`.
+/// Returns the output, unless it goes on until `end`.
 fn received(printed: &mpsc::Receiver<Vec<u8>>, end: Option<Instant>) -> Option<Vec<u8>> {
     match end {
         Some(end) => {

@@ -134,7 +134,7 @@ impl<K: QueueKey> Outage<K> {
                 over.release(queue);
                 *outage = None;
             }
-            // What was sent before may fail after: it counts once.
+            // Requests that were sent before may fail after: they count once.
             (Reach::Failed(..), Some(outage)) if outage.is_pausing() => {}
             (Reach::Failed(error, began), Some(outage)) if began < outage.until + FORGOTTEN => {
                 outage.pause = (outage.pause * 2).min(MAX_PAUSE);

@@ -26,7 +26,7 @@ fn collect(
     need: Need,
     sources: Option<&[EndpointSlice]>,
     collected: &[EndpointSlice],
-) -> CollectionPlan {
+) -> Plan<LeftToOthers> {
     let shared =
         |slices: &[EndpointSlice]| -> Vec<_> { slices.iter().cloned().map(Arc::new).collect() };
     let sources = sources.map(shared);
@@ -54,7 +54,7 @@ fn collected(sources: &[EndpointSlice]) -> Vec<EndpointSlice> {
 
 /// Asserts that nothing is written but the deletion of these.
 #[track_caller]
-fn assert_deleted(plan: &CollectionPlan, slices: &[EndpointSlice]) {
+fn assert_deleted(plan: &Plan<LeftToOthers>, slices: &[EndpointSlice]) {
     let deleted = slices.iter().map(|slice| {
         let write = Write::delete("endpoint_slice", ObjectRef::of(slice, &()));
         write.guarded(Guard::Version)
@@ -122,7 +122,7 @@ fn copy_on_hub_names_namespace() {
     assert_eq!(told.as_ref(), Some(&service));
     assert!(is_ours(ClusterKind::MemberCluster, &copy.metadata));
     assert!(!is_ours(ClusterKind::Cluster, &copy.metadata));
-    assert_eq!(collect(&[Arc::new(copy)]), CollectionPlan::default());
+    assert_eq!(collect(&[Arc::new(copy)]), Plan::default());
 }
 
 /// What is collected already is not written again, and neither is a change of what is not copied.
@@ -132,13 +132,13 @@ fn nothing_is_written_at_rest() {
     let collected = collected(&sources);
     assert_eq!(
         collect(Need::Wanted, Some(&sources), &collected),
-        CollectionPlan::default()
+        Plan::default()
     );
     let mut moved = sources.clone();
     moved[0].endpoints.as_mut().unwrap()[0].zone = Some("b".to_owned());
     assert_eq!(
         collect(Need::Wanted, Some(&moved), &collected),
-        CollectionPlan::default()
+        Plan::default()
     );
     let mut marked = collected.clone();
     let labels = marked[0].metadata.labels.as_mut().unwrap();
@@ -148,7 +148,7 @@ fn nothing_is_written_at_rest() {
     );
     assert_eq!(
         collect(Need::Wanted, Some(&sources), &marked),
-        CollectionPlan::default()
+        Plan::default()
     );
 }
 
@@ -191,17 +191,14 @@ fn unneeded_slices_go() {
 fn unknown_changes_nothing() {
     let source = source("web-1", &["10.244.1.10"]);
     let collected = collected(std::slice::from_ref(&source));
-    assert_eq!(
-        collect(Need::Wanted, None, &collected),
-        CollectionPlan::default()
-    );
+    assert_eq!(collect(Need::Wanted, None, &collected), Plan::default());
     assert_eq!(
         collect(Need::Unclear, Some(&[]), &collected),
-        CollectionPlan::default()
+        Plan::default()
     );
     assert_eq!(
         collect(Need::Unclear, Some(&[source]), &[]),
-        CollectionPlan::default()
+        Plan::default()
     );
 }
 
@@ -213,10 +210,10 @@ fn other_collector_is_left_alone() {
     let theirs = theirs(ours[0].clone());
     let both = [ours[0].clone(), theirs.clone()];
     let plan = collect(Need::Wanted, Some(&sources), &both);
-    assert!(plan.is_theirs);
+    assert_eq!(plan.events, [LeftToOthers]);
     assert_deleted(&plan, &ours);
     let plan = collect(Need::Unwanted, Some(&[]), &[theirs]);
-    assert_eq!(plan, CollectionPlan::default());
+    assert_eq!(plan, Plan::default());
 }
 
 /// The endpoints are wanted of an exported Service that was propagated to a cluster which we reach.

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The interval in which ExternalDNS brings its records up to date (its flag `--interval`).
 pub const INTERVAL: Duration = Duration::from_mins(1);
 
-/// What a name was found to resolve to.
+/// The result of looking a name up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lookup {
     /// The addresses that are published: those of the records, or what their name resolves to.

@@ -16,7 +16,7 @@ pub struct DnsPlan {
     pub writes: Vec<Write<DnsEndpoint>>,
     /// Objects of hosts that lead nowhere any more.
     pub stale: Vec<Arc<DnsEndpoint>>,
-    /// What a user must correct.
+    /// The problems that a user must correct.
     pub problems: BTreeSet<DnsProblem>,
 }
 

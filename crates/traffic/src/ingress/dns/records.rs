@@ -30,7 +30,7 @@ pub struct Publisher {
     set_identifier: String,
 }
 
-/// What is to be published for one ingress.
+/// The records that are to be published for one ingress.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wanted {
     /// One object for each host that leads somewhere.
@@ -77,7 +77,7 @@ impl Publisher {
         !self.set_identifier.is_empty()
     }
 
-    /// Returns what is to be published for `desired`. `existing` are the objects of its ingress.
+    /// Returns the records that are to be published for `desired`. `existing` are the objects of its ingress.
     pub fn wanted(&self, desired: &Desired, existing: &[Arc<DnsEndpoint>]) -> Wanted {
         let mut wanted = Wanted::default();
         let held: BTreeMap<&str, BTreeSet<Origin>> = existing
@@ -143,7 +143,7 @@ impl Publisher {
     }
 }
 
-/// Returns what providers of DNS are told by annotations of the ingress.
+/// Returns the hints that annotations of the ingress give to providers of DNS.
 fn properties(desired: &Desired) -> Vec<DnsProviderProperty> {
     let all = desired.annotations.iter().filter_map(|(key, value)| {
         let (part, rest) = key.strip_prefix(EXTERNAL_DNS)?.split_once('-')?;

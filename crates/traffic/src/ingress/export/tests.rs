@@ -27,12 +27,12 @@ fn facts<'a>(template: &'a Service, clusters: &[&'a str]) -> ExportFacts<'a> {
     }
 }
 
-fn plan(facts: &ExportFacts<'_>) -> ExportChange {
+fn plan(facts: &ExportFacts<'_>) -> Plan<LeftToOthers> {
     exporter().plan(&service(), facts)
 }
 
 /// Returns what is done, and to which kind.
-fn shown(change: &ExportChange) -> Vec<String> {
+fn shown(change: &Plan<LeftToOthers>) -> Vec<String> {
     let shown = change.writes.iter().map(|write| {
         let verb = match write.action {
             Action::Create(_) => "create",
@@ -107,7 +107,7 @@ fn current_export_is_unchanged() {
         policy: Cached::Present(&policy),
         ..facts(&template, clusters)
     };
-    assert_eq!(plan(&existing(&["m1"])), ExportChange::default());
+    assert_eq!(plan(&existing(&["m1"])), Plan::default());
     let moved = plan(&existing(&["m1", "m2"]));
     assert_eq!(shown(&moved), ["update PropagationPolicy"]);
     let names = json!({ "clusterAffinity": { "clusterNames": ["m1", "m2"] } });
@@ -131,7 +131,7 @@ fn karmadas_defaults_make_no_difference() {
         policy: Cached::Present(&policy),
         ..facts(&template, &["m1"])
     };
-    assert_eq!(plan(&existing), ExportChange::default());
+    assert_eq!(plan(&existing), Plan::default());
 }
 
 /// An export is removed once nobody needs it or it has no clusters or another owner.
@@ -204,7 +204,7 @@ fn added_owner_changes_nothing() {
         policy: Cached::Present(&policy),
         ..facts(&template, &["m1"])
     };
-    assert_eq!(plan(&existing), ExportChange::default());
+    assert_eq!(plan(&existing), Plan::default());
 }
 
 /// An export is not created while a policy of ours that does not fit is still there.
@@ -223,7 +223,7 @@ fn leaving_policy_delays_export() {
         policy: Cached::Present(&policy),
         ..needed
     });
-    assert_eq!(leaving, ExportChange::default());
+    assert_eq!(leaving, Plan::default());
 }
 
 /// An export of another owner is left alone and gets no policy.
@@ -236,9 +236,9 @@ fn foreign_export_is_left_alone() {
         export: Cached::Present(&theirs),
         ..facts(&template, &["m1"])
     };
-    let left = ExportChange {
-        is_theirs: true,
-        ..ExportChange::default()
+    let left = Plan {
+        events: vec![LeftToOthers],
+        ..Plan::default()
     };
     assert_eq!(plan(&facts), left);
     let (_, policy) = created(&template, &["m1"]);
@@ -306,6 +306,6 @@ fn unread_facts_change_nothing() {
             ..needed
         },
     ] {
-        assert_eq!(plan(&unread), ExportChange::default());
+        assert_eq!(plan(&unread), Plan::default());
     }
 }

@@ -36,7 +36,7 @@ impl RoutePath {
         let made = match path.path_type.as_str() {
             EXACT => Self::Exact(value.to_owned()),
             "Prefix" => Self::prefix(value),
-            // What ingress controllers make of most of them.
+            // As most ingress controllers read it.
             "ImplementationSpecific" if !is_pattern(value) => Self::prefix(value),
             "ImplementationSpecific" => {
                 return Err(
@@ -56,7 +56,7 @@ impl RoutePath {
         }
     }
 
-    /// Returns what a route has, and `None` for a regular expression.
+    /// Returns the path of a route, and `None` for a regular expression.
     pub(in crate::ingress) fn of_route(path: Option<&HttpPathMatch>) -> Option<Self> {
         let kind = path.and_then(|path| path.type_.as_deref());
         let value = path.and_then(|path| path.value.as_deref()).unwrap_or("/");

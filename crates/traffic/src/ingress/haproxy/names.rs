@@ -39,7 +39,7 @@ impl BackendName {
         })
     }
 
-    /// Returns what the names of the backends of `ingress` begin with.
+    /// Returns the prefix of the names of the backends of `ingress`.
     pub(super) fn prefix(ingress: &Key) -> String {
         format!("{}_{}_", ingress.namespace, ingress.name)
     }

@@ -159,7 +159,7 @@ fn is_at(server: &Server, target: &Target) -> bool {
     server.address == Some(target.address)
 }
 
-/// What becomes of a server that is not wanted.
+/// The fate of a server that is not wanted.
 enum Fate {
     /// It gets no request, whatever else happens.
     Excluded,

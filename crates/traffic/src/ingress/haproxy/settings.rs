@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ingress::ControllerName;
 use crate::ingress::kubernetes::managed_by;
 
-/// What is the same for every server, and whose they are.
+/// The settings that are the same for every server, and whose they are.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// Begins the names of our servers.

@@ -36,7 +36,7 @@ pub struct Server {
 }
 
 const MAINTENANCE: u32 = 1;
-/// What the configuration said, whatever holds now.
+/// The value of the configuration, whatever holds now.
 const CONFIGURED_MAINTENANCE: u32 = 4;
 const DRAIN: u32 = 8;
 const CHECKS_CONFIGURED: u32 = 2;

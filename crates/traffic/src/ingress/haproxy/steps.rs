@@ -12,7 +12,7 @@ const RECHECK: Duration = Duration::from_secs(2);
 /// The commands that bring HAProxy one step further, and what only time or somebody else can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HaproxyPlan {
-    /// What to send, in this order; those that take a blocked cluster out come first.
+    /// The commands to send, in this order; those that take a blocked cluster out come first.
     pub lines: Vec<Line>,
     /// The backends that the configuration lacks.
     pub missing: BTreeSet<String>,

@@ -18,12 +18,12 @@ pub struct Wanted {
     pub unusable: BTreeMap<String, BTreeSet<Unusable>>,
 }
 
-/// What a target gets.
+/// The role of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Role {
-    /// Requests.
+    /// It gets requests.
     Serves,
-    /// No new ones: it ends, and keeps those it has.
+    /// It gets no new ones: it ends, and keeps those it has.
     Ends,
 }
 
@@ -124,7 +124,7 @@ fn is_same(found: &EndpointPort, port: &ServicePort) -> bool {
     is_tcp && name(&found.name) == name(&port.name)
 }
 
-/// Returns what an endpoint gets. Unknown is to be taken for ready (Kubernetes API reference, `EndpointConditions`).
+/// Returns the role of an endpoint. Unknown is to be taken for ready (Kubernetes API reference, `EndpointConditions`).
 fn role(endpoint: &Endpoint) -> Option<Role> {
     let Some(conditions) = &endpoint.conditions else {
         return Some(Role::Serves);

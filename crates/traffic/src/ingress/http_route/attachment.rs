@@ -24,7 +24,7 @@ pub struct Parent<'a> {
     pub gateway: Option<&'a Gateway>,
 }
 
-/// What a route is to a controller.
+/// The relation of a route to a controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attachment<'a> {
     /// The owner of the route, as far as Gateways of ours tell. Those of others do not count: a route may have both.

@@ -9,7 +9,7 @@ pub struct Refusal {
     pub(super) also: Option<&'static str>,
     /// The reason of the condition, one of the Gateway API's.
     pub(super) reason: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem and its remedy.
     pub(super) message: String,
 }
 

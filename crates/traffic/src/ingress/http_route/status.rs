@@ -28,7 +28,7 @@ const LOAD_BALANCED: &str = "networking.karmada-rs.io/LoadBalanced";
 /// The longest message of a condition.
 const LONGEST: usize = 32_768;
 
-/// What our entries say of a route.
+/// The content of our entries about a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RouteReport {
     /// The parents that have an entry.
@@ -221,7 +221,7 @@ pub(super) fn reporter(route: &HttpRoute) -> Option<ControllerName> {
     entry.controller_name.parse().ok()
 }
 
-/// Returns what our entries say, as the status of an ingress has it.
+/// Returns the content of our entries, as the status of an ingress has it.
 pub(super) fn shown(
     route: &HttpRoute,
     controller: &ControllerName,

@@ -82,7 +82,7 @@ impl Ingresses {
         routes_anything.then(|| {
             let mut metadata = self.managed_by.metadata(key, ingress_name(key));
             let mut annotations = ingress_scheme(desired);
-            // What the user says goes before what follows from a port.
+            // The user's word goes before the default of a port.
             annotations.extend(desired.annotations.clone());
             add_recorded(&mut metadata, annotations);
             Ingress {

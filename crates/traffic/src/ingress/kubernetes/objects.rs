@@ -185,7 +185,7 @@ fn keep_once(slices: &mut Vec<EndpointSlice>) {
     slices.retain(|slice| slice.endpoints.iter().flatten().next().is_some());
 }
 
-/// Returns what tells the ports of a slice from others'.
+/// Returns the mark that tells the ports of a slice from others'.
 fn ports_of(slice: &EndpointSlice) -> String {
     let ports = slice.ports.iter().flatten();
     let ports = ports.map(|port| format!("{:?} {:?} {:?}", port.name, port.port, port.protocol));

@@ -207,7 +207,7 @@ pub(in crate::ingress) fn compare<K: Managed>(
             writes.push(Write::Update(Update { existing, edits }));
         }
     }
-    // What one route of several gains and another loses is never in none of them.
+    // A path that one route gains and another loses is never in none of them.
     writes.sort_by_key(|write| matches!(write, Write::Update(_)));
     let stale = rest.into_values().filter(|k| ours(k.metadata()));
     Ok(Compared {

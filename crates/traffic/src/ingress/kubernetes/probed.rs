@@ -1,4 +1,4 @@
-//! What agents on the gateway's nodes learn from our slices: the addresses in each member cluster, blocked ones included.
+//! The addresses that agents on the gateway's nodes learn from our slices: those in each member cluster, blocked ones included.
 
 use std::net::{IpAddr, SocketAddr};
 

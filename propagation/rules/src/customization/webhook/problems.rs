@@ -1,4 +1,4 @@
-//! What is wrong with a configuration of webhooks, in the words with which Karmada's webhook refuses it. Where no
+//! The problems of a configuration of webhooks, in the words with which Karmada's webhook refuses it. Where no
 //! webhook runs, it may have any of these.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a webhook is asked.
+//! The question to a webhook.
 
 use karmada_api::ResourceInterpreterWebhookConfiguration;
 use objects::{GroupVersionKind, Metadata};
@@ -14,7 +14,7 @@ pub(super) const API_VERSION: &str = ResourceInterpreterWebhookConfiguration::AP
 /// A question about an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What is asked.
+    /// The operation that is asked about.
     pub operation: Operation,
     /// The object.
     pub object: &'a Value,

@@ -1,4 +1,4 @@
-//! What a webhook answers.
+//! The answer of a webhook.
 
 use std::collections::BTreeSet;
 
@@ -121,7 +121,7 @@ impl Response {
         components.map(results::components).transpose()
     }
 
-    /// Returns what is reported of an object's status.
+    /// Returns the part of an object's status that is reported.
     ///
     /// # Errors
     /// Fails if it is missing.
@@ -137,7 +137,7 @@ impl Response {
         self.required("healthy")
     }
 
-    /// Returns what a template refers to.
+    /// Returns the references of a template.
     ///
     /// # Errors
     /// Fails if one of them names nothing.

@@ -1,10 +1,11 @@
 use karmada_api::work::WITHHELD;
-use karmada_api::{Cluster, ClusterStatus, Work};
+use karmada_api::{Cluster, ClusterStatus, Condition, Work};
 use objects::ownership::ObservedObject;
+use objects::write::Plan;
 use serde_json::{from_value, json};
 
 use super::*;
-use crate::execution::{Interpreted, Outcome, StatusPlan, SyncOutcome, status};
+use crate::execution::{Interpreted, Outcome, StatusNews, SyncOutcome, status};
 use traffic::ingress::Cached;
 
 /// Clusters in memory, and those that people have blocked.
@@ -164,7 +165,7 @@ fn only_conditions_are_overruled() {
 }
 
 /// Plans the status of a Work after a sync of its slice of `m1`.
-fn after(work: &Work, block: Option<Block>, error: Option<&str>) -> StatusPlan {
+fn after(work: &Work, block: Option<Block>, error: Option<&str>) -> Plan<StatusNews> {
     let outcome = Outcome {
         manifest: &manifest("m1-web", Some("m1"), true),
         error: error.map(str::to_owned),
@@ -180,20 +181,27 @@ fn after(work: &Work, block: Option<Block>, error: Option<&str>) -> StatusPlan {
     status(work, synced, "2026-11-30T08:00:00Z".parse().unwrap())
 }
 
+fn withheld_news(plan: &Plan<StatusNews>) -> Option<&Condition> {
+    plan.events.iter().find_map(|news| match news {
+        StatusNews::Withheld(condition) => Some(condition),
+        _ => None,
+    })
+}
+
 /// The condition tells what is withheld, what stays though it is blocked, and the release. Each is news once, a Work that
 /// was never concerned has no such condition, and a sync that failed tells nothing.
 #[test]
 fn condition_tells_blocks() {
     let mut work: Work =
         from_value(json!({ "metadata": { "generation": 3 }, "spec": {} })).unwrap();
-    let condition = |plan: &StatusPlan| {
-        let conditions = plan.write.as_ref()?.body()["status"]["conditions"].as_array()?;
+    let condition = |plan: &Plan<StatusNews>| {
+        let conditions = plan.writes.first()?.body()["status"]["conditions"].as_array()?;
         let mut conditions = conditions.iter();
         let found = conditions.find(|condition| condition["type"] == WITHHELD)?;
         Some((found["status"].clone(), found["reason"].clone()))
     };
     let clear = after(&work, None, None);
-    assert_eq!((condition(&clear), clear.withheld), (None, None));
+    assert_eq!((condition(&clear), withheld_news(&clear)), (None, None));
     for (block, status, reason) in [
         (Some(Block::Withheld), "True", "TrafficControl"),
         (Some(Block::Readmitted), "False", "AllProvidersBlocked"),
@@ -201,12 +209,12 @@ fn condition_tells_blocks() {
     ] {
         let plan = after(&work, block, None);
         assert_eq!(condition(&plan), Some((json!(status), json!(reason))));
-        let news = plan.withheld.unwrap();
+        let news = withheld_news(&plan).unwrap();
         if block.is_some() {
             let named = "EndpointSlice shop/m1-web of cluster m1";
             assert!(news.message.starts_with(named), "{}", news.message);
         }
-        work.status = Some(from_value(plan.write.unwrap().body()["status"].clone()).unwrap());
+        work.status = Some(from_value(plan.writes[0].body()["status"].clone()).unwrap());
         let applied = work.condition("Applied").unwrap();
         let has_hint = applied.message.contains("Withheld");
         assert_eq!(
@@ -215,9 +223,8 @@ fn condition_tells_blocks() {
             "{}",
             applied.message
         );
-        let again = after(&work, block, None);
-        assert_eq!((again.write, again.withheld), (None, None));
+        assert_eq!(after(&work, block, None), Plan::default());
         let failed = after(&work, Some(Block::Withheld), Some("not deleted"));
-        assert_eq!(failed.withheld, None);
+        assert_eq!(withheld_news(&failed), None);
     }
 }

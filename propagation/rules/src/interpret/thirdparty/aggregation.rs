@@ -45,7 +45,7 @@ impl<'a> Aggregation<'a> {
         Some(json!({ "status": patch }))
     }
 
-    /// Returns what the members report, in the order of their names.
+    /// Returns the reports of the members, in the order of their names.
     pub(super) fn members(&self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         let members = self.members.iter();
         members.filter_map(|member| Some((member.cluster, member.status?)))

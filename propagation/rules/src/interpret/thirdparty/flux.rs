@@ -92,7 +92,7 @@ pub(super) const KINDS: &[Known] = &[
     ),
 ];
 
-/// What is common to all.
+/// The part that is common to all.
 const SOURCE: Interpreter = Interpreter {
     is_healthy: Some(|object| has_condition(object, "Ready", &["Succeeded"])),
     retain: Some(keep_suspension),

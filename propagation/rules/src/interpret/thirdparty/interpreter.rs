@@ -1,4 +1,4 @@
-//! What is known of a kind.
+//! The knowledge about a kind.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::needs::Needs;
 use crate::interpret::components::Component;
 use crate::interpret::replicas::Replicas;
 
-/// What is known of a kind, operation by operation. What is `None` is as for kinds of which nothing is known.
+/// The knowledge about a kind, operation by operation. A `None` is as for kinds of which nothing is known.
 pub(in crate::interpret) struct Interpreter {
     /// The replicas of a template.
     pub(in crate::interpret) replicas: Option<fn(&Value) -> Replicas>,
@@ -17,13 +17,13 @@ pub(in crate::interpret) struct Interpreter {
     pub(in crate::interpret) revise: Option<fn(&mut Value, i32)>,
     /// Returns `true` for an object in a member that is well.
     pub(in crate::interpret) is_healthy: Option<fn(&Value) -> bool>,
-    /// Returns what is reported of the status of an object in a member.
+    /// Returns the part of an object's status in a member that is reported.
     pub(in crate::interpret) reflect: Option<fn(&Value) -> Value>,
     /// Returns the status of a template as it should be, whole; `None` if it is to be left as it is.
     pub(in crate::interpret) aggregate: Option<fn(&Aggregation<'_>) -> Option<Status>>,
     /// Keeps in the first object, which is to replace the second in a member, what was set there.
     pub(in crate::interpret) retain: Option<fn(&mut Value, &Value)>,
-    /// Returns what a template needs beside it.
+    /// Returns the objects that a template needs beside it.
     pub(in crate::interpret) needs: Option<fn(&Value) -> Needs<'_>>,
 }
 

@@ -95,7 +95,7 @@ const SCHEDULED: [&str; 2] = [
     "/spec/template/broadcastJobTemplate/spec/template/spec",
 ];
 
-/// What is common to the workloads that have replicas.
+/// The part that is common to the workloads that have replicas.
 const WORKLOAD: Interpreter = Interpreter {
     replicas: Some(replicas),
     revise: Some(|manifest, replicas| set(manifest, "replicas", replicas)),

@@ -28,7 +28,7 @@ pub(super) use aggregation::Aggregation;
 use interpreter::{Interpreter, Known};
 pub(crate) use needs::Needs;
 
-/// Returns what is known of the kind of an object, in its version.
+/// Returns the knowledge about the kind of an object, in its version.
 pub(super) fn of(object: &Value) -> Option<&'static Interpreter> {
     let version = api_version(object);
     let known: &[Known] = match group(version) {

@@ -1,8 +1,8 @@
-//! What templates need beside them.
+//! The objects that templates need beside them.
 
 use serde_json::Value;
 
-/// What a template needs in its namespace before it starts.
+/// The objects that a template needs in its namespace before it starts.
 #[derive(Debug, Default)]
 pub(crate) struct Needs<'a> {
     /// The specs of its Pods: what these refer to.

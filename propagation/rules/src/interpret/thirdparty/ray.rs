@@ -315,7 +315,7 @@ fn applications(all: &Aggregation<'_>) -> Value {
     worst.into()
 }
 
-/// Returns what the Pods of the Ray cluster at a path need.
+/// Returns the needs of the Pods of the Ray cluster at a path.
 fn cluster_needs<'a>(template: &'a Value, path: &str) -> Needs<'a> {
     let cluster = template.pointer(path).unwrap_or(&Value::Null);
     let head = cluster.pointer("/headGroupSpec/template/spec");

@@ -80,7 +80,7 @@ pub(super) fn is_true(condition: &Value, kind: &str) -> bool {
     text(condition, "/type") == kind && text(condition, "/status") == TRUE
 }
 
-/// Returns what the Pods whose specs are at `paths` need.
+/// Returns the needs of the Pods whose specs are at `paths`.
 pub(super) fn pods<'a>(template: &'a Value, paths: &[&str]) -> Needs<'a> {
     let pods = paths.iter().filter_map(|path| template.pointer(path));
     Needs {

@@ -1,4 +1,4 @@
-//! What a replacement keeps of an object, as several projects need it.
+//! The fields of an object that a replacement keeps, as several projects need it.
 
 use objects::fields::insert;
 use serde_json::Value;
