@@ -29,6 +29,24 @@ fn page_lists_what_tests_cite() {
     }
 }
 
+#[test]
+fn inputs_have_tests() {
+    let page = fs::read_to_string(cargo::root().join("docs/cases.md")).unwrap();
+    let (_, inputs) = page.split_once("## Inputs that failed once").unwrap();
+    let mut functions = BTreeSet::new();
+    for (_, code) in code() {
+        functions.extend(code.lines().filter_map(function).map(str::to_owned));
+    }
+    let names = inputs.split('`').skip(1).step_by(2);
+    let tests = names.filter_map(|name| name.rsplit_once("::"));
+    for (module, test) in tests {
+        assert!(
+            functions.contains(test),
+            "docs/cases.md: {module} has no test {test}"
+        );
+    }
+}
+
 /// Returns what the page lists: rows of a case, what happens, why, and the tests.
 fn listed(page: &str) -> Tests {
     let mut listed = Tests::new();
@@ -50,6 +68,29 @@ fn listed(page: &str) -> Tests {
 
 /// Returns what the comments in the code cite, in cases with these letters.
 fn cited(letters: &BTreeSet<&str>) -> Tests {
+    let mut cited = Tests::new();
+    for (file, code) in code() {
+        let lines: Vec<&str> = code.lines().collect();
+        for (nth, line) in lines.iter().enumerate() {
+            for case in cases_in(line).filter(|case| letters.contains(&case[..1])) {
+                let Some(test) = test_at(&lines, nth) else {
+                    panic!("{file}:{}: {case} is cited at no test", nth + 1);
+                };
+                let name = format!("{}{test}", module_of(&file));
+                cited.entry(case.to_owned()).or_default().insert(name);
+            }
+            assert!(
+                !cites_a_bare_number(line),
+                "{file}:{}: a case without its letter: {line}",
+                nth + 1
+            );
+        }
+    }
+    cited
+}
+
+/// Returns the files of Rust code: their paths and what is in them.
+fn code() -> impl Iterator<Item = (String, String)> {
     let files = Command::new("git")
         .args([
             "ls-files",
@@ -61,28 +102,12 @@ fn cited(letters: &BTreeSet<&str>) -> Tests {
         .current_dir(cargo::root())
         .output()
         .unwrap();
-    let mut cited = Tests::new();
-    for file in String::from_utf8(files.stdout).unwrap().lines() {
-        let Ok(code) = fs::read_to_string(cargo::root().join(file)) else {
-            continue;
-        };
-        let lines: Vec<&str> = code.lines().collect();
-        for (nth, line) in lines.iter().enumerate() {
-            for case in cases_in(line).filter(|case| letters.contains(&case[..1])) {
-                let Some(test) = test_at(&lines, nth) else {
-                    panic!("{file}:{}: {case} is cited at no test", nth + 1);
-                };
-                let name = format!("{}{test}", module_of(file));
-                cited.entry(case.to_owned()).or_default().insert(name);
-            }
-            assert!(
-                !cites_a_bare_number(line),
-                "{file}:{}: a case without its letter: {line}",
-                nth + 1
-            );
-        }
-    }
-    cited
+    let files = String::from_utf8(files.stdout).unwrap();
+    let files: Vec<_> = files.lines().map(str::to_owned).collect();
+    files.into_iter().filter_map(|file| {
+        let code = fs::read_to_string(cargo::root().join(&file)).ok()?;
+        Some((file, code))
+    })
 }
 
 /// Returns the words of a comment that look like cases.
