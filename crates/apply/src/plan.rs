@@ -20,7 +20,8 @@ pub enum ApplyPlan {
     Unchanged,
     /// There is no object, or it differs: these are done, one after the other. Before an application may come a patch by
     /// which the fields of other managers become ours. A creation fails if another creates the object meanwhile, an
-    /// application if it has another uid, and a replacement if it has another version.
+    /// application if it has another uid, or is not forced and others have set a field otherwise, and a replacement if it
+    /// has another version.
     Act(Vec<Action>),
     /// The object must not be touched.
     Refuse {
@@ -42,6 +43,18 @@ impl ApplyPlan {
         }
         self
     }
+
+    /// Returns the plan of a write that notes which Secrets of a `ServiceAccount` are those of `manifest`.
+    pub(crate) fn noting_secrets(mut self, manifest: &Value) -> Self {
+        if let Self::Act(actions) = &mut self {
+            for action in actions {
+                if let Action::Create(body) | Action::Replace(body) = action {
+                    note_secrets(body, manifest);
+                }
+            }
+        }
+        self
+    }
 }
 
 /// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
@@ -53,14 +66,10 @@ pub fn plan<O: Ownership>(
     last: LastWrite,
 ) -> ApplyPlan {
     let Some(object) = object else {
-        let mut body = without_generated(manifest);
-        let is_replaced = instruction.style == WriteStyle::Replace;
-        if is_replaced {
-            note_secrets(&mut body, manifest);
-        }
+        let body = without_generated(manifest);
         // An apply takes over what is there by now.
         let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
-        let action = if adopts && !is_replaced {
+        let action = if adopts && instruction.style != WriteStyle::Replace {
             Action::Apply {
                 body,
                 is_forced: false,
@@ -95,8 +104,7 @@ pub fn plan<O: Ownership>(
             if is_settled(O::MANAGERS, object, &body, last) {
                 return ApplyPlan::Unchanged;
             }
-            let mut body = gathering(O::MANAGERS, body, object);
-            note_secrets(&mut body, manifest);
+            let body = gathering(O::MANAGERS, body, object);
             ApplyPlan::Act(vec![Action::Replace(body)])
         }
     }
@@ -125,9 +133,7 @@ pub(crate) fn rewrite<O: Ownership>(
         // And so are the labels that go, unless the object tells.
         WriteStyle::Replace => {
             (O::WRITTEN)(object)?;
-            let mut body = replacing::<O>(&instruction.retain, manifest, object);
-            note_secrets(&mut body, manifest);
-            Action::Replace(body)
+            Action::Replace(replacing::<O>(&instruction.retain, manifest, object))
         }
     };
     Some(ApplyPlan::Act(vec![action]))

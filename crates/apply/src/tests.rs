@@ -218,14 +218,20 @@ impl Ownership for TestOwner {
     fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
         let adoption = |object| self.adoption(&one.set.key, one.manifest, object);
         let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
+        let labels = &one.manifest["metadata"]["labels"];
+        let by = if labels["is-interpreted"] == "true" {
+            Retainer::Interpreter(1)
+        } else {
+            Retainer::Nobody
+        };
         Instruction {
             style: one.set.source.style,
             adopt: object.map_or(Adoption::Owned, adoption),
             compare: Comparison::Never,
             retain: Retain {
-                replicas: one.manifest["metadata"]["labels"]["retains-replicas"] == "true",
+                replicas: labels["retains-replicas"] == "true",
                 node_ports: ports.split(',').flat_map(str::parse::<u16>).collect(),
-                by: Retainer::Nobody,
+                by,
             },
             wave: one.ordinal,
         }

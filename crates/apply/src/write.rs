@@ -105,6 +105,12 @@ impl<O: Ownership> Applier<O> {
                 Ok(attempt) => attempt,
                 Err(backoff) => return Ok(self.paused(one, &object_ref, cached, backoff).await),
             };
+            let plan = if told.style == WriteStyle::Replace {
+                // The manifest that was planned may have others, which a script or a webhook has kept.
+                plan.noting_secrets(one.manifest)
+            } else {
+                plan
+            };
             let found = object.as_ref();
             let written = self.write(writes, one, &object_ref, found, plan);
             match written.await {

@@ -265,14 +265,16 @@ async fn aggregated_rules_stay() {
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
+/// Returns a list of Secrets of a `ServiceAccount`.
+fn secrets(names: &[&str]) -> Value {
+    let secrets = names.iter().map(|name| json!({ "name": name }));
+    Value::from(secrets.collect::<Vec<_>>())
+}
+
 /// Case P118: a pull secret leaves with the manifest's, and one that the member has added stays. At rest and after a restart nothing
 /// is written.
 #[tokio::test(start_paused = true)]
 async fn own_pull_secrets_leave() {
-    let secrets = |names: &[&str]| {
-        let secrets = names.iter().map(|name| json!({ "name": name }));
-        Value::from(secrets.collect::<Vec<_>>())
-    };
     let account = |names: &[&str]| {
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
             "imagePullSecrets": secrets(names) })
@@ -298,6 +300,41 @@ async fn own_pull_secrets_leave() {
     let stage = stage.restarted(&mut source).await;
     assert!(stage.error(&source).await.is_none());
     assert_eq!(stage.api.writes(), [""; 0]);
+}
+
+/// A pull secret that the member has added stays where a script has a say, too: what a script is shown has it, and is not
+/// the manifest.
+#[tokio::test(start_paused = true)]
+async fn interpreted_account_keeps_additions() {
+    let account = |names: &[&str], label: &str| {
+        let mut metadata = metadata("puller");
+        metadata["labels"]["is-interpreted"] = json!("true");
+        metadata["labels"]["edit"] = json!(label);
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata,
+            "imagePullSecrets": secrets(names) })
+    };
+    let stage = Stage::watching().await;
+    let mut source = replaced(&json!([account(&["old", "new"], "0")]));
+    assert!(stage.error(&source).await.is_none());
+    let more =
+        json!([{ "op": "add", "path": "/imagePullSecrets/-", "value": { "name": "cluster" } }]);
+    stage.edit(PULLER, &more).await;
+    let edits: [(i64, &[&str], &[&str]); 3] = [
+        (2, &["old", "new"], &["old", "new", "cluster"]),
+        (3, &["new"], &["new", "cluster"]),
+        (4, &["new"], &["new", "cluster"]),
+    ];
+    for (generation, wanted, expected) in edits {
+        source.generation = generation;
+        source.manifests = vec![account(wanted, &generation.to_string())];
+        assert!(stage.error(&source).await.is_none());
+        let puller = stage.api.find(PULLER).await.unwrap();
+        assert_eq!(
+            puller["imagePullSecrets"],
+            secrets(expected),
+            "{generation}"
+        );
+    }
 }
 
 /// Case P110: what the cluster fills in within an element that nobody may share is no change: not at rest, not after a
