@@ -128,20 +128,20 @@ impl<O: Ownership> Applier<O> {
         // The cache is behind at worst: then the uid is that of a former object.
         let cached = self.watches.get(&one.kind(), &one.key());
         let cached = cached.map(|object| object.value());
-        // Its end wakes the set.
-        let ending = cached.as_ref();
-        let ending = ending.filter(|object| object.is_deleting() && self.awaits(one));
-        if ending.is_some_and(|object| self.is_of_set(one, object)) {
-            return Ok(Removed::of(ending));
-        }
-        if let Removal::Delete { uid } = self.removal(one, cached.as_ref()) {
-            let write = deletion(object_ref, uid);
-            match self.requests.write(writes, &write).await {
-                Ok(deleted) => return Ok(Removed::of(deleted.as_ref())),
-                // It is gone, or another is in its place.
-                Err(error) if error.is_missing() || error.is_conflict() => {}
-                Err(error) => return Err(error),
+        let kept = self.kept(one, cached.as_ref());
+        match self.removal(one, cached.as_ref()) {
+            Removal::Delete { uid } => {
+                let write = deletion(object_ref, uid);
+                match self.requests.write(writes, &write).await {
+                    Ok(deleted) => return Ok(Removed::of(deleted.as_ref())),
+                    // It is gone, or another is in its place.
+                    Err(error) if error.is_missing() || error.is_conflict() => {}
+                    Err(error) => return Err(error),
+                }
             }
+            // Its end wakes the set.
+            Removal::Nothing if kept != Removed::Gone && self.awaits(one) => return Ok(kept),
+            Removal::Nothing | Removal::Release { .. } => {}
         }
         let object = self.requests.get(object_ref).await?;
         let removed = match self.removal(one, object.as_ref()) {
