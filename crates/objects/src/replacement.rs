@@ -115,7 +115,8 @@ fn keep_filled(body: &mut Value, object: &Value) {
         ("v1", "ServiceAccount") => {
             for (list, annotation) in SECRETS {
                 merge_secrets(body, object, (list, annotation));
-                // What was written last is written anew with the next change only.
+                // That of the last write is written anew with the next change only. One in the manifest is of another copy.
+                remove(body, "/metadata/annotations", &[annotation]);
                 copy(body, object, "/metadata/annotations", annotation);
             }
         }

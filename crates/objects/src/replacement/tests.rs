@@ -101,6 +101,20 @@ fn own_secrets_leave() {
     }
 }
 
+/// A manifest that was copied from a member has the notes of that copy. They do not make a difference.
+#[test]
+fn copied_note_is_ignored() {
+    for (_, annotation) in SECRETS {
+        let fields = json!({ "metadata": { "name": "a", "annotations": { annotation: "old" } } });
+        let manifest = named("v1", "ServiceAccount", &fields);
+        let mut object = manifest.clone();
+        note_secrets(&mut object, &manifest);
+        assert_eq!(object.annotation(annotation), None);
+        let body = replacement(&manifest, &object, &Written::default());
+        assert!(has_same_metadata(&body, &object));
+    }
+}
+
 /// What is open is kept of the same port only.
 #[test]
 fn same_port_is_kept() {
