@@ -33,18 +33,25 @@ fn page_lists_what_tests_cite() {
 fn inputs_have_tests() {
     let page = fs::read_to_string(cargo::root().join("docs/cases.md")).unwrap();
     let (_, inputs) = page.split_once("## Inputs that failed once").unwrap();
-    let mut functions = BTreeSet::new();
-    for (_, code) in code() {
-        functions.extend(code.lines().filter_map(function).map(str::to_owned));
-    }
+    let functions = functions();
     let names = inputs.split('`').skip(1).step_by(2);
-    let tests = names.filter_map(|name| name.rsplit_once("::"));
-    for (module, test) in tests {
+    for test in names.filter(|name| name.contains("::")) {
         assert!(
             functions.contains(test),
-            "docs/cases.md: {module} has no test {test}"
+            "docs/cases.md: there is no test {test}"
         );
     }
+}
+
+/// Returns the names of the functions in packages and their tests.
+fn functions() -> BTreeSet<String> {
+    let mut functions = BTreeSet::new();
+    for (file, code) in code().filter(|(file, _)| !file.contains("/examples/")) {
+        let (module, lines) = (module_of(&file), code.lines().collect::<Vec<_>>());
+        let names = (0..lines.len()).filter_map(|nth| function_at(&lines, nth));
+        functions.extend(names.map(|name| format!("{module}{name}")));
+    }
+    functions
 }
 
 /// Returns what the page lists: rows of a case, what happens, why, and the tests.
@@ -146,9 +153,14 @@ fn test_at(lines: &[&str], nth: usize) -> Option<String> {
     } else {
         (0..nth).rfind(|nth| function(lines[*nth]).is_some())?
     };
-    let mut name = function(lines[found])?.to_owned();
-    let mut indent = indent(lines[found]);
-    for line in lines[..found].iter().rev() {
+    function_at(lines, found)
+}
+
+/// Returns the name of the function that begins at a line, after the modules around it in its file.
+fn function_at(lines: &[&str], nth: usize) -> Option<String> {
+    let mut name = function(lines[nth])?.to_owned();
+    let mut indent = indent(lines[nth]);
+    for line in lines[..nth].iter().rev() {
         if self::indent(line) < indent
             && let Some(module) = word_after(line, "mod ")
         {

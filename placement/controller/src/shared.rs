@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::inventory::HubObjects;
 use crate::topics::{BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUSES, WORKS};
 
-/// The least time between two writes of what a placement says of itself.
+/// The least time between two writes of what a placement says of itself on its way: that it is complete waits for nothing.
 const PACE: Duration = Duration::from_secs(1);
 /// What each cluster adds to that: such a write is as long as all of them together, and takes the API server as long.
 const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
@@ -46,7 +46,7 @@ pub(crate) struct SharedIndex {
 }
 
 impl Queues {
-    /// Wakes what says where placements stand, which happens at most once a second, and less often for many clusters.
+    /// Wakes what says where placements stand on their way, at most once a second, and less often for many clusters.
     pub(crate) fn wake_status(&self, index: &Index, placements: impl IntoIterator<Item = Key>) {
         for placement in placements {
             let clusters = u32::try_from(index.count_bindings(&placement)).unwrap_or(u32::MAX);

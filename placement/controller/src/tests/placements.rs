@@ -76,17 +76,26 @@ async fn recorded_status_is_reached() {
 async fn completion_is_told_at_once() {
     let stage = Stage::with_clusters(&["m1", "m2"]).await;
     place(&stage, &json!({ "placementType": "PickAll" })).await;
-    for last in [
-        "Applied Unknown ApplyPending",
-        "Available True ResourceAvailable",
-    ] {
+    for available in 1..=2 {
         let works = stage.list(ALL_WORKS).await;
         let waiting = works.iter().find(|work| work["status"].is_null()).unwrap();
         assert!(stage.answer(waiting).await);
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let said = conditions(&status(&stage).await);
-        assert_eq!(said.last().map(|last| &**last), Some(last));
+        assert_eq!(available_clusters(&status(&stage).await), available);
     }
+    let said = conditions(&status(&stage).await);
+    assert_eq!(said.last().unwrap(), "Available True ResourceAvailable");
+}
+
+/// Returns the number of clusters that a status calls available.
+fn available_clusters(status: &Value) -> usize {
+    let clusters = status["placementStatuses"].as_array().unwrap();
+    let is_available = |cluster: &&Value| {
+        let said = conditions(cluster);
+        said.last()
+            .is_some_and(|last| last.starts_with("Available True"))
+    };
+    clusters.iter().filter(is_available).count()
 }
 
 /// Case F19: a cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
