@@ -149,7 +149,7 @@ impl ObjectRef {
 }
 
 impl Write {
-    /// Does this to an object.
+    /// Makes a write of an action on an object.
     pub fn new(target: &'static str, object: ObjectRef, action: Action) -> Self {
         Self {
             target,
