@@ -404,7 +404,7 @@ fn samples_share_one_taint() {
         .map(|effect| serde_json::json!({ "key": key, "value": "False", "effect": effect }));
     assert_eq!(spec["taints"], serde_json::json!(taints));
     let policies = of_kind(&objects, "PropagationPolicy");
-    assert_eq!(policies.len(), 4);
+    assert_eq!(policies.len(), 5);
     for policy in policies {
         let toleration = &policy["spec"]["placement"]["clusterTolerations"][0];
         assert_eq!(
