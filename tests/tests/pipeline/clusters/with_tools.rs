@@ -25,6 +25,7 @@ kind: PropagationPolicy
 metadata: {name: settings, namespace: shop}
 spec: {resourceSelectors: [{apiVersion: v1, kind: ConfigMap, name: settings}], placement: {}}
 END
+kubectl --context karmada -n shop wait rb settings-configmap --for create --timeout 1m
 kubectl --context karmada -n shop wait rb settings-configmap --for condition=FullyApplied --timeout 1m
 ";
 
@@ -37,6 +38,7 @@ kind: PropagationPolicy
 metadata: {name: web, namespace: shop}
 spec: {resourceSelectors: [{apiVersion: v1, kind: Service, name: web}], placement: {}}
 END
+kubectl --context karmada -n shop wait rb web-service --for create --timeout 1m
 kubectl --context karmada -n shop wait rb web-service --for condition=FullyApplied --timeout 1m
 ";
 
