@@ -38,7 +38,8 @@ mod real {
     };
 
     /// Waits until the members have the Service.
-    const APPLIED: &str = "kubectl --context karmada -n shop wait rb web-service --for create --timeout 1m
+    const APPLIED: &str =
+        "kubectl --context karmada -n shop wait rb web-service --for create --timeout 1m
 kubectl --context karmada -n shop wait rb web-service --for condition=FullyApplied --timeout 1m";
 
     /// The namespace of the programs on the host.
