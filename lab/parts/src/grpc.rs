@@ -39,7 +39,7 @@ pub async fn serve(connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'sta
     let service = service_fn(move |request: Request<Incoming>| async move {
         assert_eq!(request.uri().path(), "/grpc.health.v1.Health/Check");
         assert_eq!(request.headers()["te"], "trailers");
-        let message = request.into_body().collect().await.unwrap().to_bytes();
+        let message = request.into_body().collect().await?.to_bytes();
         let says = match &*message {
             [0, 0, 0, 0, 6, 0x0a, 4, b's', b'h', b'o', b'p'] => says,
             _ => Says::Code("5"),
@@ -53,7 +53,7 @@ pub async fn serve(connection: impl AsyncRead + AsyncWrite + Unpin + Send + 'sta
         let trailers = ready(Some(Ok::<_, Infallible>(trailers)));
         let body = Full::new(Bytes::from(body)).with_trailers(trailers);
         let response = Response::builder().header("content-type", "application/grpc");
-        Ok::<_, Infallible>(response.body(body).unwrap())
+        Ok::<_, hyper::Error>(response.body(body).unwrap())
     });
     let serving = http2::Builder::new(TokioExecutor::new());
     let served = serving.serve_connection(TokioIo::new(connection), service);

@@ -94,12 +94,12 @@ struct Entry {
     #[serde(deserialize_with = "lenient::or_default")]
     hostname: String,
     #[serde(deserialize_with = "lenient::or_default")]
-    ports: Vec<Port>,
+    ports: Vec<PortStatus>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Port {
+struct PortStatus {
     #[serde(deserialize_with = "lenient::or_default")]
     port: i32,
     #[serde(deserialize_with = "lenient::option")]

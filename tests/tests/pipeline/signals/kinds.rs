@@ -34,6 +34,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
 
@@ -59,8 +60,8 @@ enum Protocol {
 enum Server {
     /// Ours, which says that it is in this state.
     Ours(Arc<Mutex<State>>),
-    /// A port that is open, or closed.
-    Port(SocketAddr, Option<TcpListener>),
+    /// A port with what accepts its connections, if it is open.
+    Port(SocketAddr, JoinSet<()>),
     /// The nodes of the cluster, which are ready, or not.
     Nodes(Api<Node>),
     Grpc(GrpcHealth),
@@ -81,11 +82,11 @@ impl Server {
     async fn turn(&mut self, state: State) -> Result<()> {
         match self {
             Self::Ours(now) => *now.lock() = state,
-            Self::Port(at, listener) => {
+            Self::Port(at, accepting) => {
                 // It is closed before it is bound again.
-                *listener = None;
+                accepting.shutdown().await;
                 if state == State::Works {
-                    *listener = Some(TcpListener::bind(*at).await?);
+                    *accepting = open(*at).await?;
                 }
             }
             Self::Nodes(nodes) => report(nodes, state).await?,
@@ -239,6 +240,14 @@ fn reachable(number: u8) -> Result<SocketAddr> {
     Ok(SocketAddr::new(ip, 9_443))
 }
 
+/// Opens a port. Without somebody who accepts, the kernel takes no more connections than fit into its queue.
+async fn open(at: SocketAddr) -> Result<JoinSet<()>> {
+    let listener = TcpListener::bind(at).await?;
+    let mut accepting = JoinSet::new();
+    accepting.spawn(async move { while listener.accept().await.is_ok() {} });
+    Ok(accepting)
+}
+
 /// Starts a server of ours.
 async fn serve(authority: &Authority, at: SocketAddr, protocol: Protocol) -> Result<Server> {
     let alpn = match protocol {
@@ -335,7 +344,7 @@ async fn ours(member: &ControlPlane, folder: &Path) -> Result<Vec<Probed>> {
             "port",
             Some(port.ip()),
             json!({ "tcp": { "address": port.to_string() } }),
-            Server::Port(port, Some(TcpListener::bind(port).await?)),
+            Server::Port(port, open(port).await?),
         ),
         row(
             "ready-nodes",
