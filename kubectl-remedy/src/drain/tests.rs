@@ -316,15 +316,15 @@ async fn workloads_wait_for_traffic() {
 }
 
 /// Has drains of new stages die, each one write later than the last, until one is whole, and takes back what each has written:
-/// `state` is as it was. Returns the number of writes of the whole one.
+/// what `observe` returns is as it was. Returns the number of writes of the whole one.
 async fn dies_at_each_write<S: Debug + PartialEq>(
     start: impl AsyncFn() -> Stage,
-    state: impl AsyncFn(&Stage) -> S,
+    observe: impl AsyncFn(&Stage) -> S,
 ) -> usize {
     let mut allowed = 0;
     loop {
         let stage = start().await;
-        let before = state(&stage).await;
+        let before = observe(&stage).await;
         stage.api.limit_writes(allowed);
         let is_whole = tokio::select! {
             answer = stage.drain("m1 --workloads --wait=1h") => answer.unwrap() == Answer::Yes,
@@ -335,12 +335,12 @@ async fn dies_at_each_write<S: Debug + PartialEq>(
         let answer = stage.uncordon("m1").await.unwrap();
         assert_eq!(answer, was_drained.into(), "after {allowed} writes");
         let restored = async {
-            while state(&stage).await != before {
+            while observe(&stage).await != before {
                 sleep(Duration::from_millis(100)).await;
             }
         };
         let ended = timeout(Duration::from_mins(30), restored).await;
-        let now = state(&stage).await;
+        let now = observe(&stage).await;
         assert!(ended.is_ok(), "after {allowed} writes: {now:?}");
         if is_whole {
             return allowed;
