@@ -92,9 +92,9 @@ impl Executable {
         command.args(arguments).envs(variables.iter().copied());
         let success = show(&mut command, |line| lines.read(line, Instant::now()))?;
         let mut report = lines.report(&format!("{package}: {name}"));
-        if !success && report.failed == 0 {
-            println!("{package}: {name} ended before it had run all of its tests");
-            report.failed = 1;
+        if !success && report.failed.is_empty() {
+            let ended = format!("{package}: {name} ended before it had run all of its tests");
+            report.failed.push(ended);
         }
         Ok(report)
     }

@@ -177,7 +177,7 @@ impl Selection {
                 }
             }
         }
-        let (passed, failed, ignored) = (report.passed, report.failed, report.ignored);
+        let (passed, failed, ignored) = (report.passed, report.failed.len(), report.ignored);
         if left > 0 {
             println!(
                 "{left} tests on real parts, and those in a browser, are left to `cargo xtask test --real`, which needs Go, curl, jq, openssl, Python and Chromium"
@@ -185,6 +185,10 @@ impl Selection {
         }
         if ignored > 0 {
             println!("{ignored} long tests are left to `--long`");
+        }
+        // At the end, where whoever sees a part of the output looks.
+        for name in &report.failed {
+            println!("FAILED {name}");
         }
         println!("{passed} passed, {failed} failed, {skipped} skipped");
         ensure!(passed + failed > 0, "no test ran");

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) passed: usize,
-    pub(super) failed: usize,
+    /// The names of those that failed.
+    pub(super) failed: Vec<String>,
     pub(super) ignored: usize,
     times: Vec<(Duration, String)>,
 }
@@ -25,7 +26,7 @@ impl Report {
 impl AddAssign for Report {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
-        self.failed += other.failed;
+        self.failed.extend(other.failed);
         self.ignored += other.ignored;
         self.times.extend(other.times);
     }
@@ -105,14 +106,16 @@ impl Lines {
                 None => self.begun,
             }
         };
+        let full = |name: &String| format!("{executable}: {name}");
         let time = |(at, name, _): &(Instant, String, Outcome)| {
             let time = at.saturating_duration_since(started(name)?);
-            Some((time, format!("{executable}: {name}")))
+            Some((time, full(name)))
         };
         let count = |outcome| self.ended.iter().filter(|ended| ended.2 == outcome).count();
+        let failed = self.ended.iter().filter(|ended| ended.2 == Outcome::Failed);
         Report {
             passed: count(Outcome::Passed),
-            failed: count(Outcome::Failed),
+            failed: failed.map(|(_, name, _)| full(name)).collect(),
             ignored: count(Outcome::Ignored),
             times: self.ended.iter().filter_map(time).collect(),
         }
@@ -152,7 +155,7 @@ mod tests {
                 (9, "test a ... ok"),
             ],
         );
-        assert_eq!((report.passed, report.failed), (3, 1));
+        assert_eq!((report.passed, report.failed.len()), (3, 1));
         // `a` and `b` started at once, `c` when `b` ended, `d` when `c` did.
         let expected = [(9, "lib: a"), (3, "lib: c"), (2, "lib: d"), (1, "lib: b")];
         assert_eq!(seconds(&report), expected);
@@ -173,7 +176,8 @@ mod tests {
                 (2, "test result: FAILED. 0 passed; 1 failed"),
             ],
         );
-        assert_eq!((report.passed, report.failed), (0, 1));
+        assert_eq!(report.failed, ["lib: outer"]);
+        assert_eq!(report.passed, 0);
     }
 
     /// Ignored tests have no time, and other lines are passed over.
@@ -189,7 +193,8 @@ mod tests {
                 (3, "test b ... ok"),
             ],
         );
-        assert_eq!((report.passed, report.failed, report.ignored), (1, 0, 1));
+        assert_eq!((report.passed, report.ignored), (1, 1));
+        assert_eq!(report.failed, [""; 0]);
         assert_eq!(report.slowest(1)[0].0, Duration::from_secs(2));
     }
 }
