@@ -11,8 +11,23 @@ use tokio::time::{Instant, sleep};
 use super::world::{Figures, Property, Run, StepOf, World};
 use crate::clock;
 
-/// The stack of a run, in bytes. Unoptimised, the futures of a fleet need more than the two megabytes that threads have.
+/// The stack of a thread, in bytes. Unoptimised, the futures of a fleet and the drawing of its steps need more than the two
+/// megabytes that threads have.
 const STACK: usize = 16 << 20;
+
+/// Does some work on a thread with a large stack.
+pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK);
+        #[expect(clippy::expect_used, reason = "`thread::spawn` panics, too")]
+        let working = thread
+            .spawn_scoped(scope, work)
+            .expect("a thread can be started");
+        working
+            .join()
+            .unwrap_or_else(|payload| panic::resume_unwind(payload))
+    })
+}
 
 /// Runs a sequence. The seed is that of all that the programs and the world draw.
 pub fn run<P: Property>(steps: &[StepOf<P>], seed: u64) -> Run {
@@ -21,12 +36,7 @@ pub fn run<P: Property>(steps: &[StepOf<P>], seed: u64) -> Run {
 
 /// Runs a sequence, after which no program may write for as long as `quiet`.
 pub fn run_with<P: Property>(steps: &[StepOf<P>], seed: u64, quiet: Duration) -> Run {
-    let run = thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK);
-        let run = thread.spawn_scoped(scope, || on_this_thread::<P::World>(steps, seed, quiet))?;
-        run.join()
-            .unwrap_or_else(|payload| panic::resume_unwind(payload))
-    });
+    let run = on_large_stack(|| on_this_thread::<P::World>(steps, seed, quiet));
     run.unwrap_or_else(|error| Run {
         outcome: Err(format!("{error:#}")),
         figures: Figures::default(),

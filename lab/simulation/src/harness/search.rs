@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
-use super::play::run;
+use super::play::{on_large_stack, run};
 use super::world::{Figures, Property, StepOf};
 
 /// The limit of attempts to shorten a failing sequence.
@@ -152,7 +152,7 @@ fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<S
 
 /// Returns the sequence of a seed.
 pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P>> {
-    sequence::<P>(seed).1.current()
+    on_large_stack(|| sequence::<P>(seed).1.current())
 }
 
 /// Runs the sequences of `seeds` on several threads, until one fails.
@@ -183,7 +183,7 @@ pub fn search<P: Property>(
     };
     thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(work);
+            scope.spawn(move || on_large_stack(work));
         }
     });
     match found.into_inner() {

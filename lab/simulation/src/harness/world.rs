@@ -15,7 +15,7 @@ use proptest::strategy::BoxedStrategy;
 )]
 pub trait World: Sized {
     /// A step: something that users, members, APIs or programs do, or that time passes.
-    type Step: Clone + fmt::Debug + Sync + 'static;
+    type Step: Clone + fmt::Debug + Send + Sync + 'static;
     /// The time at the start of every run.
     const BEGINNING: Timestamp;
     /// When the world counts as settled.
