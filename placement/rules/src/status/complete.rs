@@ -1,7 +1,5 @@
 //! The end of a rollout.
 
-use std::collections::BTreeSet;
-
 use fleet_api::Binding;
 use fleet_api::conditions::{AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED};
 use objects::condition::{TRUE, find};
@@ -23,8 +21,11 @@ pub fn has_arrived(binding: &Binding) -> bool {
 /// Returns `true` if all clusters with a placement, which has these bindings, have the same snapshot, and none is kept from
 /// a later one.
 pub fn is_complete(bindings: &[&Binding]) -> bool {
-    let current: Vec<_> = bindings.iter().filter(|one| is_current(one)).collect();
-    let snapshots = current.iter().map(|one| &*one.spec.resource_snapshot_name);
-    let snapshots: BTreeSet<_> = snapshots.collect();
-    snapshots.len() == 1 && current.iter().all(|one| has_arrived(one))
+    let mut current = bindings.iter().filter(|one| is_current(one));
+    let Some(first) = current.next() else {
+        return false;
+    };
+    let snapshot = &first.spec.resource_snapshot_name;
+    has_arrived(first)
+        && current.all(|one| one.spec.resource_snapshot_name == *snapshot && has_arrived(one))
 }
