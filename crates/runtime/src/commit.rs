@@ -372,7 +372,7 @@ mod tests {
         }
     }
 
-    /// What exists is taken if it lacks a label that it would have, and what does not exist is not.
+    /// An object that exists is taken if it lacks a label that it would have.
     #[tokio::test]
     async fn marks_tell_whose_it_is() {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
