@@ -124,6 +124,14 @@ impl Tool {
         Self::KarmadaScheduler,
     ];
 
+    /// The programs of a Kubernetes API.
+    pub const CONTROL_PLANE: [Self; 3] = [
+        Self::KubeApiserver,
+        // It deletes the dependents of deleted objects.
+        Self::KubeControllerManager,
+        Self::Etcd,
+    ];
+
     /// Returns `true` if only long tests run it.
     pub fn is_for_long_tests(self) -> bool {
         self == Self::KarmadaScheduler
