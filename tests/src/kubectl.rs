@@ -31,16 +31,19 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// `kubectl` with a home of its own.
 #[derive(Debug)]
 pub struct Kubectl {
+    program: PathBuf,
     home: TempDir,
     kubeconfig: PathBuf,
 }
 
 impl Kubectl {
-    /// Uses the API of a kubeconfig. Builds the program if necessary.
+    /// Uses the API of a kubeconfig. The program must have been [built](tools::build).
     pub fn new(kubeconfig: PathBuf) -> Result<Self> {
-        tools::build(&[Tool::Kubectl])?;
-        let home = scratch::folder("kubectl")?;
-        Ok(Self { home, kubeconfig })
+        Ok(Self {
+            program: Tool::Kubectl.path()?,
+            home: scratch::folder("kubectl")?,
+            kubeconfig,
+        })
     }
 
     /// Returns its home folder, where callers may keep files.
@@ -49,8 +52,8 @@ impl Kubectl {
     }
 
     /// Returns the command without starting it.
-    pub fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Command> {
-        let mut command = Command::new(Tool::Kubectl.path()?);
+    fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
+        let mut command = Command::new(&self.program);
         command
             .arg("--kubeconfig")
             .arg(&self.kubeconfig)
@@ -61,7 +64,7 @@ impl Kubectl {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        Ok(command)
+        command
     }
 
     /// Runs a command and returns its standard output. Spaces separate the words of `line`.
@@ -75,13 +78,13 @@ impl Kubectl {
 
     /// Runs a command whose arguments may have spaces, and returns its standard output.
     pub async fn run_args(&self, arguments: &[&str]) -> Result<String> {
-        let finished = finish(self.command(arguments)?, "").await?;
+        let finished = finish(self.command(arguments), "").await?;
         finished.succeeded(&arguments.join(" "))
     }
 
     /// Runs a command that reads `input`, and returns its standard output.
     pub async fn feed(&self, line: &str, input: &str) -> Result<String> {
-        let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
+        let command = self.command(&line.split_whitespace().collect::<Vec<_>>());
         finish(command, input).await?.succeeded(line)
     }
 
@@ -111,15 +114,14 @@ impl Kubectl {
         let plugin = programs::path(Binary::KubectlRemedy, Profile::Debug)?;
         let folder = plugin.parent().context("a program without a folder")?;
         let found = env::var_os("PATH").unwrap_or_default();
-        let kubectl = Tool::Kubectl.path()?;
-        let kubectl = kubectl.parent().context("kubectl is in no folder")?;
+        let kubectl = self.program.parent().context("kubectl is in no folder")?;
         let own = [
             folder.to_owned(),
             self.home().to_owned(),
             kubectl.to_owned(),
         ];
         let path = env::join_paths(own.into_iter().chain(env::split_paths(&found)))?;
-        let mut command = Command::new(Tool::Kubectl.path()?);
+        let mut command = Command::new(&self.program);
         command
             .current_dir(self.home())
             .env("HOME", self.home())
@@ -134,7 +136,7 @@ impl Kubectl {
 
     /// Runs a command that must fail, and returns its standard output and error.
     pub async fn fail(&self, line: &str, input: &str) -> Result<String> {
-        let command = self.command(&line.split_whitespace().collect::<Vec<_>>())?;
+        let command = self.command(&line.split_whitespace().collect::<Vec<_>>());
         let Finished {
             code,
             stdout,

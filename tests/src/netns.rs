@@ -20,8 +20,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use tools::last_lines;
 use tools::namespaces::{HELP, unshare};
-use tools::{Tool, last_lines};
 
 pub use crate::inside::inside;
 use crate::{inside::INSIDE, kubeconfig::write, scratch};
@@ -58,23 +58,16 @@ pub fn name_of<F>(_here: &F) -> &'static str {
     path.split_once("::").map_or(path, |(_crate, name)| name)
 }
 
-/// Runs the body of the test `name` ([`test_name`]) in a namespace of its own, on a tokio runtime,
-/// with every tool built if it [needs](tools::NEEDED_BY) them.
+/// Runs the body of the test `name` ([`test_name`]) in a namespace of its own, on a tokio runtime.
 ///
 /// # Panics
-/// The body fails, tools cannot be built, or namespaces cannot be created.
+/// The body fails, or namespaces cannot be created.
 pub fn isolated(name: &str, body: impl AsyncFnOnce() -> Result<()>) {
-    let outside = || {
-        if tools::NEEDED_BY.iter().any(|mark| name.contains(mark)) {
-            tools::build(&Tool::ALL)?;
-        }
-        let arguments = ["--exact", name, "--nocapture", "--include-ignored"];
-        enter(&arguments.map(OsString::from), Show::Captured)
-    };
     let result = if inside() {
         run(TEST_LIMIT, body)
     } else {
-        outside()
+        let arguments = ["--exact", name, "--nocapture", "--include-ignored"];
+        enter(&arguments.map(OsString::from), Show::Captured)
     };
     if let Err(error) = result {
         #[expect(clippy::panic, reason = "this is how a test fails")]

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use tools::{Tool, resolvers};
 
 mod book;
 mod build_times;
@@ -45,7 +46,7 @@ enum Command {
     Lint,
     /// Build the sandbox and the agent anew, and write what their builds spend time on into a page
     BuildTimes,
-    /// Build the real parts that are missing and print their folder, alone on the last line
+    /// Build the real parts that are missing, and print the path of each
     Tools,
     /// Write the files generated from the types, flags, metrics and Events (the CRDs, docs/reference, docs/man), and the charts' copies
     Generate(Passed),
@@ -112,7 +113,7 @@ fn main() -> Result<()> {
         Command::BuildTimes => build_times::run(),
         Command::Tools => build_tools(),
         Command::Generate(passed) => program::become_it("generate", &[], &[], &passed.arguments),
-        Command::Charts => cargo::run(&CHARTS, &[]),
+        Command::Charts => try_charts(),
         Command::Book => book::build(),
         Command::Image { programs } => image::build(&programs),
         Command::House { tree } => {
@@ -144,6 +145,17 @@ fn main() -> Result<()> {
     }
 }
 
+fn try_charts() -> Result<()> {
+    tools::build(&[
+        Tool::KubeApiserver,
+        Tool::Etcd,
+        Tool::Kubectl,
+        Tool::Helm,
+        Tool::Helm4,
+    ])?;
+    cargo::run(&CHARTS, &[])
+}
+
 /// Returns `true` for a simulation that runs where the real parts are.
 fn is_beside_real_parts(passed: &Passed) -> bool {
     let simulation = passed.arguments.first();
@@ -155,8 +167,12 @@ fn on_real_parts(command: &str, passed: &Passed) -> Result<()> {
 }
 
 fn build_tools() -> Result<()> {
-    tools::build(&tools::Tool::ALL)?;
-    for tool in tools::Tool::ALL {
+    tools::build(&Tool::ALL)?;
+    if let Err(why) = resolvers::build() {
+        // Only a long test needs them.
+        eprintln!("{why:#}");
+    }
+    for tool in Tool::ALL {
         println!("{}", tool.path()?.display());
     }
     Ok(())

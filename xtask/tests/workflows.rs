@@ -105,7 +105,6 @@ mod with_tools {
     /// A mistake in a workflow shows when it runs, and that of a release runs once.
     #[test]
     fn actionlint_finds_nothing() {
-        tools::build(&[Tool::Actionlint]).unwrap();
         let output = Command::new(Tool::Actionlint.path().unwrap())
             // Which of these are installed must not decide.
             .args(["-shellcheck=", "-pyflakes="])
@@ -122,7 +121,6 @@ mod with_tools {
     /// A release has the manifests of each place with its own images, and no program is forgotten.
     #[test]
     fn release_has_every_image() {
-        tools::build(&[Tool::Kubectl]).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let containerfile = fs::read_to_string(cargo::root().join("Containerfile")).unwrap();
         let workflow =

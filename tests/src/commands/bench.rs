@@ -152,7 +152,7 @@ fn in_a_fleet(
                 "this build is not optimised, which raises the limit of the bare client by about a fifth; for exact figures use: cargo run --release --package pipeline-tests -- bench …"
             );
         }
-        tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
+        tools::build(&Tool::CONTROL_PLANE)?;
         build()?;
     }
     isolated_command(COMMAND_LIMIT, bench)

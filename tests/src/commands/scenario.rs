@@ -106,7 +106,8 @@ fn on_real_parts(
     play: impl AsyncFnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     if !inside() {
-        tools::build(&Tool::ALL)?;
+        tools::build(&Tool::CONTROL_PLANE)?;
+        tools::build(&[Tool::CoreDns, Tool::Traefik])?;
         programs::build(profile)?;
     }
     isolated_command(COMMAND_LIMIT, play)

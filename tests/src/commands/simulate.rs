@@ -5,6 +5,7 @@ use pipeline_tests::netns::{COMMAND_LIMIT, inside, isolated_command};
 use pipeline_tests::programs;
 use pipeline_tests::resolvers::{self, World};
 use pipeline_tests::scheduling;
+use tools::Tool;
 
 /// The simulations.
 #[derive(Debug, Subcommand)]
@@ -52,6 +53,7 @@ pub(crate) fn run(simulation: &Simulation) -> anyhow::Result<()> {
 }
 
 fn make(decisions: &Decisions) -> anyhow::Result<()> {
+    tools::build(&[Tool::KarmadaScheduler])?;
     let seed = decisions.seed.unwrap_or_else(|| fastrand::u64(..));
     let table = scheduling::compare(seed, decisions.number)?;
     println!("from seed {seed}\n{table}");
@@ -68,6 +70,7 @@ fn run_worlds(worlds: &Worlds) -> anyhow::Result<()> {
         });
     }
     if !inside() {
+        tools::resolvers::build()?;
         programs::build_for_tests()?;
     }
     let program = std::env::current_exe()?;

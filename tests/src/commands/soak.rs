@@ -38,7 +38,7 @@ pub(crate) fn run(extent: &Extent) -> anyhow::Result<()> {
         plot: extent.plot.clone(),
     };
     if !inside() {
-        tools::build(&[Tool::Etcd, Tool::KubeApiserver])?;
+        tools::build(&Tool::CONTROL_PLANE)?;
         programs::build_fleet()?;
     }
     // The start and the last fault come on top.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use health::dns::DnsClass;
 use health::observation::Symptom;
 use health::resolver::Resolver;
-use tools::resolvers;
+use tools::resolvers::Lookups;
 
 use super::difference::{Difference, between};
 use super::play::{OUTCOMES, Seen};
@@ -45,13 +45,13 @@ pub struct Table {
 /// Plays the worlds of these seeds, so many at once. `program` is that of the commands on real parts.
 ///
 /// # Errors
-/// A world cannot be played.
+/// The resolvers are not [built](tools::resolvers::build), or a world cannot be played.
 pub fn compare(
     program: &Path,
     seeds: impl Iterator<Item = u64> + Send,
     at_once: usize,
 ) -> Result<Table> {
-    resolvers::build()?;
+    Lookups::built()?;
     let seeds = Mutex::new(seeds);
     let table = Mutex::new(Table::default());
     let work = || -> Result<()> {

@@ -5,7 +5,6 @@ use std::fmt;
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use tools::Tool;
 
 use super::case::{Case, Decision, elements};
 use super::difference::{Difference, between};
@@ -55,9 +54,8 @@ pub struct Table {
 /// Has both schedulers decide so many times, in histories of this seed and those after it.
 ///
 /// # Errors
-/// Karmada's scheduler cannot be built or run.
+/// Karmada's scheduler is not [built](tools::build), or cannot be run.
 pub fn compare(seed: u64, decisions: u64) -> Result<Table> {
-    tools::build(&[Tool::KarmadaScheduler])?;
     let seeds = (0..decisions.div_ceil(DECISIONS)).map(|nth| seed.wrapping_add(nth));
     let mut histories: Vec<_> = seeds.map(History::draw).collect();
     let mut table = Table::default();

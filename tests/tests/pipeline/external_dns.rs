@@ -17,7 +17,7 @@ use pipeline_tests::{
     wait::until,
 };
 use serde_json::{Value, json};
-use tools::{Tool, definitions};
+use tools::definitions;
 
 const MEMBERS: [Member; 2] = [Member(1), Member(2)];
 const NAME_SERVER: SocketAddr = SocketAddr::new(ip([10, 244, 0, 53]), 53);
@@ -31,11 +31,11 @@ fn address(member: Member) -> IpAddr {
     member.backend().ip()
 }
 
-/// Runs a test with ExternalDNS and the definition of its kind, which are built and downloaded where there is a network.
+/// Runs a test with the definition of ExternalDNS's kind, which is downloaded where there is a network.
 fn run(name: &str, body: impl AsyncFnOnce(Fleet) -> Result<()>) {
-    let prepared = tools::build(&[Tool::ExternalDns]).and_then(|()| definitions::external_dns());
+    let definitions = definitions::external_dns();
     isolated(name, async move || {
-        let definitions = prepared?;
+        let definitions = definitions?;
         let fleet = Fleet::with_members(ApiKind::Real, Profile::Debug, &MEMBERS).await?;
         fleet.gateway.install_crds(&[definitions]).await?;
         manifests::apply(&fleet.gateway.client(), "dns/ingress-controller.yaml").await?;

@@ -19,7 +19,7 @@ mod go;
 mod tool;
 
 pub use self::go::build;
-pub use self::tool::{NEEDED_BY, Tool, ToolsError, cache};
+pub use self::tool::{Tool, ToolsError, cache};
 
 /// Returns the end of a text of many lines.
 pub fn last_lines(text: &str, count: usize) -> String {

@@ -28,6 +28,16 @@ pub struct Lookups {
 impl Lookups {
     /// Returns the programs, which must have been [built](build) before.
     pub fn built() -> Result<Self> {
+        let lookups = Self::paths()?;
+        let Self { glibc, musl, go } = &lookups;
+        ensure!(
+            [glibc, musl, go].iter().all(|program| program.is_file()),
+            "the resolvers are not built: run `cargo xtask tools`"
+        );
+        Ok(lookups)
+    }
+
+    fn paths() -> Result<Self> {
         let folder = cache()?.join("resolvers");
         let [glibc, musl, go] = ["glibc", "musl", "go"].map(|name| folder.join(name));
         Ok(Self { glibc, musl, go })
@@ -38,10 +48,9 @@ impl Lookups {
 ///
 /// # Errors
 /// There is no compiler for one of them; the error has advice.
-pub fn build() -> Result<Lookups> {
+pub fn build() -> Result<()> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("resolvers");
-    let lookups = Lookups::built()?;
-    let Lookups { glibc, musl, go } = &lookups;
+    let Lookups { glibc, musl, go } = &Lookups::paths()?;
     if let Some(folder) = glibc.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -50,8 +59,7 @@ pub fn build() -> Result<Lookups> {
     compile(Command::new("musl-gcc").args(["-static", "-o"]), musl, &c)?;
     let mut build = Command::new("go");
     build.env("CGO_ENABLED", "0").env("GOWORK", "off");
-    compile(build.args(["build", "-o"]), go, &in_go)?;
-    Ok(lookups)
+    compile(build.args(["build", "-o"]), go, &in_go)
 }
 
 /// Has a compiler write `program`. It moves into place, so that one that runs is not written to.

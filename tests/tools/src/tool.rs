@@ -16,9 +16,6 @@ use thiserror::Error;
 /// Go's arguments for every build. They are part of the content that identifies a binary.
 pub(crate) const BUILD: [&str; 4] = ["build", "-mod=readonly", "-buildvcs=false", "-o"];
 
-/// Parts of the names of tests that need tools.
-pub const NEEDED_BY: [&str; 2] = ["real::", "with_tools::"];
-
 /// A third-party program that the tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
@@ -109,9 +106,8 @@ pub enum ToolsError {
 }
 
 impl Tool {
-    /// The tools of every run on real parts. The slowest builds come first. Karmada's scheduler and ExternalDNS are built by
-    /// the tests that need them.
-    pub const ALL: [Self; 12] = [
+    /// Every tool.
+    pub const ALL: [Self; 14] = [
         Self::KubeApiserver,
         Self::KubeControllerManager,
         Self::Kubectl,
@@ -124,7 +120,22 @@ impl Tool {
         Self::Helm,
         Self::Helm4,
         Self::GrpcHealth,
+        Self::ExternalDns,
+        Self::KarmadaScheduler,
     ];
+
+    /// The programs of a Kubernetes API.
+    pub const CONTROL_PLANE: [Self; 3] = [
+        Self::KubeApiserver,
+        // It deletes the dependents of deleted objects.
+        Self::KubeControllerManager,
+        Self::Etcd,
+    ];
+
+    /// Returns `true` if only long tests run it.
+    pub fn is_for_long_tests(self) -> bool {
+        self == Self::KarmadaScheduler
+    }
 
     /// Returns the name of the binary.
     pub const fn name(self) -> &'static str {
@@ -381,8 +392,7 @@ mod tests {
 
     #[test]
     fn go_mods_name_both_versions() {
-        let built_when_needed = [Tool::KarmadaScheduler, Tool::ExternalDns];
-        for tool in Tool::ALL.into_iter().chain(built_when_needed) {
+        for tool in Tool::ALL {
             let GoMod { go, version } = tool.go_mod().unwrap();
             for text in [&go, &version] {
                 assert_eq!(text.split('.').count(), 3, "{}: {text}", tool.name());

@@ -3,18 +3,22 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::anyhow;
+use anyhow::{Error, Result, ensure};
 use tools::{Tool, chromium, haproxy, namespaces, resolvers};
 
+use super::Selection;
 use super::executable::Executable;
 
 /// The package whose tests need namespaces.
 const IN_NAMESPACES: &str = "pipeline-tests";
+/// Parts of the names of the tests that need tools.
+const WITH_TOOLS: [&str; 2] = ["real::", "with_tools::"];
 /// Begins the names of the tests that need a browser.
 const IN_CHROMIUM: &str = "in_chromium::";
-
-/// A part of the names of the tests that need real resolvers.
+/// A part of the names of the tests that need real resolvers, all of which are long.
 const WITH_RESOLVERS: &str = "with_resolvers::";
+/// The compilers of the resolvers, beside Go.
+const COMPILERS: [&str; 2] = ["cc", "musl-gcc"];
 /// A part of the names of the tests that need the interpreter of the example of a provider.
 const WITH_PYTHON: &str = "with_python::";
 /// That interpreter. Its package has the same name.
@@ -23,15 +27,15 @@ const PYTHON: &str = "python3";
 const WITH_HAPROXY: &str = "with_haproxy::";
 /// Parts of the names of the tests on real parts.
 pub(super) const ON_REAL_PARTS: [&str; 6] = [
-    tools::NEEDED_BY[0],
-    tools::NEEDED_BY[1],
+    WITH_TOOLS[0],
+    WITH_TOOLS[1],
     IN_CHROMIUM,
     WITH_RESOLVERS,
     WITH_PYTHON,
     WITH_HAPROXY,
 ];
 
-/// The programs that the commands of the install pages need.
+/// The programs that the commands of the install pages need. Their packages have the same names.
 const OF_THE_PAGE: [&str; 3] = ["curl", "jq", "openssl"];
 
 /// Parts of the names of the tests that run them all.
@@ -45,7 +49,7 @@ const WITH_THE_PAGE: [&str; 4] = [
 /// The things missing on this machine, and the tests that cannot run without them.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
-    pub(super) why: Vec<anyhow::Error>,
+    pub(super) why: Vec<Error>,
     package: Option<&'static str>,
     /// Parts of their names.
     names: Vec<&'static str>,
@@ -54,7 +58,7 @@ pub(super) struct Missing {
 impl Missing {
     /// Looks for what every test needs of the machine and, for tests on real parts, builds the tools and looks for
     /// the rest.
-    pub(super) fn look(real: bool) -> Self {
+    pub(super) fn look(selection: &Selection) -> Self {
         let mut missing = Self::default();
         if let Err(why) = namespaces::available() {
             let why = why.context("the tests of the pipeline cannot run");
@@ -62,44 +66,37 @@ impl Missing {
             missing.package = Some(IN_NAMESPACES);
             return missing;
         }
-        if !real {
+        if !selection.real {
             return missing;
         }
-        if let Err(why) = tools::build(&Tool::ALL) {
-            let why = anyhow::Error::from(why).context("the tests on real parts cannot run");
-            missing.why.push(why);
-            missing.names.extend(tools::NEEDED_BY);
+        let needed: Vec<Tool> = Tool::ALL
+            .into_iter()
+            .filter(|tool| selection.long || !tool.is_for_long_tests())
+            .collect();
+        let built = tools::build(&needed).map_err(Error::from);
+        missing.require(built, "the tests on real parts", &WITH_TOOLS);
+        if selection.long {
+            let built = resolvers::build();
+            missing.require(built, "the tests beside real resolvers", &[WITH_RESOLVERS]);
         }
-        let absent: Vec<_> = absent().collect();
-        if !absent.is_empty() {
-            let absent = absent.join("` and no `");
-            let why = anyhow!("there is no `{absent}` on the PATH, install it");
-            let why = why.context("the tests of the install pages cannot run");
-            missing.why.push(why);
-            missing.names.extend(WITH_THE_PAGE);
-        }
-        if let Err(why) = chromium::executable() {
-            let why = why.context("the tests in a browser cannot run");
-            missing.why.push(why);
-            missing.names.push(IN_CHROMIUM);
-        }
-        if let Err(why) = resolvers::build() {
-            let why = why.context("the tests beside real resolvers cannot run");
-            missing.why.push(why);
-            missing.names.push(WITH_RESOLVERS);
-        }
-        if !there(PYTHON) {
-            let why = anyhow!("there is no `{PYTHON}` on the PATH, install it");
-            let why = why.context("the tests of the example of a provider cannot run");
-            missing.why.push(why);
-            missing.names.push(WITH_PYTHON);
-        }
-        if let Err(why) = haproxy::executable() {
-            let why = why.context("the tests beside a real HAProxy cannot run");
-            missing.why.push(why);
-            missing.names.push(WITH_HAPROXY);
-        }
+        let found = on_the_path(&OF_THE_PAGE);
+        missing.require(found, "the tests of the install pages", &WITH_THE_PAGE);
+        let found = chromium::executable();
+        missing.require(found, "the tests in a browser", &[IN_CHROMIUM]);
+        let found = on_the_path(&[PYTHON]);
+        let of_the_example = "the tests of the example of a provider";
+        missing.require(found, of_the_example, &[WITH_PYTHON]);
+        let found = haproxy::executable();
+        missing.require(found, "the tests beside a real HAProxy", &[WITH_HAPROXY]);
         missing
+    }
+
+    /// Notes the error of what these tests need. They have one of these parts in their names.
+    fn require<T>(&mut self, found: Result<T>, tests: &str, names: &[&'static str]) {
+        if let Err(why) = found {
+            self.why.push(why.context(format!("{tests} cannot run")));
+            self.names.extend(names);
+        }
     }
 
     /// Returns `true` if no test of this executable can run.
@@ -126,27 +123,28 @@ pub(super) fn is_on_real_parts(test: &str) -> bool {
 
 /// Installs what a bare distribution may lack, on a CI machine that permits it. Elsewhere the
 /// report names what is missing.
-pub(super) fn install_packages(real: bool) {
+pub(super) fn install_packages(selection: &Selection) {
+    if env::var_os("CI").is_none() {
+        return;
+    }
     let mut packages = Vec::new();
-    if !(there("ip") && there("unshare")) {
+    if !absent(&["ip", "unshare"]).is_empty() {
         packages.extend(["iproute2", "util-linux"]);
     }
-    if real {
-        packages.extend(absent());
+    if selection.real {
+        packages.extend(absent(&OF_THE_PAGE));
+        packages.extend(absent(&[PYTHON]));
+        if chromium::executable().is_err() {
+            packages.extend(["chromium", "fonts-liberation"]);
+        }
+        if haproxy::executable().is_err() {
+            packages.push("haproxy");
+        }
+        if selection.long && !absent(&COMPILERS).is_empty() {
+            packages.extend(["gcc", "musl-tools"]);
+        }
     }
-    if real && chromium::executable().is_err() {
-        packages.extend(["chromium", "fonts-liberation"]);
-    }
-    if real && resolvers::build().is_err() {
-        packages.extend(["gcc", "musl-tools"]);
-    }
-    if real && !there(PYTHON) {
-        packages.push(PYTHON);
-    }
-    if real && haproxy::executable().is_err() {
-        packages.push("haproxy");
-    }
-    if env::var_os("CI").is_none() || packages.is_empty() {
+    if packages.is_empty() {
         return;
     }
     let install = ["install", "--yes", "--no-install-recommends"];
@@ -156,11 +154,19 @@ pub(super) fn install_packages(real: bool) {
     }
 }
 
-/// Returns the programs that the page needs and this machine lacks. Their packages have the same names.
-fn absent() -> impl Iterator<Item = &'static str> {
-    OF_THE_PAGE.into_iter().filter(|program| !there(program))
+fn on_the_path(programs: &[&'static str]) -> Result<()> {
+    let absent = absent(programs).join("` and no `");
+    ensure!(
+        absent.is_empty(),
+        "there is no `{absent}` on the PATH, install it"
+    );
+    Ok(())
 }
 
-fn there(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok()
+/// Returns those of these programs that this machine lacks.
+fn absent(programs: &[&'static str]) -> Vec<&'static str> {
+    let programs = programs.iter().copied();
+    programs
+        .filter(|program| Command::new(program).arg("--version").output().is_err())
+        .collect()
 }

@@ -19,7 +19,6 @@ use tools::cargo::PROGRAMS_BUILT;
 use self::executable::Executable;
 use self::missing::{Missing, ON_REAL_PARTS, is_on_real_parts};
 use self::report::Report;
-use crate::cargo;
 use crate::phase::Phase;
 
 /// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
@@ -37,7 +36,7 @@ pub(crate) const BROWSER: [&str; 2] = ["--features", "pipeline-tests/browser"];
 pub(crate) struct Selection {
     /// Run the tests that have one of these in their names, and build only their packages; without any, all tests
     names: Vec<String>,
-    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, Traefik, HAProxy, Helm, Prometheus, Chromium, Python
+    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, ExternalDNS, Traefik, HAProxy, Helm, Prometheus, Chromium, Python
     #[arg(long)]
     real: bool,
     /// Run the long tests, too, which wait for minutes; with `--real`, every story on real APIs
@@ -48,7 +47,7 @@ pub(crate) struct Selection {
 /// Runs the tests. Where namespaces or, with `real`, tools or a browser are missing, the tests that need them are
 /// counted as skipped; with `CI` set that is a failure.
 pub(crate) fn run(selection: &Selection) -> Result<()> {
-    missing::install_packages(selection.real);
+    missing::install_packages(selection);
     let (executables, missing) = thread::scope(|scope| {
         let missing = scope.spawn(|| look(selection));
         let phase = Phase::begin("tests: build", "6 min cold");
@@ -66,8 +65,8 @@ pub(crate) fn run(selection: &Selection) -> Result<()> {
 fn look(selection: &Selection) -> Result<Missing> {
     let phase = selection
         .real
-        .then(|| Phase::begin("real parts: build", "10 min once"));
-    let missing = Missing::look(selection.real);
+        .then(|| Phase::begin("real parts: build", "20 min once"));
+    let missing = Missing::look(selection);
     if let Some(phase) = phase {
         phase.end();
     }
@@ -90,14 +89,6 @@ fn build(selection: &Selection) -> Result<Vec<Executable>> {
         &[]
     };
     executable::build(Some(&packages), features)
-}
-
-/// Runs the examples in the documentation.
-pub(crate) fn documentation() -> Result<()> {
-    cargo::run(
-        &["test", "--workspace", "--locked", "--doc", "--no-fail-fast"],
-        &[],
-    )
 }
 
 impl Selection {

@@ -27,7 +27,6 @@ pub(super) fn helm(arguments: &[&str], chart: &Path) -> Result<Output> {
 
 /// Runs one of the helms to its end, whatever comes of it.
 pub(super) fn run(helm: Tool, arguments: &[&str], chart: &Path) -> Result<Output> {
-    tools::build(&[helm])?;
     let mut command = Command::new(helm.path()?);
     // Nothing of the user's own helm.
     command.env("HELM_PLUGINS", "/nonexistent");
@@ -131,7 +130,6 @@ fn with_components(source: &str) -> Result<String> {
 }
 
 fn kustomize(folder: &Path) -> Result<String> {
-    tools::build(&[Tool::Kubectl])?;
     let output = Command::new(Tool::Kubectl.path()?)
         .arg("kustomize")
         .arg(folder)

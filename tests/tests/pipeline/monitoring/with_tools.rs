@@ -51,7 +51,6 @@ pub(crate) fn promtool(
     command: &str,
     files: impl Iterator<Item = String>,
 ) -> Result<()> {
-    tools::build(&[Tool::Promtool])?;
     let mut promtool = Command::new(Tool::Promtool.path()?);
     promtool.args([command, "rules"]).args(files);
     let output = promtool.current_dir(folder.path()).output()?;
