@@ -81,10 +81,7 @@ pub struct ManifestCondition {
     #[serde(deserialize_with = "lenient::nullable")]
     pub identifier: WorkResourceIdentifier,
     /// Its conditions; none for one that is about to be applied.
-    #[serde(
-        deserialize_with = "lenient::nullable",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(deserialize_with = "lenient::nullable")]
     pub conditions: Vec<Condition>,
     /// What somebody changed in the member.
     #[serde(skip_serializing_if = "Option::is_none")]

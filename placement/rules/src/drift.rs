@@ -79,10 +79,17 @@ fn reported((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Ve
     (!compared.differences.is_empty()).then(|| reported.collect())
 }
 
-/// Hides what a member has, where those who read a difference need not be those who may read the object.
-pub(super) fn hide_found(difference: &mut Reported) {
-    if !difference.value_in_member.is_empty() {
-        REDACTED.clone_into(&mut difference.value_in_member);
+/// Hides what hub and member have, where those who read a difference need not be those who may read the object.
+pub(super) fn hide_values(difference: &mut Reported) {
+    let Reported {
+        value_in_hub,
+        value_in_member,
+        ..
+    } = difference;
+    for value in [value_in_hub, value_in_member] {
+        if !value.is_empty() {
+            REDACTED.clone_into(value);
+        }
     }
 }
 

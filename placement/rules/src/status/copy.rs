@@ -1,7 +1,7 @@
 //! The copy of a placement's status in the namespace that it places, for those who may read there only.
 
 use fleet_api::conditions::{STATUS_SYNCED, of_placement};
-use fleet_api::placement::PlacementStatus;
+use fleet_api::placement::{PlacementStatus, ResourceIdentifier};
 use fleet_api::{ClusterResourcePlacementStatus, Placement};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -14,10 +14,10 @@ use serde_json::json;
 
 use crate::accessible::readable_in;
 use crate::condition::condition;
-use crate::drift::hide_found;
+use crate::drift::hide_values;
 
 /// Plans the copy of what a placement says of itself; `existing` is the one that is there. Returns nothing if nobody asks for
-/// one, or it is up to date. Whether there is one is not said in it, nor what a member has of its own.
+/// one, or it is up to date. Whether there is one is not said in it, nor what is none of the namespace's business.
 pub fn copy(
     placement: &Placement,
     said: &PlacementStatus,
@@ -29,11 +29,7 @@ pub fn copy(
     let mut said = said.clone();
     let kind = of_placement(placement.scope(), STATUS_SYNCED);
     said.conditions.retain(|one| one.type_ != kind);
-    let clusters = said.placement_statuses.iter_mut();
-    let diffed = clusters.flat_map(|one| &mut one.diffed_placements);
-    diffed
-        .flat_map(|one| &mut one.observed_diffs)
-        .for_each(hide_found);
+    narrow(&mut said, &namespace);
     let time = whole_seconds(now);
     let Some(existing) = existing else {
         let new = ClusterResourcePlacementStatus {
@@ -70,6 +66,42 @@ pub fn copy(
     }
     patch["lastUpdatedTime"] = json!(time);
     Some(Write::merge(TARGET, ObjectRef::of(existing, &()), patch))
+}
+
+/// Leaves in a status what those who read in the namespace may know: its own objects and overrides, and of no object a value.
+fn narrow(said: &mut PlacementStatus, namespace: &str) {
+    keep_own(&mut said.selected_resources, |one| one, namespace);
+    for cluster in &mut said.placement_statuses {
+        cluster.applicable_cluster_resource_overrides.clear();
+        let overrides = &mut cluster.applicable_resource_overrides;
+        overrides.retain(|one| one.namespace == namespace);
+        let (failed, drifted, diffed) = (
+            &mut cluster.failed_placements,
+            &mut cluster.drifted_placements,
+            &mut cluster.diffed_placements,
+        );
+        keep_own(failed, |one| &mut one.identifier, namespace);
+        keep_own(drifted, |one| &mut one.identifier, namespace);
+        keep_own(diffed, |one| &mut one.identifier, namespace);
+        let drifts = drifted.iter_mut().flat_map(|one| &mut one.observed_drifts);
+        let diffs = diffed.iter_mut().flat_map(|one| &mut one.observed_diffs);
+        drifts.chain(diffs).for_each(hide_values);
+    }
+}
+
+/// Keeps what is about the namespace or an object in it. An envelope is named if it is there, too.
+fn keep_own<T>(
+    all: &mut Vec<T>,
+    identifier: fn(&mut T) -> &mut ResourceIdentifier,
+    namespace: &str,
+) {
+    all.retain_mut(|one| {
+        let object = identifier(one);
+        let envelope = object.envelope.take();
+        object.envelope = envelope.filter(|envelope| envelope.namespace == namespace);
+        let is_namespace = object.group.is_empty() && object.kind == "Namespace";
+        object.namespace == namespace || is_namespace && object.name == namespace
+    });
 }
 
 fn owner(placement: &Placement) -> OwnerReference {
@@ -179,9 +211,9 @@ mod tests {
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
     }
 
-    /// Case F113: the users of a namespace are not told what members have there that the placement only looks at.
+    /// Case F113: the users of a namespace are not told what its objects have where they differ: it need not be theirs to read.
     #[test]
-    fn values_of_members_are_hidden() {
+    fn values_are_hidden() {
         let placement = placement(&json!([namespace("app-10")]));
         let recorded = fixture("crp-diff-reported");
         let status: PlacementStatus = from_value(recorded["status"].clone()).unwrap();
@@ -196,15 +228,57 @@ mod tests {
         let (told, copied) = (differences(&status), differences(&created.source_status));
         assert_eq!(told.len(), copied.len());
         for (told, copied) in told.iter().zip(&copied) {
-            assert_eq!(
-                (&told.path, &told.value_in_hub),
-                (&copied.path, &copied.value_in_hub)
-            );
-            let hidden = ["", "(redacted for security reasons)"];
-            let expected = hidden[usize::from(!told.value_in_member.is_empty())];
-            assert_eq!(copied.value_in_member, expected, "{}", told.path);
+            assert_eq!(told.path, copied.path);
+            let in_hub = (&told.value_in_hub, &copied.value_in_hub);
+            let in_member = (&told.value_in_member, &copied.value_in_member);
+            for (told, copied) in [in_hub, in_member] {
+                let hidden = ["", "(redacted for security reasons)"];
+                assert_eq!(copied, hidden[usize::from(!told.is_empty())]);
+            }
         }
         assert_eq!(copy(&placement, &status, Some(&created), NOW), None);
+    }
+
+    /// Case F116: of what is not in the namespace its users hear nothing, not even a name.
+    #[test]
+    fn others_are_not_named() {
+        let placement = placement(&json!([namespace("app-10")]));
+        let status = |objects: &Value, overrides: &Value, of_hub: &[&str]| -> PlacementStatus {
+            let cluster = json!({ "clusterName": "kind-cluster-1", "failedPlacements": objects,
+                "driftedPlacements": objects, "diffedPlacements": objects,
+                "applicableResourceOverrides": overrides,
+                "applicableClusterResourceOverrides": of_hub });
+            let said = json!({ "selectedResources": objects, "placementStatuses": [cluster] });
+            from_value(said).unwrap()
+        };
+        let [own, other] = ["app-10", "app-11"].map(|namespace| {
+            json!({ "version": "v1", "kind": "ConfigMap", "name": "c", "namespace": namespace })
+        });
+        let wrapped = |envelope: &Value| {
+            let mut object = own.clone();
+            object["envelope"] = envelope.clone();
+            object
+        };
+        let envelope = json!({ "name": "e", "namespace": "app-10", "type": "ResourceEnvelope" });
+        let of_cluster = json!({ "name": "e", "type": "ClusterResourceEnvelope" });
+        let role = json!({ "group": "rbac.authorization.k8s.io", "version": "v1",
+            "kind": "ClusterRole", "name": "app-10" });
+        let of = |namespace: &str| json!({ "name": "o", "namespace": namespace });
+        let (first, second) = (namespace("app-10"), namespace("app-11"));
+        let (kept, bare) = (wrapped(&envelope), wrapped(&of_cluster));
+        let said = status(
+            &json!([first, second, own, other, role, kept, bare]),
+            &json!([of("app-10"), of("app-11")]),
+            &["o"],
+        );
+        let copied = status(
+            &json!([first, own, kept, own]),
+            &json!([of("app-10")]),
+            &[],
+        );
+        let write = copy(&placement, &said, None, NOW).unwrap();
+        let created: ClusterResourcePlacementStatus = from_value(write.body().clone()).unwrap();
+        assert_eq!(created.source_status, copied);
     }
 
     /// Nobody else's status is copied.

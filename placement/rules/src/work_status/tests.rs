@@ -305,6 +305,24 @@ fn failure_keeps_first_time() {
     assert_eq!(first, [NOW; 3]);
 }
 
+/// A member that does not answer has nothing to say of an object: the list of its conditions is told even so, for KubeFleet's
+/// definition refuses a status without it.
+#[test]
+fn empty_conditions_are_told() {
+    let work: Work = from_value(json!({ "metadata": { "generation": 1 },
+        "spec": { "applyStrategy": { "type": "ReportDiff" } } }))
+    .unwrap();
+    let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "c" } });
+    let report = ManifestReport {
+        manifest: &manifest,
+        resource: "configmaps",
+        result: ManifestResult::Unknown,
+    };
+    let status = work_status(&work, &[report], NOW.parse().unwrap()).unwrap();
+    let told = json!(status);
+    assert_eq!(told["manifestConditions"][0]["conditions"], json!([]));
+}
+
 fn recorded_drift() -> Vec<Told> {
     let work: Work = from_value(fixture("crp-diff-work-drifted")).unwrap();
     let status = work.status.unwrap();

@@ -71,7 +71,7 @@ fn missing(status: &WorkStatus) -> Option<Condition> {
     );
     Some(condition(
         (STATUS_TRIMMED, TRUE),
-        "DetailsLeftOut",
+        "StatusOversized",
         &message,
     ))
 }

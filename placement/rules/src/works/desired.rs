@@ -61,17 +61,19 @@ fn for_cluster(manifests: Vec<Value>, facts: &WorksFacts<'_>) -> Result<Vec<Valu
 
 /// Returns `true` if there are Works, and all of them were made of what the binding names.
 pub(super) fn are_current(facts: &WorksFacts<'_>) -> bool {
-    let Ok(marks) = marks(facts.binding) else {
-        return false;
-    };
-    let works = facts.works.iter().map(|work| &work.metadata);
-    let mut staying = works.filter(|work| !work.is_deleting());
+    let works = facts.works.iter();
+    let mut staying = works.filter(|work| !work.metadata.is_deleting());
     let least = facts.snapshots.len().max(1);
-    staying.clone().count() >= least
-        && staying.all(|work| {
-            let mut marks = marks.iter();
-            marks.all(|(key, value)| work.annotation(key) == Some(value))
-        })
+    staying.clone().count() >= least && staying.all(|work| is_current(work, facts.binding))
+}
+
+/// Returns `true` if a Work was made of what its binding names.
+pub(super) fn is_current(work: &Work, binding: &Binding) -> bool {
+    let metadata = &work.metadata;
+    marks(binding).is_ok_and(|marks| {
+        let mut marks = marks.iter();
+        marks.all(|(key, value)| metadata.annotation(key) == Some(value))
+    })
 }
 
 /// The annotations of a Work that say of what it was made.

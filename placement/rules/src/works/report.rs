@@ -14,6 +14,7 @@ use objects::condition::Condition;
 use objects::condition::find;
 use objects::condition::{FALSE, TRUE};
 
+use super::desired::is_current;
 use super::facts::Failure;
 use super::listed::{diffed, drifted, failed};
 use crate::condition::{been_available, condition, put};
@@ -34,13 +35,16 @@ pub enum Synchronization<'a> {
 }
 
 /// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
-/// binding stays.
+/// binding stays. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
 pub fn report(
     binding: &Binding,
     synchronization: Synchronization<'_>,
     works: &[&Work],
     now: Timestamp,
 ) -> Option<BindingStatus> {
+    let asked = works.iter().copied();
+    let asked = asked.filter(|work| !work.metadata.is_deleting() || is_current(work, binding));
+    let works = &asked.collect::<Vec<_>>()[..];
     let before = binding.status.clone().unwrap_or_default();
     let mut after = before.clone();
     let is_reported = Strategy::of(binding.spec.apply_strategy.as_ref()).only_reports();

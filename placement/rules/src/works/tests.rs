@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use fleet_api::conditions::BEEN_AVAILABLE;
-use fleet_api::names::ENVELOPE_TYPE;
+use fleet_api::names::{ENVELOPE_TYPE, PARENT_SNAPSHOT_NAME};
 use fleet_api::{Binding, ResourceSnapshot, Work};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -323,6 +323,27 @@ fn recorded_reports_are_ours() {
         of_works(&status["conditions"]),
         of_works(&recorded["conditions"])
     );
+}
+
+/// Case F101: what leaves a cluster, and something holds there, does not hold up what the cluster has now. What was deleted by
+/// hand does, until it is back.
+#[test]
+fn leaving_work_holds_nothing_up() {
+    let mut recorded = Recorded::seed("crp-1-work");
+    let mut leaving = recorded.works[0].clone();
+    leaving.metadata.name = Some("crp-1-1".to_owned());
+    leaving.metadata.generation = Some(2);
+    let now = "2026-11-25T16:44:20Z".parse().unwrap();
+    leaving.metadata.deletion_timestamp = Some(Time(now));
+    recorded.works.push(leaving);
+    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let mut said = status["conditions"].as_array().unwrap().iter();
+    let applied = said.find(|one| one["type"] == "Applied").unwrap();
+    assert_eq!(applied["reason"], "ApplyInProgress");
+    let marks = recorded.works[1].metadata.annotations.as_mut().unwrap();
+    let earlier = "crp-1-9-snapshot".to_owned();
+    marks.insert(PARENT_SNAPSHOT_NAME.to_owned(), earlier);
+    assert_eq!(recorded.report(Synchronization::Synchronized), None);
 }
 
 /// That a binding serves for the first time is said with what shows it, and once.
