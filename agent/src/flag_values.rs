@@ -1,7 +1,8 @@
-//! Checks of single values that flags of several parts have.
+//! Checks of single values that several parts have, as flags or in a file.
 
 use std::time::Duration;
 
+use http::uri::Authority;
 use objects::qualified_name::is_label;
 
 use crate::peers::Service;
@@ -26,6 +27,14 @@ pub(crate) fn expanded(text: &str) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Returns the port of a URL, `default` if it names none, and `None` if what it names is no port, such as `https` or `99999`.
+pub(crate) fn port_of(authority: &Authority, default: u16) -> Option<u16> {
+    match authority.port_u16() {
+        None if authority.as_str() == authority.host() => Some(default),
+        port => port,
+    }
 }
 
 /// Parses a Service, in the agent's own namespace unless the text names one.

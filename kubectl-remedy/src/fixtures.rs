@@ -203,6 +203,21 @@ pub(crate) async fn hub() -> TestApi {
     api
 }
 
+/// Returns the definition of routes, with any fields.
+pub(crate) fn http_routes() -> Value {
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let version = json!({ "name": "v1", "served": true, "storage": true,
+        "schema": { "openAPIV3Schema": schema }, "subresources": { "status": {} } });
+    let names = json!({ "kind": "HTTPRoute", "plural": "httproutes", "singular": "httproute" });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": { "name": "httproutes.gateway.networking.k8s.io" },
+        "spec": { "group": "gateway.networking.k8s.io", "scope": "Namespaced",
+            "names": names, "versions": [version] },
+    })
+}
+
 /// Returns the flags of the controllers, given these.
 pub(crate) fn controllers(flags: &[&str]) -> ControllerArgs {
     let line = ["kubectl-remedy", "why", "member1"];

@@ -242,7 +242,7 @@ fn on_hub(mut slice: Decoded<EndpointSlice>) -> Decoded<EndpointSlice> {
 }
 
 /// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
-pub(crate) async fn routes(
+async fn routes(
     client: &Client,
     namespace: Option<&str>,
 ) -> Result<Option<Store<HttpRoute>>, Error> {
@@ -255,12 +255,12 @@ mod tests {
     use k8s_openapi::api::core::v1::Namespace;
     use karmada_api::TRAFFIC_CONTROL;
     use kube::api::{Patch, PatchParams, PostParams};
-    use serde_json::{Value, from_value, json};
+    use serde_json::{from_value, json};
     use traffic::endpoints::slice_cluster;
     use traffic::ingress::{Facts, service_clusters};
 
     use super::*;
-    use crate::fixtures::hub;
+    use crate::fixtures::{http_routes, hub};
 
     /// A route is an ingress of the fleet if its status says where it is served; an API without the kind has none.
     #[tokio::test]
@@ -302,21 +302,6 @@ mod tests {
             routes.patch_status(name, &patch, &status).await.unwrap();
         }
         assert_eq!(read().await, ["ns/httproute:told"]);
-    }
-
-    /// Returns the definition of routes, with any fields.
-    fn http_routes() -> Value {
-        let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-        let version = json!({ "name": "v1", "served": true, "storage": true,
-            "schema": { "openAPIV3Schema": schema }, "subresources": { "status": {} } });
-        let names = json!({ "kind": "HTTPRoute", "plural": "httproutes", "singular": "httproute" });
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": { "name": "httproutes.gateway.networking.k8s.io" },
-            "spec": { "group": "gateway.networking.k8s.io", "scope": "Namespaced",
-                "names": names, "versions": [version] },
-        })
     }
 
     /// On a hub a member is a cluster, with its action apart from its conditions; placements and members tell where Services run

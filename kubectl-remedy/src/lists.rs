@@ -77,6 +77,46 @@ pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
+/// Returns what was read; `None` if the API does not have the kind.
+///
+/// # Errors
+/// Fails if the API has it, and the user no right to it. What may be there is not nothing.
+pub(crate) async fn if_served<K, T>(
+    client: &Client,
+    read: Result<T, Error>,
+) -> Result<Option<T>, Error>
+where
+    K: Resource<DynamicType = ()>,
+{
+    match read {
+        // An API says so of a kind that it does not have, too.
+        Err(error) if is_unavailable(&error) => {
+            if serves::<K>(client).await? {
+                Err(error)
+            } else {
+                Ok(None)
+            }
+        }
+        read => read.map(Some),
+    }
+}
+
+/// Returns `true` if the API has the kind, which it tells everybody.
+pub(crate) async fn serves<K>(client: &Client) -> Result<bool, Error>
+where
+    K: Resource<DynamicType = ()>,
+{
+    let version = K::api_version(&());
+    match client.list_api_group_resources(&version).await {
+        Ok(served) => {
+            let mut served = served.resources.iter();
+            Ok(served.any(|one| one.name == K::plural(&())))
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
+        Err(source) => Err(Error::request(format!("list the kinds of {version}"), source)),
+    }
+}
+
 /// Returns `true` if the API does not have the kind, or the user no right to it.
 pub(crate) fn is_unavailable(error: &Error) -> bool {
     matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))

@@ -67,7 +67,7 @@ pub(crate) async fn tell_others(
     Ok(())
 }
 
-/// Deletes a Remedy, and no other of its name.
+/// Deletes a Remedy, and no other of its name. Somebody else may have done so meanwhile.
 pub(crate) async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> Result<(), Error> {
     if dry_run == DryRun::Client {
         return Ok(());
@@ -77,6 +77,7 @@ pub(crate) async fn delete(client: &Client, block: &Remedy, dry_run: DryRun) -> 
     let deleted = send::<Value>(client, &write, dry_run).await;
     match deleted {
         Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(source) => {
             let attempt = format!("delete Remedy {}", block.name_any());
             Err(Error::request(attempt, source))

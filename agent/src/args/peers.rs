@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use health::quorum::Quorum;
 use http::Uri;
 
-use crate::flag_values::service;
+use crate::flag_values::{port_of, service};
 use crate::peers::{Peer, PeerList, PeerSource, Service};
 
 /// The name of the agents' Service in `manifests/member`.
@@ -113,10 +113,12 @@ fn address(text: &str) -> Result<Address, String> {
     let uri: Uri = text.parse().map_err(|_| HELP.to_owned())?;
     // Agents serve plain HTTP at a fixed path, so anything else in a URL is a mistake.
     let plain = uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/");
-    match uri.host().filter(|host| !host.is_empty()) {
-        Some(host) if plain && uri.query().is_none() => Ok(Address {
-            host: host.to_owned(),
-            port: Some(uri.port_u16().unwrap_or(80)),
+    let authority = uri.authority().filter(|it| !it.host().is_empty());
+    let port = authority.and_then(|authority| port_of(authority, 80));
+    match authority.zip(port) {
+        Some((authority, port)) if plain && uri.query().is_none() => Ok(Address {
+            host: authority.host().to_owned(),
+            port: Some(port),
         }),
         _ => Err(HELP.to_owned()),
     }
@@ -180,6 +182,8 @@ mod tests {
             "--peer=agent-2",
             "--peer=https://10.0.0.7",
             "--peer=http://10.0.0.7/x",
+            "--peer=http://10.0.0.7:99999",
+            "--peer=http://agent-2:admin",
         ] {
             parse(&[flag]).unwrap_err();
         }

@@ -274,7 +274,8 @@ impl Reporter {
         conditions: &[Condition],
         now: Instant,
     ) -> Option<(DesiredCondition, Option<Instant>)> {
-        let short: Vec<_> = judgements
+        let unread = self.unread(conditions);
+        let mut short: Vec<_> = judgements
             .iter()
             .filter(|(_, judgement)| !judgement.sufficient)
             .map(|(signal, judgement)| match judgements.len() {
@@ -282,6 +283,8 @@ impl Reporter {
                 _ => format!("{}: {}", signal.condition, judgement.message),
             })
             .collect();
+        let unusable = |kind: &&str| format!("{kind}: the file of signals cannot be used");
+        short.extend(unread.iter().map(unusable));
         if short.is_empty() {
             return Some((self.reporting(), Some(now)));
         }
@@ -296,7 +299,19 @@ impl Reporter {
             let since = state.too_few_since()?;
             since.checked_add(state.terms.patience)
         });
-        Some((desired, stale_at.min()))
+        let unread_at = self.started.checked_add(self.pace.patience);
+        let unread_at = unread_at.filter(|_| !unread.is_empty());
+        Some((desired, stale_at.chain(unread_at).min()))
+    }
+
+    /// Returns the types of the conditions of declared signals while it is unknown which are declared: nobody votes on them.
+    fn unread<'a>(&self, conditions: &'a [Condition]) -> Vec<&'a str> {
+        // Those of a gateway have nothing to do with them.
+        if self.knows_declared || self.freshness != REPORTER_READY {
+            return Vec::new();
+        }
+        let declared = conditions.iter().filter(|one| is_declared(one));
+        declared.map(|one| &*one.type_).collect()
     }
 
     /// Returns the verdict on each signal of the last plan with enough votes: `Some(true)` if it works in

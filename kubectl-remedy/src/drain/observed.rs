@@ -23,7 +23,7 @@ use traffic::ingress::http_route::reported_ingress;
 
 use super::progress::{Left, Progress};
 use crate::error::Error;
-use crate::fleet::routes;
+use crate::lists::serves;
 use crate::status::{blocked, is_located};
 use crate::waiting::give_up;
 
@@ -63,7 +63,7 @@ impl Observed {
     /// Begins to watch only what tells of traffic.
     pub(super) async fn of_traffic(client: &Client) -> Result<Self, Error> {
         let mut changes = vec![watch(client, |state| &mut state.ingresses)];
-        if routes(client, None).await?.is_some() {
+        if serves::<HttpRoute>(client).await? {
             changes.push(watch(client, |state| &mut state.routes));
         }
         Ok(Self {
@@ -240,10 +240,24 @@ pub(super) fn template(binding: BindingRef<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lab_parts::test_api::TestApi;
     use serde_json::{from_value, json};
 
     use super::*;
+    use crate::fixtures::http_routes;
     use crate::fleet::put;
+
+    /// Routes that the user may not read may send requests: they are not taken for none.
+    #[tokio::test]
+    async fn unreadable_routes_are_an_error() {
+        let installed = karmada_api::crd::installed().unwrap().into_iter();
+        let api = TestApi::with_kinds(installed.chain([http_routes()]));
+        let routes = "GET /apis/gateway.networking.k8s.io/v1/httproutes";
+        api.refuse(routes, 403, "Forbidden", "no right");
+        let mut observed = Observed::of_traffic(&api.client()).await.unwrap();
+        let error = observed.changed().await.unwrap_err().to_string();
+        assert!(error.contains("watch httproutes"), "{error}");
+    }
 
     /// A route sends requests to a cluster as an ingress does: until its status says that the cluster is blocked.
     #[test]

@@ -291,6 +291,17 @@ async fn gone_cluster_is_forgotten() {
     assert_eq!(error, "there is no cluster m1");
 }
 
+/// Of two who take a drain back at once, the second does not stop at what the first has done. Case T21.
+#[tokio::test(start_paused = true)]
+async fn gone_remedy_stops_nothing() {
+    let stage = Stage::new(20).await;
+    assert_eq!(stage.drain("m1").await.unwrap(), Answer::Yes);
+    let deletion = "DELETE /apis/remedy.karmada.io/v1alpha1/remedies/drain-m1";
+    stage.api.refuse(deletion, 404, "NotFound", "gone");
+    assert_eq!(stage.uncordon("m1").await.unwrap(), Answer::Yes);
+    assert_eq!(stage.whole().await.taints, [""; 0]);
+}
+
 /// While the traffic does not leave, no workload has to. Case T21.
 #[tokio::test(start_paused = true)]
 async fn workloads_wait_for_traffic() {

@@ -25,7 +25,7 @@ use crate::args::{DryRun, UncordonArgs};
 use crate::block::is_ours;
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
-use crate::lists::{list, optional};
+use crate::lists::{if_served, list};
 use crate::{terminal, unblock};
 
 /// Takes a drain back.
@@ -85,7 +85,7 @@ async fn block(
     let mut found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source));
     if target.is_none_or(|target| target.kind == ClusterKind::MemberCluster) {
         // As for the drain: a hub need not have the kind.
-        found = optional(found).map(Option::flatten);
+        found = if_served::<Remedy, _>(client, found).await.map(Option::flatten);
     }
     Ok(found?.filter(|found| found.name_any() == name && is_ours(found)))
 }
@@ -94,9 +94,9 @@ async fn block(
 async fn forget_all(cluster: &str, client: &Client, dry_run: DryRun) -> Result<bool, Error> {
     let all = ListParams::default;
     let namespaced = list::<ResourceBinding>(Api::all(client.clone()), all()).await;
-    let namespaced = optional(namespaced)?;
+    let namespaced = if_served::<ResourceBinding, _>(client, namespaced).await?;
     let others = list::<ClusterResourceBinding>(Api::all(client.clone()), all()).await;
-    let others = optional(others)?;
+    let others = if_served::<ClusterResourceBinding, _>(client, others).await?;
     let namespaced = namespaced.iter().flat_map(Store::iter);
     let namespaced = namespaced.map(|(_, binding)| BindingRef::from(&**binding));
     let others = others.iter().flat_map(Store::iter);

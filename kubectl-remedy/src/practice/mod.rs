@@ -24,7 +24,7 @@ use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::remedy::EXPIRES_AT;
 use kube::{Client, ResourceExt};
 use objects::Key;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use self::health::Health;
 use self::outcome::Outcome;
@@ -40,6 +40,8 @@ use crate::why::requires;
 
 /// The time between two looks at the fleet.
 const PERIOD: Duration = Duration::from_secs(5);
+/// The time in which a look must end: meanwhile the traffic is away.
+const LOOK_LIMIT: Duration = Duration::from_secs(30);
 /// The looks in a row after which it is worse: one may be a rollout, or a lost answer.
 const PATIENCE: usize = 2;
 
@@ -145,14 +147,16 @@ impl Watched<'_> {
         let (mut was_blocked, mut bad_looks) = (false, 0);
         loop {
             let rest = length.saturating_sub(start.elapsed());
-            if rest.is_zero() {
+            // If the last look was bad, one more decides.
+            if rest.is_zero() && bad_looks == 0 {
                 return Outcome::of_whole(self.args, was_blocked);
             }
             sleep(rest.min(PERIOD)).await;
-            let look = self.look(&mut was_blocked).await;
+            let look = timeout(LOOK_LIMIT, self.look(&mut was_blocked)).await;
             let troubles = match look {
-                Look::Over(reason) => return Outcome::Replaced(reason),
-                Look::At(troubles) => troubles,
+                Ok(Look::Over(reason)) => return Outcome::Replaced(reason),
+                Ok(Look::At(troubles)) => troubles,
+                Err(_) => vec!["the API or Prometheus does not answer in time".to_owned()],
             };
             for trouble in &troubles {
                 terminal::print_error(&format!("worse: {trouble}"));

@@ -38,7 +38,10 @@ impl Query {
         let query: String = byte_serialize(promql.as_bytes()).collect();
         Ok(Self {
             client,
-            path: format!("/api/v1/query?query={query}&lookback_delta={MAX_AGE}"),
+            // While stores of a Thanos are away, a part of the samples would look like all of them.
+            path: format!(
+                "/api/v1/query?query={query}&lookback_delta={MAX_AGE}&partial_response=false"
+            ),
             promql: promql.to_owned(),
         })
     }
@@ -58,6 +61,10 @@ fn verdict(answer: &Value) -> Result<(), String> {
     if answer["status"] != "success" {
         let error = answer["error"].as_str().unwrap_or("is not answered");
         return Err(format!("fails: {error}"));
+    }
+    // As VictoriaMetrics says it.
+    if answer["isPartial"] == true {
+        return Err("lacks the samples of stores that are away".to_owned());
     }
     let (kind, result) = (&answer["data"]["resultType"], &answer["data"]["result"]);
     let values: Vec<&Value> = match kind.as_str() {
@@ -104,6 +111,8 @@ mod tests {
             "data": { "resultType": "scalar", "result": [1.5, "1"] } });
         let matrix = json!({ "status": "success", "data": { "resultType": "matrix" } });
         let error = json!({ "status": "error", "error": "parse error" });
+        let mut partial = vector(&["1"]);
+        partial["isPartial"] = json!(true);
         for (answer, expected) in [
             (scalar, Ok(())),
             (vector(&["1"]), Ok(())),
@@ -113,6 +122,7 @@ mod tests {
             (vector(&[]), Err("has no answer")),
             (matrix, Err("is neither a number nor a list of numbers")),
             (error, Err("fails: parse error")),
+            (partial, Err("lacks the samples of stores that are away")),
             (json!({}), Err("fails: is not answered")),
         ] {
             let expected: Result<(), &str> = expected;

@@ -111,6 +111,24 @@ async fn unblocked_practice_has_no_outcome() {
     assert_eq!(practiced(&remedy)["reason"], "PracticeInterrupted");
 }
 
+/// Trouble that only the last look finds is no success. Case T25.
+#[tokio::test(start_paused = true)]
+async fn last_look_counts() {
+    let api = fleet().await;
+    let other = api.clone();
+    tokio::spawn(async move {
+        sleep(Duration::from_secs(6)).await;
+        let path = "/apis/cluster.karmada.io/v1alpha1/clusters/m2/status";
+        let status = json!({ "status": dns("False") });
+        other.send("PATCH", path, &status).await;
+    });
+    let practice = args("m1 --for=7s");
+    let answer = run(&practice, &api.client(), Timestamp::now()).await;
+    assert_eq!(answer.unwrap(), Answer::No);
+    let remedy = api.get(REMEDY).await;
+    assert_eq!(practiced(&remedy)["reason"], "PracticeEndedEarly");
+}
+
 /// Who takes the Remedy over during a practice keeps the cluster blocked for as long as he says. Case T25.
 #[tokio::test(start_paused = true)]
 async fn replaced_remedy_is_left_alone() {

@@ -9,7 +9,7 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use health::failure::FailureClass;
-use http::uri::{Authority, PathAndQuery, Scheme};
+use http::uri::{Authority, Scheme};
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::client::conn::http1;
@@ -23,6 +23,7 @@ use super::kind::Attempt;
 use super::network::is_metadata_service;
 use super::tls::Stream;
 use super::unmet::{RESET, Unmet};
+use crate::flag_values::port_of;
 
 /// The server does not speak the protocol.
 pub(super) const MALFORMED: FailureClass = FailureClass::new(99, "malformed");
@@ -61,6 +62,9 @@ impl Endpoint {
         let bare = host
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
+        if bare.is_none() && host.contains(':') {
+            return Err("the host is an IPv6 address without brackets".to_owned());
+        }
         let host = bare.unwrap_or(host);
         let ip = host.parse();
         if ip.is_err() && !is_subdomain(host.trim_end_matches('.')) {
@@ -135,7 +139,7 @@ impl Answer {
     pub(super) fn without_token(&self, text: &str) -> String {
         let header = self.authorization.as_ref().and_then(|it| it.to_str().ok());
         let token = header.and_then(|header| header.strip_prefix(BEARER));
-        match token.filter(|token| !token.is_empty()) {
+        match token {
             Some(token) => text.replace(token, "(token)"),
             None => text.to_owned(),
         }
@@ -172,7 +176,8 @@ impl Location<'_> {
         if authority.as_str().contains('@') {
             return Err("url has credentials: put a token in a file and name that".to_owned());
         }
-        let port = authority.port_u16().unwrap_or(default);
+        let port = port_of(authority, default)
+            .ok_or_else(|| "the port of the url is no number up to 65535".to_owned())?;
         let endpoint = Endpoint::of(authority.host(), port)?;
         Ok((uri, endpoint))
     }
@@ -210,10 +215,9 @@ fn request(
     query: Option<&str>,
     authorization: Option<HeaderValue>,
 ) -> Result<Request<Empty<Bytes>>, Unmet> {
-    let mut path = uri
-        .path_and_query()
-        .map_or("/", PathAndQuery::as_str)
-        .to_owned();
+    // Displayed, it begins with a slash even where the URL has none before its query.
+    let path = uri.path_and_query().map(ToString::to_string);
+    let mut path = path.unwrap_or_else(|| "/".to_owned());
     if let Some(query) = query {
         path = format!("{path}?{query}");
     }
@@ -251,9 +255,9 @@ fn bearer(path: &Path) -> Result<HeaderValue, Unmet> {
             "{shown} is too long for a token"
         )));
     }
-    let token = std::str::from_utf8(&token).ok();
-    let header =
-        token.and_then(|token| HeaderValue::from_str(&format!("{BEARER}{}", token.trim())).ok());
+    let token = std::str::from_utf8(&token).map(str::trim);
+    let token = token.ok().filter(|token| !token.is_empty());
+    let header = token.and_then(|token| HeaderValue::from_str(&format!("{BEARER}{token}")).ok());
     let mut header = header.ok_or_else(|| Unmet::unobserved(format!("{shown} has no token")))?;
     header.set_sensitive(true);
     Ok(header)

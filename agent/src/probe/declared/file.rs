@@ -10,6 +10,7 @@ use health::reachability::REACHABILITY;
 use health::report::Terms;
 use health::service_network::SERVICE_NETWORK;
 use health::threshold::Thresholds;
+use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::OWNED;
 use objects::Mistake;
 use objects::qualified_name::{is_label, is_qualified};
@@ -68,7 +69,8 @@ impl Declaration {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "the field signals with a list")]
 struct Document {
-    signals: Vec<Value>,
+    /// `None` once the last one was taken out.
+    signals: Option<Vec<Value>>,
 }
 
 /// A signal as the file has it.
@@ -153,7 +155,8 @@ fn listed(text: &[u8], node_ip: Option<IpAddr>) -> Result<Vec<Value>, String> {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(value) => {
             let document: Result<Document, _> = serde_json::from_value(value);
-            Ok(document.map_err(|error| mistake(&error))?.signals)
+            let signals = document.map_err(|error| mistake(&error))?.signals;
+            Ok(signals.unwrap_or_default())
         }
     }
 }
@@ -234,6 +237,10 @@ fn check_names(wire: &Wire) -> Result<(), String> {
     if OWNED.contains(&&*wire.condition) {
         return Err("condition is of a signal of the agent's own: take another".to_owned());
     }
+    // Of a MemberCluster: True, it would block the traffic of a cluster that is well.
+    if wire.condition == TRAFFIC_CONTROL {
+        return Err("condition is the action of Remedies: take another".to_owned());
+    }
     if THEIRS.contains(&&*wire.condition) {
         return Err("condition is one that Karmada or KubeFleet writes: take another".to_owned());
     }
@@ -243,10 +250,12 @@ fn check_names(wire: &Wire) -> Result<(), String> {
 fn thresholds(wire: &Wire, defaults: &Defaults) -> Result<Thresholds, String> {
     let default = defaults.thresholds;
     let period = given_or("period", wire.period.as_ref(), default.period)?;
+    // A threshold that is shorter than the period would be over before a second round: one lost answer would decide.
+    let least = 2 * period;
     let failure = wire.failure_threshold.as_ref();
-    let failure = given_or("failureThreshold", failure, default.failure)?;
+    let failure = given_or("failureThreshold", failure, default.failure.max(least))?;
     let success = wire.success_threshold.as_ref();
-    let success = given_or("successThreshold", success, default.success)?;
+    let success = given_or("successThreshold", success, default.success.max(least))?;
     if period < SHORTEST_PERIOD && wire.period.is_some() {
         return Err(format!("period is shorter than {SHORTEST_PERIOD:?}"));
     }
@@ -254,7 +263,7 @@ fn thresholds(wire: &Wire, defaults: &Defaults) -> Result<Thresholds, String> {
         period,
         failure,
         success,
-        silence: failure.max(2 * period),
+        silence: failure.max(least),
         max_hold: default.max_hold,
     })
 }

@@ -19,13 +19,16 @@ const TRIED: usize = 3;
 const LOOKUP_PART: u32 = 4;
 /// The time for which a lookup counts. With a search list it is many queries, and every node makes them.
 const LOOKUP_EVERY: Duration = Duration::from_secs(30);
-/// The addresses at which clouds give a node its credentials (AWS, Azure, Google and others; ECS; Alibaba; AWS by IPv6). A file
-/// of signals must be no way to them.
-const METADATA_SERVICES: [IpAddr; 4] = [
+/// The addresses at which clouds give a node or a pod its credentials (AWS, Azure, Google and others; ECS; EKS; Alibaba; AWS, EKS
+/// and Google by IPv6). A file of signals must be no way to them.
+const METADATA_SERVICES: [IpAddr; 7] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 23)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
 /// Returns `true` for an address that no probe may ask.
@@ -155,7 +158,13 @@ mod tests {
     /// In any form of its address.
     #[test]
     fn metadata_service_is_known() {
-        for text in ["169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254"] {
+        for text in [
+            "169.254.169.254",
+            "::ffff:169.254.169.254",
+            "fd00:ec2::254",
+            "fd20:ce::254",
+            "169.254.170.23",
+        ] {
             assert!(is_metadata_service(text.parse().unwrap()), "{text}");
         }
         // The node's own cache of DNS, for example, is no such service.

@@ -14,6 +14,7 @@ use health::signal::Voters;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::condition::TRUE;
+use karmada_runtime::error::Chain;
 use kube::runtime::watcher::{Config, Event, watcher};
 use kube::{Api, Client, Resource};
 use objects::condition::{AnyCondition, find};
@@ -33,6 +34,7 @@ const READY: &str = "Ready";
 const PAGE: u32 = 100;
 /// The pause after a watch that failed.
 const RETRY: Duration = Duration::from_secs(5);
+const UNLISTED: &str = "the nodes are not listed yet";
 
 /// The nodes of the agent's own cluster.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -58,18 +60,20 @@ struct Counts {
 #[derive(Clone, Default)]
 struct Watching(Arc<Mutex<Option<Running>>>);
 
+/// The counts, or why there are none. While the API does not answer, what it said before may not be so any more.
+type Known = Result<Counts, String>;
+
 struct Running {
-    /// `None` until they are listed, and again while the API does not answer: what it said before may not be so any more.
-    counts: watch::Receiver<Option<Counts>>,
+    counts: watch::Receiver<Known>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Watching {
     /// Returns the counts, and begins the watch if there is none.
-    fn counts(&self, client: &Client) -> watch::Receiver<Option<Counts>> {
+    fn counts(&self, client: &Client) -> watch::Receiver<Known> {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let running = running.get_or_insert_with(|| {
-            let (counted, counts) = watch::channel(None);
+            let (counted, counts) = watch::channel(Err(UNLISTED.to_owned()));
             let task = tokio::spawn(count(Api::all(client.clone()), counted));
             Running {
                 counts,
@@ -122,11 +126,10 @@ impl Kind for Nodes {
                 )
             })?;
             let mut counts = self.watching.counts(client);
-            let known = timeout_at(attempt.deadline, counts.wait_for(Option::is_some)).await;
-            let counts = known.ok().and_then(Result::ok).and_then(|counts| *counts);
-            let counts =
-                counts.ok_or_else(|| Unmet::unobserved("the nodes could not be listed"))?;
-            self.judge(counts)
+            // In time or late, the newest is what is known.
+            drop(timeout_at(attempt.deadline, counts.wait_for(Result::is_ok)).await);
+            let known = counts.borrow().clone();
+            self.judge(known.map_err(Unmet::unobserved)?)
         }
         .boxed()
     }
@@ -190,20 +193,28 @@ impl NodeHealth {
 }
 
 /// Keeps `counted` at the nodes that the API lists, until nobody asks.
-async fn count(nodes: Api<NodeHealth>, counted: watch::Sender<Option<Counts>>) {
+async fn count(nodes: Api<NodeHealth>, counted: watch::Sender<Known>) {
     loop {
         let mut listed = BTreeMap::new();
         let mut events = pin!(watcher(nodes.clone(), Config::default().page_size(PAGE)));
-        while let Some(Ok(event)) = events.next().await {
+        let mut reason = UNLISTED.to_owned();
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    reason = format!("the nodes cannot be listed: {}", Chain(&error));
+                    break;
+                }
+            };
             let is_listing = matches!(event, Event::Init | Event::InitApply(_));
             take_in(&mut listed, event);
             if !is_listing {
                 let ready = listed.values().filter(|is_ready| **is_ready).count();
                 let all = listed.len();
-                counted.send_replace(Some(Counts { ready, all }));
+                counted.send_replace(Ok(Counts { ready, all }));
             }
         }
-        counted.send_replace(None);
+        counted.send_replace(Err(reason));
         sleep(RETRY).await;
     }
 }

@@ -1,6 +1,6 @@
 //! A query that is to hold in a Prometheus. The leader alone asks, since the answer is the same for all nodes.
 //!
-//! What is no answer is no vote: a Prometheus that is away, an error, an empty answer, NaN. An answer is no proof of freshness
+//! What is no answer is no vote: a Prometheus that is away, an error, an empty answer, a part of one, NaN. An answer is no proof of freshness
 //! either: for five minutes Prometheus finds the last sample of what is gone, and says the time of the query. So each query
 //! comes with the longest age of a sample, `lookback_delta`.
 
@@ -132,6 +132,8 @@ impl Prometheus {
             .append_pair("query", &self.query)
             .append_pair("lookback_delta", &format!("{}ms", age.as_millis()))
             .append_pair("timeout", &format!("{}ms", timeout.as_millis().max(1)))
+            // While stores of a Thanos are away, a part of the samples would look like all of them.
+            .append_pair("partial_response", "false")
             .finish()
     }
 
@@ -228,6 +230,10 @@ fn values(body: &[u8]) -> Result<Vec<f64>, String> {
     if response["status"] != "success" {
         let text = |field: &str| response[field].as_str().unwrap_or("unknown").to_owned();
         return Err(format!("{}: {}", text("errorType"), text("error")));
+    }
+    // As VictoriaMetrics says it.
+    if response["isPartial"] == true {
+        return Err("the answer lacks the samples of stores that are away".to_owned());
     }
     let data = &response["data"];
     let result = &data["result"];

@@ -12,9 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use karmada_api::{MultiClusterIngress, Remedy};
-use karmada_runtime::store::Store;
-use kube::api::ListParams;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use placement_rules::drain::Departure;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -28,9 +26,10 @@ use super::survey::refuse;
 use super::target::{Effect, Target};
 use crate::answer::Answer;
 use crate::args::{DrainArgs, DryRun};
-use crate::block::{expiry, is_ours, tell, write};
+use crate::block::{expiry, own, tell, write};
 use crate::error::Error;
-use crate::lists::{list, optional};
+use crate::fleet::FleetSnapshot;
+use crate::lists::{if_served, serves};
 use crate::table::Table;
 use crate::terminal;
 
@@ -51,7 +50,7 @@ pub(super) async fn drain(
     if is_short(&departures) && !args.force {
         return Ok(refuse(&args.cluster));
     }
-    let known = known(&args.cluster, client).await?;
+    let known = known(&args.cluster, client, now).await?;
     let is_new = target.taint(Effect::KeepAway, dry_run).await?;
     if is_new && !args.force && dry_run == DryRun::None {
         let again = self::departures(args, client, now).await?;
@@ -106,26 +105,14 @@ enum Known {
     Remedies { is_there: bool },
 }
 
-async fn known(cluster: &str, client: &Client) -> Result<Known, Error> {
-    let remedies: Api<Remedy> = Api::all(client.clone());
-    match remedies.list(&ListParams::default()).await {
-        Ok(all) => {
-            let name = name(cluster);
-            let found = all.iter().find(|remedy| remedy.name_any() == name);
-            if found.is_some_and(|found| !is_ours(found)) {
-                let problem = format!(
-                    "Remedy {name} exists and is not of `kubectl remedy`: rename it, or delete it"
-                );
-                return Err(Error::Unusable(problem));
-            }
-            Ok(Known::Remedies {
-                is_there: found.is_some(),
-            })
-        }
-        // Who has no right to a kind that is not served learns no more.
-        Err(kube::Error::Api(status)) if [403, 404].contains(&status.code) => Ok(Known::Unserved),
-        Err(source) => Err(Error::request("list remedies", source)),
-    }
+async fn known(cluster: &str, client: &Client, now: Timestamp) -> Result<Known, Error> {
+    let read = FleetSnapshot::read_remedies(client, now).await;
+    Ok(match if_served::<Remedy, _>(client, read).await? {
+        Some(fleet) => Known::Remedies {
+            is_there: own(&fleet, &name(cluster))?.is_some(),
+        },
+        None => Known::Unserved,
+    })
 }
 
 /// Returns the fates of placements in the drain. Even if workloads stay, it takes a place from those that leave others.
@@ -160,11 +147,9 @@ fn print(departures: &BTreeMap<String, Departure>) {
 
 /// Waits until no ingress sends requests to the cluster. Returns those that still do.
 async fn traffic(args: &DrainArgs, client: &Client) -> Result<Vec<Left>, Error> {
-    let ingresses: Option<Store<MultiClusterIngress>> =
-        optional(list(Api::all(client.clone()), ListParams::default()).await)?;
-    if ingresses.is_none() {
+    if !serves::<MultiClusterIngress>(client).await? {
         terminal::print_error(
-            "This hub shows no ingresses, so that nothing waits for their traffic.",
+            "This hub has no ingresses, so that nothing waits for their traffic.",
         );
         return Ok(Vec::new());
     }

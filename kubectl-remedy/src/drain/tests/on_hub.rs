@@ -11,6 +11,7 @@ const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 const EVICTIONS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacementevictions";
 const REMEDIES: &str = "/apis/remedy.karmada.io/v1alpha1/remedies";
+const INGRESSES: &str = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
 
 /// Creates a hub with two members and a placement in the first, of this policy.
 async fn hub(policy: &Value) -> Stage {
@@ -144,6 +145,27 @@ async fn placements_wait_for_traffic() {
         assert_eq!(answer, expected);
         let made = stage.api.get(EVICTIONS).await["items"].clone();
         assert_eq!(made.as_array().unwrap().len(), evictions);
+    }
+}
+
+/// What the user may not read may send requests to the cluster: nothing is evicted, unless the hub has no such kind. Case T24.
+#[tokio::test(start_paused = true)]
+async fn unreadable_traffic_is_not_none() {
+    for (path, is_served, evictions) in [
+        (REMEDIES, true, 0),
+        (INGRESSES, true, 0),
+        (REMEDIES, false, 1),
+    ] {
+        let stage = hub(&either()).await;
+        if is_served {
+            stage.api.install(karmada_api::crd::installed().unwrap());
+        }
+        let call = format!("GET {path}");
+        stage.api.refuse(&call, 403, "Forbidden", "no right");
+        let answer = stage.drain("m1 --workloads").await;
+        assert_eq!(answer.is_err(), is_served, "{path}");
+        let made = stage.api.get(EVICTIONS).await["items"].clone();
+        assert_eq!(made.as_array().unwrap().len(), evictions, "{path}");
     }
 }
 

@@ -62,9 +62,21 @@ fn defaults_are_those_of_dns() {
     assert_eq!(declared[0].terms().patience, Duration::from_secs(32));
 }
 
+/// With a long period no single round decides, unless the file says so.
+#[test]
+fn long_period_has_longer_thresholds() {
+    let declared = parsed(&with("period: 1m")).unwrap();
+    let Thresholds {
+        failure, success, ..
+    } = declared[0].thresholds;
+    assert_eq!([failure, success], [Duration::from_mins(2); 2]);
+    let declared = parsed(&with("period: 1m\n  failureThreshold: 30s")).unwrap();
+    assert_eq!(declared[0].thresholds.failure, Duration::from_secs(30));
+}
+
 #[test]
 fn empty_files_declare_nothing() {
-    for text in ["", "# nothing yet\n", "signals: []"] {
+    for text in ["", "# nothing yet\n", "signals: []", "signals:"] {
         assert_eq!(parsed(text), Ok(Vec::new()), "{text:?}");
     }
 }
@@ -99,6 +111,10 @@ fn mistakes_have_one_line() {
             "the agent's own",
         ),
         (
+            with("").replace("IngressReady", "TrafficControl"),
+            "the action of Remedies",
+        ),
+        (
             with("").replace("IngressReady", "a b"),
             "type of a condition",
         ),
@@ -117,8 +133,12 @@ fn mistakes_have_one_line() {
             "metadata service",
         ),
         (probe("http: {url: 'http://r/', status: [99]}"), "status 99"),
+        (probe("http: {url: 'http://r:99999/'}"), "port of the url"),
+        (probe("http: {url: 'https://r:admin/'}"), "port of the url"),
         (probe("tcp: {address: r}"), "HOST:PORT"),
+        (probe("tcp: {address: 'r:admin'}"), "HOST:PORT"),
         (probe("tcp: {address: 'r:0'}"), "port is 0"),
+        (probe("tcp: {address: 'fd00::5:6'}"), "without brackets"),
         (probe("grpc: {address: 'A:1'}"), "lower case"),
         (probe("dns: {name: ''}"), "name is empty"),
         (probe("dns: {name: a..b}"), "no name in DNS"),
@@ -172,8 +192,10 @@ fn credentials_are_not_quoted() {
 /// An address of the node stands where one belongs, whichever family it is of.
 #[test]
 fn node_has_its_address() {
-    let text =
-        "signals: [{name: a, condition: AReady, probe: {tcp: {address: \"$(NODE_IP):443\"}}}]";
+    let text = "signals:
+- {name: a, condition: AReady, probe: {tcp: {address: \"$(NODE_IP):443\"}}}
+- {name: b, condition: BReady, probe: {dns: {name: a, servers: [\"$(NODE_IP)\", \"$(NODE_IP):54\"]}}}
+";
     parsed(text).unwrap();
     let six = Some("fd00::7".parse().unwrap());
     parse(text.as_bytes(), six, &defaults()).unwrap();

@@ -87,6 +87,10 @@ fn answers_are_read() {
             r#"{"status":"success","data":{"resultType":"string","result":[1,"2"]}}"#,
             Err("a string"),
         ),
+        (
+            r#"{"status":"success","isPartial":true,"data":{"resultType":"scalar","result":[1,"2"]}}"#,
+            Err("stores that are away"),
+        ),
         ("Service Unavailable", Err("no JSON")),
         ("{}", Err("unknown")),
     ] {
@@ -98,12 +102,15 @@ fn answers_are_read() {
     }
 }
 
-/// Each query names the longest age of a sample.
+/// Each query names the longest age of a sample, and takes no part for the whole.
 #[test]
 fn query_bounds_the_age() {
     let age = Duration::from_secs(10);
     let parameters = prometheus(None).parameters(age, Duration::from_secs(2));
-    assert_eq!(parameters, "query=up&lookback_delta=10000ms&timeout=2000ms");
+    assert_eq!(
+        parameters,
+        "query=up&lookback_delta=10000ms&timeout=2000ms&partial_response=false"
+    );
     let given = Prometheus {
         max_age: Some("1m".to_owned()),
         ..prometheus(None)

@@ -55,6 +55,13 @@ async fn status_decides() {
     assert_failed(&outcome, "unexpected-status", server);
 }
 
+/// A URL may go on with its query behind the host.
+#[tokio::test]
+async fn query_needs_no_path() {
+    let server = website(Router::new().route("/", get(async || "fine"))).await;
+    assert_eq!(observe(url(server, "?full=1")).await, Ok(()));
+}
+
 /// Who sends the agent elsewhere is not followed, and that is a failure unless it is listed. Case S8.
 #[tokio::test]
 async fn redirect_is_not_followed() {
@@ -150,6 +157,8 @@ async fn authority_and_token_are_files() {
     fs::write(&token, "stale").unwrap();
     let outcome = observe(http.clone()).await;
     assert_failed(&outcome, "client-error", address);
+    fs::write(&token, "\n").unwrap();
+    assert_unobserved(&observe(http.clone()).await, "has no token");
     fs::write(&token, "two\nlines").unwrap();
     let outcome = observe(http).await;
     assert_unobserved(&outcome, "has no token");

@@ -62,7 +62,8 @@ async fn share_of_ready_nodes_decides() {
     probe.kind().rest();
     let away = server.faults().inject(Fault::Unavailable);
     until(&probe, &node, |outcome| {
-        matches!(outcome, Err(Unmet::Unobserved(_)))
+        let problem = "the nodes cannot be listed: ";
+        matches!(outcome, Err(Unmet::Unobserved(reason)) if reason.starts_with(problem))
     })
     .await;
     server.faults().remove(away);

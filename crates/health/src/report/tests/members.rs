@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use karmada_api::condition::{GATEWAY_REPORTER_READY, REACHABLE, UNREACHABLE_REASON};
+use karmada_api::condition::{
+    DECLARED_READY_REASON, GATEWAY_REPORTER_READY, REACHABLE, UNREACHABLE_REASON,
+};
 
 use super::*;
 use crate::reachability::{REACHABILITY, ReachabilityClass};
@@ -28,7 +30,11 @@ fn unreached() -> Tally {
 fn verdict_has_own_conditions() {
     let (mut reporter, quorums, started) = leader();
     let tallies = quorums.map(|_, _| unreached());
-    let theirs = [stale(INSUFFICIENT_OBSERVATIONS_REASON), dns_true()];
+    let theirs = [
+        stale(INSUFFICIENT_OBSERVATIONS_REASON),
+        dns_true(),
+        element("ImageRegistryReady", TRUE, DECLARED_READY_REASON, ""),
+    ];
     let ReportPlan::Write(writes) = reporter.plan(&tallies, &theirs, started, time(NOW)) else {
         panic!("nothing to write");
     };
