@@ -6,8 +6,7 @@ use fleet_api::MemberCluster;
 use fleet_api::member::{AgentStatus, MEMBER_AGENT};
 use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 /// The heartbeats in a row that an agent may miss, where it beats so seldom that it is not silent for longer by then.
 const MISSED_BEATS: i32 = 3;

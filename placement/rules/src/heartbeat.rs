@@ -15,9 +15,7 @@ use fleet_api::member::{
 };
 use jiff::{SignedDuration, Timestamp};
 use objects::amounts::Amounts;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
-use objects::condition::{find, whole_seconds};
+use objects::condition::{Condition, FALSE, TRUE, find, whole_seconds};
 use objects::write::{ObjectRef, Plan, Write};
 
 use super::condition::{condition, put};

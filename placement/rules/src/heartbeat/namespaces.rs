@@ -8,8 +8,7 @@ use fleet_api::conditions::NAMESPACES_COLLECTED;
 use fleet_api::member::MemberClusterStatus;
 use jiff::Timestamp;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE};
 
 use crate::condition::{condition, put};
 

@@ -12,9 +12,7 @@ use fleet_api::names::{
 };
 use jiff::Timestamp;
 use objects::Mistake;
-use objects::condition::Condition;
-use objects::condition::whole_seconds;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, whole_seconds};
 use objects::quantity::Quantity;
 
 use crate::condition::{condition, put};
