@@ -57,13 +57,6 @@ pub struct Eligibility {
     pub until: Option<Timestamp>,
 }
 
-impl Eligibility {
-    /// Returns `true` if the cluster may be given anything.
-    pub fn is_eligible(self) -> bool {
-        self.obstacle.is_none()
-    }
-}
-
 /// Why a cluster may not be given anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
