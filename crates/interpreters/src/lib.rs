@@ -15,7 +15,7 @@ use kube::Client;
 use lua::{ScriptError, Scripts, operations};
 use objects::GroupVersionKind;
 use parking_lot::RwLock;
-use propagation_rules::customization::webhook::{Request, Response, Webhook};
+use propagation_rules::customization::webhook::{Request, Response};
 use propagation_rules::customization::{Changes, Customized, Interpreter, Operation};
 use propagation_rules::dependencies::Dependency;
 use propagation_rules::interpret::{Component, Replicas, Timed};
