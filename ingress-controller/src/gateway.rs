@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use traffic::ingress::http_route::{RouteReport, as_shown, route_of};
 use traffic::ingress::{
-    Decision, Desired, FieldPlan, Problem, Release, Settings, StatusPatch, cut_of_left, excluded,
+    Decision, Desired, Problem, Release, Settings, StatusPatch, cut_of_left, excluded,
     load_balancer,
 };
 
@@ -84,7 +84,7 @@ impl Controller for GatewayReconciler {
             (Some(ingress), Decision::Serve(serve)) => {
                 // Without our finalizer the ingress could be deleted with its objects left behind, so
                 // it must be stored before the first of them. Those that exist are kept up to date.
-                if serve.finalizers != FieldPlan::Unchanged && !self.balancer.holds(key) {
+                if serve.finalizers.is_some() && !self.balancer.holds(key) {
                     return Ok(());
                 }
                 self.serve(key, &ingress, arrived).await
@@ -141,15 +141,18 @@ impl GatewayReconciler {
         all: IngressLoadBalancerStatus,
     ) -> Result<(), BoxError> {
         let (shown, part) = (ingress.status.as_ref(), Part::LoadBalancer);
+        let shown = shown.and_then(|status| status.load_balancer.as_ref());
         if route_of(key).is_none() {
-            if let FieldPlan::Write(wanted) = load_balancer(shown, all) {
+            let wanted = load_balancer(all);
+            if wanted.as_ref() != shown {
                 let write = status(ingress, part, &json!({ "loadBalancer": wanted }));
                 let write = self.ingresses.write(ingress, &write, &self.queue);
                 write.await?;
             }
             return Ok(());
         }
-        if let FieldPlan::Write(wanted) = load_balancer(shown, as_shown(&all))
+        let wanted = load_balancer(as_shown(&all));
+        if wanted.as_ref() != shown
             && let Some(report) = self.index.read(|index| {
                 let route = index.route(key)?;
                 route.addresses(&index.routes, wanted.as_ref())
@@ -225,10 +228,8 @@ impl GatewayReconciler {
         release: &Release,
         ensured: &Ensured,
     ) -> Result<(), BoxError> {
-        let finalizers = match &release.finalizers {
-            FieldPlan::Write(wanted) => Some(finalizers(ingress, Part::Release, wanted)),
-            FieldPlan::Unchanged => None,
-        };
+        let wanted = release.finalizers.as_ref();
+        let finalizers = wanted.map(|wanted| finalizers(ingress, Part::Release, wanted));
         let committer = &self.ingresses.committer;
         if let Some(write) = &finalizers
             && let Some(until) = committer.paused_until(write).await

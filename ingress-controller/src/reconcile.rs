@@ -11,7 +11,7 @@ use karmada_runtime::write::WriteError;
 use objects::Key;
 use serde_json::json;
 use tokio::time::Instant;
-use traffic::ingress::{BlockChange, Decision, FieldPlan, Serve, Settings};
+use traffic::ingress::{BlockChange, Decision, Serve, Settings};
 
 use crate::events::{IngressEvents, Place};
 use crate::ingresses::{Ingresses, Part, finalizers, status};
@@ -74,7 +74,7 @@ impl Reconciler {
         serve: &Serve,
         arrived: Option<Instant>,
     ) -> Result<(), WriteError> {
-        if let FieldPlan::Write(wanted) = &serve.finalizers {
+        if let Some(wanted) = &serve.finalizers {
             let write = finalizers(ingress, Part::Finalizers, wanted);
             let write = self.ingresses.write(ingress, &write, &self.queue);
             if let Outcome::Gone(_) = write.await? {
@@ -85,8 +85,8 @@ impl Reconciler {
         let route = (self.index).read(|index| index.route_status(&key, Some(serve)));
         let written = match (route, &serve.status) {
             (Some(route), _) => self.report(&route).await?,
-            (None, FieldPlan::Unchanged) => Outcome::Unchanged,
-            (None, FieldPlan::Write(patch)) => {
+            (None, None) => Outcome::Unchanged,
+            (None, Some(patch)) => {
                 let write = status(ingress, Part::Status, &json!(patch));
                 let write = self.ingresses.write(ingress, &write, &self.queue);
                 write.await?
@@ -120,7 +120,7 @@ impl Reconciler {
     async fn report(&self, status: &RouteStatus) -> Result<Outcome, WriteError> {
         let ingress = &status.ingress;
         self.events.refusal(ingress, status.refusal.as_ref());
-        let FieldPlan::Write(report) = &status.plan else {
+        let Some(report) = &status.report else {
             return Ok(Outcome::Unchanged);
         };
         let write = (self.ingresses).write_report(ingress, Part::Status, report, &self.queue);

@@ -14,7 +14,7 @@ use traffic::ingress::http_route::{
     gateways, has_entry, ingress_spec, route_of, served_key,
 };
 use traffic::ingress::{
-    Cached, ControllerName, Decision, Facts, FieldPlan, Ownership, Serve, decide_owned, services,
+    Cached, ControllerName, Decision, Facts, Ownership, Serve, decide_owned, services,
 };
 
 use crate::cached::cached;
@@ -73,7 +73,8 @@ pub(crate) struct RouteStatus {
     pub(crate) ingress: Arc<MultiClusterIngress>,
     /// The reason why its newest version is not served.
     pub(crate) refusal: Option<Refusal>,
-    pub(crate) plan: FieldPlan<RouteReport>,
+    /// What its status must say otherwise.
+    pub(crate) report: Option<RouteReport>,
 }
 
 /// A route that was read again.
@@ -285,13 +286,13 @@ impl ReadRoute {
             }
         });
         let controller = routes.controller();
-        let news = report.filter(|report| {
+        let report = report.filter(|report| {
             controller.is_some_and(|controller| !report.is_shown(&self.route, controller))
         });
         RouteStatus {
             ingress: Arc::clone(&self.ingress),
             refusal: self.refusal.clone(),
-            plan: news.map_or(FieldPlan::Unchanged, FieldPlan::Write),
+            report,
         }
     }
 

@@ -11,17 +11,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::{Api, Client};
-use serde_json::json;
 use tempfile::TempDir;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 use tools::Tool;
 
 use crate::{
-    manifests,
     programs::{self, Binary, Profile},
-    propagation::create,
     scratch,
 };
 
@@ -145,19 +140,6 @@ impl Kubectl {
         ensure!(code != Some(0), "`kubectl {line}` did not fail: {stdout}");
         Ok(stdout + &stderr)
     }
-}
-
-/// Gives a user the rights in a file below `manifests/`, whose ClusterRole is called like it.
-pub async fn grant(client: &Client, user: &str, file: &str) -> Result<()> {
-    manifests::apply(client, &format!("{file}.yaml")).await?;
-    let name = file.rsplit('/').next().unwrap_or(file);
-    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-        "name": format!("karmada-rs:{name}") });
-    let subject = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user });
-    let binding = json!({ "metadata": { "name": format!("{user}-{name}") }, "roleRef": role,
-        "subjects": [subject] });
-    let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-    create(&bindings, binding).await
 }
 
 /// A cell of a table of all namespaces: the object's namespace and name, the column, and the value.

@@ -47,6 +47,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod propagation;
 pub mod resolvers;
+pub mod rights;
 pub mod sandbox;
 pub mod scheduling;
 #[cfg(feature = "browser")]

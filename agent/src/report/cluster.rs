@@ -1,14 +1,12 @@
 //! The object of this agent's cluster, a `Cluster` or a `MemberCluster`, with its conditions as the server stores them.
 
-use std::borrow::Cow;
-
-use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::Condition;
 use karmada_api::condition::{OWNED, is_declared};
 use kube::Resource;
-use kube::api::ApiResource;
+use kube::api::DynamicObject;
 use objects::condition::{AnyCondition, find, retain_patch, upsert_patch};
+use objects::resource::names_of;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -88,24 +86,7 @@ fn read(element: &Value) -> Condition {
 }
 
 impl Resource for RawCluster {
-    type DynamicType = ApiResource;
-    type Scope = ClusterResourceScope;
-
-    fn kind(kind: &ApiResource) -> Cow<'_, str> {
-        (&kind.kind).into()
-    }
-
-    fn group(kind: &ApiResource) -> Cow<'_, str> {
-        (&kind.group).into()
-    }
-
-    fn version(kind: &ApiResource) -> Cow<'_, str> {
-        (&kind.version).into()
-    }
-
-    fn plural(kind: &ApiResource) -> Cow<'_, str> {
-        (&kind.plural).into()
-    }
+    names_of!(DynamicObject);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

@@ -5,7 +5,7 @@ use objects::drift::contains;
 use objects::managed_fields::{Managers, TakeOver, all_fields};
 use objects::metadata;
 use objects::ownership::{Adoption, Instruction, Retain, Retainer, WriteStyle};
-use objects::replacement::{has_same_metadata, keep_replicas, note_secrets, replacement};
+use objects::replacement::{has_same_metadata, keep_replicas, replacement};
 use objects::retain::{pinned, retain, retain_replicas, without_generated};
 use objects::write::Action;
 use serde_json::Value;
@@ -28,33 +28,6 @@ pub enum ApplyPlan {
         /// The reason, and the way out.
         reason: String,
     },
-}
-
-impl ApplyPlan {
-    /// Returns the plan of a write that fails if `object` has changed since it was read.
-    pub(crate) fn guarded(mut self, object: &Value) -> Self {
-        if let Self::Act(actions) = &mut self {
-            for action in actions {
-                if let Action::Apply { body, .. } = action {
-                    let version = object.resource_version().into();
-                    metadata::set(body, "resourceVersion", version);
-                }
-            }
-        }
-        self
-    }
-
-    /// Returns the plan of a write that notes which Secrets of a `ServiceAccount` are those of `manifest`.
-    pub(crate) fn noting_secrets(mut self, manifest: &Value) -> Self {
-        if let Self::Act(actions) = &mut self {
-            for action in actions {
-                if let Action::Create(body) | Action::Replace(body) = action {
-                    note_secrets(body, manifest);
-                }
-            }
-        }
-        self
-    }
 }
 
 /// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an

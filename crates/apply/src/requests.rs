@@ -177,13 +177,12 @@ fn named(verb: impl fmt::Display, object_ref: &ObjectRef) -> String {
 
 /// Returns the verb of a write, as messages have it.
 fn verb(write: &Write) -> &'static str {
-    match write.action {
-        Action::Create(_) => "create",
-        Action::Apply { .. } if write.target == CREATE => "create",
-        Action::Apply { .. } => "apply",
-        Action::Replace(_) => "replace",
-        Action::Json(_) => "take over",
-        Action::Merge(_) => "release",
-        Action::Delete => "delete",
+    match write.target {
+        CREATE => "create",
+        TAKE_OVER => "take over",
+        RELEASE => "release",
+        DELETE => "delete",
+        _ if matches!(write.action, Action::Replace(_)) => "replace",
+        _ => "apply",
     }
 }

@@ -6,6 +6,7 @@ use karmada_runtime::write::WriteMode;
 use objects::comparison::Comparison;
 use objects::drift::take_left_out;
 use objects::ownership::{Instruction, ObservedObject, Retain, WriteStyle};
+use objects::replacement::note_secrets;
 use objects::retain::without_generated;
 use objects::write::{Action, ObjectRef, Write};
 use objects::{Metadata, metadata};
@@ -105,15 +106,8 @@ impl<O: Ownership> Applier<O> {
                 Ok(attempt) => attempt,
                 Err(backoff) => return Ok(self.paused(one, &object_ref, cached, backoff).await),
             };
-            let plan = if told.style == WriteStyle::Replace {
-                // The manifest that was planned may have others, which a script or a webhook has kept.
-                plan.noting_secrets(one.manifest)
-            } else {
-                plan
-            };
-            let found = object.as_ref();
-            let written = self.write(writes, one, &object_ref, found, plan);
-            match written.await {
+            let found = (object.as_ref(), &told);
+            match self.write(writes, one, &object_ref, found, plan).await {
                 Ok(written) => {
                     if is_change(object.as_ref(), written.as_ref()) {
                         self.stored(attempt, written.as_ref());
@@ -212,7 +206,7 @@ impl<O: Ownership> Applier<O> {
             style,
             ..told.clone()
         };
-        let mut plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
+        let plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
         if let ApplyPlan::Refuse { reason } = plan {
             return leave(NotWritten::Refused { reason });
         }
@@ -223,7 +217,6 @@ impl<O: Ownership> Applier<O> {
             if let Some(cause) = cause {
                 return leave(cause);
             }
-            plan = plan.guarded(found);
         }
         Ok(Look::Write(object, told, plan))
     }
@@ -301,13 +294,14 @@ impl<O: Ownership> Applier<O> {
         Ok(known)
     }
 
-    /// Carries out a plan about an object, if there is one. Returns it as it is written, and `None` if it was not.
+    /// Carries out a plan about an object, if there is one, of which the owner has `told`. Returns it as it is written, and
+    /// `None` if it was not.
     async fn write(
         &self,
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         object_ref: &ObjectRef,
-        object: Option<&Value>,
+        (object, told): (Option<&Value>, &Instruction),
         plan: ApplyPlan,
     ) -> Result<Option<Value>, MemberError> {
         let actions = match plan {
@@ -322,12 +316,21 @@ impl<O: Ownership> Applier<O> {
         };
         let mut written: Option<Value> = None;
         for mut action in actions {
-            // The patch before has made another version.
-            if let (Action::Apply { body, .. }, Some(patched)) = (&mut action, &written)
-                && !body.resource_version().is_empty()
-            {
-                let version = patched.resource_version().into();
-                metadata::set(body, "resourceVersion", version);
+            match &mut action {
+                // It is written as it was compared, but for the patch before, which has made another version.
+                Action::Apply { body, .. } if matches!(told.compare, Comparison::First(_)) => {
+                    if let Some(found) = written.as_ref().or(object) {
+                        let version = found.resource_version().into();
+                        metadata::set(body, "resourceVersion", version);
+                    }
+                }
+                // The manifest that was planned may have others, which a script or a webhook has kept.
+                Action::Create(body) | Action::Replace(body)
+                    if told.style == WriteStyle::Replace =>
+                {
+                    note_secrets(body, one.manifest);
+                }
+                _ => {}
             }
             let target = match action {
                 Action::Json(_) => TAKE_OVER,

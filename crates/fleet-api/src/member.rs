@@ -40,7 +40,7 @@ kind! {
         spec: InternalMemberClusterSpec,
         /// What the agent says.
         #[serde(skip_serializing_if = "Option::is_none")]
-        status: Option<InternalMemberClusterStatus>,
+        status: Option<MemberClusterStatus>,
     }
 }
 
@@ -185,34 +185,4 @@ pub struct InternalMemberClusterSpec {
     /// The seconds between two heartbeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_period_seconds: Option<i32>,
-}
-
-/// What an agent says of its cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct InternalMemberClusterStatus {
-    /// The conditions of the cluster.
-    #[serde(
-        deserialize_with = "lenient::nullable",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub conditions: Vec<Condition>,
-    /// What the agent found out about the cluster.
-    #[serde(
-        deserialize_with = "lenient::nullable",
-        skip_serializing_if = "BTreeMap::is_empty"
-    )]
-    pub properties: BTreeMap<String, PropertyValue>,
-    /// The room that the cluster has.
-    #[serde(deserialize_with = "lenient::nullable")]
-    pub resource_usage: ResourceUsage,
-    /// The namespaces of the cluster, each with the Work that brought it, if the agent tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespaces: Option<BTreeMap<String, String>>,
-    /// The agents.
-    #[serde(
-        deserialize_with = "lenient::nullable",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    pub agent_status: Vec<AgentStatus>,
 }

@@ -1,8 +1,7 @@
 //! The manifests for one cluster, and in that cluster the owner of what they became.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use objects::lenient;
-use objects::schema;
+use objects::{lenient, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

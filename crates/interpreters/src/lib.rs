@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use karmada_runtime::client::Addresses;
 use karmada_runtime::program::Program;
 use kube::Client;
-use lua::Scripts;
+use lua::{ScriptError, Scripts, operations};
 use objects::GroupVersionKind;
 use parking_lot::RwLock;
-use propagation_rules::customization::webhook::{Request, Response, Webhook};
+use propagation_rules::customization::webhook::{Request, Response};
 use propagation_rules::customization::{Changes, Customized, Interpreter, Operation};
 use propagation_rules::dependencies::Dependency;
 use propagation_rules::interpret::{Component, Replicas, Timed};
@@ -110,162 +110,138 @@ impl Interpreters {
 
     /// Asks for the replicas of a template.
     pub async fn replicas(&self, template: &Value) -> Answer<Replicas> {
-        let operation = Operation::InterpretReplica;
-        Some(match self.interpreter(template, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.replicas(&script, template).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request::new(operation, template);
-                self.ask(&webhook, request, Response::replicas).await
-            }
-        })
+        self.ask(
+            &Request::new(Operation::InterpretReplica, template),
+            |source, asked| operations::replicas(source, asked.object),
+            Response::replicas,
+        )
+        .await
     }
 
     /// Asks for the components of a template.
     pub async fn components(&self, template: &Value) -> Answer<Option<Vec<Component>>> {
-        let operation = Operation::InterpretComponent;
-        Some(match self.interpreter(template, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.components(&script, template).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request::new(operation, template);
-                self.ask(&webhook, request, Response::components).await
-            }
-        })
+        self.ask(
+            &Request::new(Operation::InterpretComponent, template),
+            |source, asked| operations::components(source, asked.object),
+            Response::components,
+        )
+        .await
     }
 
     /// Asks for an object with that many replicas.
     pub async fn revise(&self, object: &Value, replicas: i32) -> Answer<Timed> {
-        let operation = Operation::ReviseReplica;
-        Some(match self.interpreter(object, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.revise(&script, object, replicas).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request {
-                    replicas,
-                    ..Request::new(operation, object)
-                };
-                let read = |response: &Response| response.patched(object);
-                self.ask_now(&webhook, request, read).await
-            }
-        })
+        let request = Request {
+            replicas,
+            ..Request::new(Operation::ReviseReplica, object)
+        };
+        self.ask(
+            &request,
+            |source, asked| operations::revise(source, asked.object, asked.replicas),
+            |response| Ok(self.timed(response.patched(object)?)),
+        )
+        .await
     }
 
     /// Asks for the object that replaces `observed` where `desired` is wanted.
     pub async fn retain(&self, desired: &Value, observed: &Value) -> Answer<Timed> {
-        let operation = Operation::Retain;
-        Some(match self.interpreter(desired, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.retain(&script, desired, observed).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request {
-                    observed: Some(observed),
-                    ..Request::new(operation, desired)
-                };
-                let read = |response: &Response| response.patched(desired);
-                self.ask_now(&webhook, request, read).await
-            }
-        })
+        let request = Request {
+            observed: Some(observed),
+            ..Request::new(Operation::Retain, desired)
+        };
+        self.ask(
+            &request,
+            |source, asked| {
+                let observed = asked.observed.unwrap_or(&Value::Null);
+                operations::retain(source, asked.object, observed)
+            },
+            |response| Ok(self.timed(response.patched(desired)?)),
+        )
+        .await
     }
 
     /// Asks for the status of a template whose copies have reported `items`.
-    pub async fn aggregate(&self, template: &Value, items: Vec<Value>) -> Answer<Timed> {
-        let operation = Operation::AggregateStatus;
-        Some(match self.interpreter(template, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.aggregate(&script, template, items).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request {
-                    items: &items,
-                    ..Request::new(operation, template)
-                };
-                let read = |response: &Response| response.aggregated(template);
-                self.ask_now(&webhook, request, read).await
-            }
-        })
+    pub async fn aggregate(&self, template: &Value, items: &[Value]) -> Answer<Timed> {
+        let request = Request {
+            items,
+            ..Request::new(Operation::AggregateStatus, template)
+        };
+        self.ask(
+            &request,
+            |source, asked| operations::aggregate(source, asked.object, asked.items),
+            |response| Ok(self.timed(response.aggregated(template)?)),
+        )
+        .await
     }
 
     /// Asks for the part of an object's status that is reported.
     pub async fn reflect(&self, object: &Value) -> Answer<Timed> {
-        let operation = Operation::InterpretStatus;
-        Some(match self.interpreter(object, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.reflect(&script, object).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request::new(operation, object);
-                self.ask_now(&webhook, request, Response::status).await
-            }
-        })
+        self.ask(
+            &Request::new(Operation::InterpretStatus, object),
+            |source, asked| operations::reflect(source, asked.object),
+            |response| Ok(self.timed(response.status()?)),
+        )
+        .await
     }
 
     /// Asks whether an object is well.
     pub async fn is_healthy(&self, object: &Value) -> Answer<bool> {
-        let operation = Operation::InterpretHealth;
-        Some(match self.interpreter(object, operation)? {
-            Interpreter::Script(script) => {
-                let answer = self.scripts.is_healthy(&script, object).await;
-                answer.map_err(Failure::from)
-            }
-            Interpreter::Webhook(webhook) => {
-                let request = Request::new(operation, object);
-                self.ask(&webhook, request, Response::is_healthy).await
-            }
-        })
+        self.ask(
+            &Request::new(Operation::InterpretHealth, object),
+            |source, asked| operations::is_healthy(source, asked.object),
+            Response::is_healthy,
+        )
+        .await
     }
 
     /// Asks for what a template refers to: the scripts of all customizations of its kind, or a webhook.
     pub async fn dependencies(&self, template: &Value) -> Answer<BTreeSet<Dependency>> {
-        let operation = Operation::InterpretDependency;
-        Some(match self.interpreter(template, operation)? {
-            Interpreter::Script(_) => self.united(template).await,
+        let request = Request::new(Operation::InterpretDependency, template);
+        Some(match self.interpreter(template, request.operation)? {
+            Interpreter::Script(_) => self.united(&request).await,
             Interpreter::Webhook(webhook) => {
-                let request = Request::new(operation, template);
-                self.ask(&webhook, request, Response::dependencies).await
+                let read = Response::dependencies;
+                let answer = self.webhooks.ask(&webhook, &request, read).await;
+                answer.map_err(Failure::from)
             }
         })
     }
 
     /// Returns what the scripts of all customizations find that a template refers to.
-    async fn united(&self, template: &Value) -> Result<BTreeSet<Dependency>, Failure> {
-        let kind = GroupVersionKind::of(template);
+    async fn united(&self, request: &Request<'_>) -> Result<BTreeSet<Dependency>, Failure> {
+        let kind = GroupVersionKind::of(request.object);
         let customized = self.customized();
         let mut found = BTreeSet::new();
-        for script in customized.scripts_of(&kind, Operation::InterpretDependency) {
-            found.extend(self.scripts.dependencies(script, template).await?);
+        for script in customized.scripts_of(&kind, request.operation) {
+            let answer = self.scripts.run(script, request, |source, asked| {
+                operations::dependencies(source, asked.object)
+            });
+            found.extend(answer.await?);
         }
         Ok(found)
     }
 
-    async fn ask<T>(
+    /// Asks whoever decides about an object: a script by its `operation`, or a webhook, whose answer is `read`.
+    async fn ask<T: Send + 'static>(
         &self,
-        webhook: &Arc<Webhook>,
-        request: Request<'_>,
+        request: &Request<'_>,
+        operation: fn(&str, &Request<'_>) -> Result<T, ScriptError>,
         read: impl FnOnce(&Response) -> Result<T, String>,
-    ) -> Result<T, Failure> {
-        Ok(self.webhooks.ask(webhook, &request, read).await?)
+    ) -> Answer<T> {
+        Some(match self.interpreter(request.object, request.operation)? {
+            Interpreter::Script(script) => {
+                let answer = self.scripts.run(&script, request, operation).await;
+                answer.map_err(Failure::from)
+            }
+            Interpreter::Webhook(webhook) => {
+                let answer = self.webhooks.ask(&webhook, request, read).await;
+                answer.map_err(Failure::from)
+            }
+        })
     }
 
-    /// Asks a webhook for what may have times in it.
-    async fn ask_now(
-        &self,
-        webhook: &Arc<Webhook>,
-        request: Request<'_>,
-        read: impl FnOnce(&Response) -> Result<Value, String>,
-    ) -> Result<Timed, Failure> {
-        let value = self.ask(webhook, request, read).await?;
-        Ok(Timed::answered(value, (self.clock)()))
+    /// Returns the answer of a webhook, which may have times in it.
+    fn timed(&self, value: Value) -> Timed {
+        Timed::answered(value, (self.clock)())
     }
 
     fn customized(&self) -> Arc<Customized> {

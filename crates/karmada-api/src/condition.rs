@@ -53,8 +53,6 @@ pub const DECLARED_FAILED_REASON: &str = "DeclaredSignalFailed";
 
 /// The types of the conditions of a `Cluster` that its own agents write, but for those of signals that users declare.
 pub const OF_MEMBER: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];
-/// The types of the conditions of a `Cluster` that the agents on a gateway's nodes write.
-pub const OF_GATEWAY: [&str; 2] = [REACHABLE, GATEWAY_REPORTER_READY];
 /// The types of the conditions that karmada-rs owns on a `Cluster`, but for those of signals that users declare: see
 /// [`is_owned`].
 pub const OWNED: [&str; 5] = [

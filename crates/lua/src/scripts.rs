@@ -1,6 +1,5 @@
 //! The scripts of a fleet, asked one by one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use objects::GroupVersionKind;
@@ -8,14 +7,11 @@ use parking_lot::RwLock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use propagation_rules::customization::webhook::Request;
 use propagation_rules::customization::{Changes, Customized, Script};
-use propagation_rules::dependencies::Dependency;
-use propagation_rules::interpret::{Component, Replicas, Timed};
-use serde_json::Value;
 
 use crate::error::{Failure, ScriptError};
 use crate::lanes::Lanes;
-use crate::operations;
 use crate::sandbox::check;
 
 /// The scripts of all customizations, and the lanes in which they run.
@@ -35,8 +31,6 @@ pub struct RunLabels {
     operation: &'static str,
     outcome: &'static str,
 }
-
-type Answer<T> = Result<T, Failure>;
 
 impl Scripts {
     /// Compiles the scripts that have changed, and forgets those that are gone.
@@ -84,97 +78,31 @@ impl Scripts {
         self.runs.clone()
     }
 
-    /// Asks for the replicas of a template.
-    pub async fn replicas(&self, script: &Arc<Script>, template: &Value) -> Answer<Replicas> {
-        let template = template.clone();
-        let job = move |source: &str| operations::replicas(source, &template);
-        self.run(script, job).await
-    }
-
-    /// Asks for an object with that many replicas.
-    pub async fn revise(
+    /// Runs a script by its `operation`.
+    ///
+    /// # Errors
+    /// Fails if it is no Lua, does not end in time, or fails.
+    pub async fn run<T: Send + 'static>(
         &self,
         script: &Arc<Script>,
-        object: &Value,
-        replicas: i32,
-    ) -> Answer<Timed> {
-        let object = object.clone();
-        let job = move |source: &str| operations::revise(source, &object, replicas);
-        self.run(script, job).await
-    }
-
-    /// Asks for the object that replaces `observed` where `desired` is wanted.
-    pub async fn retain(
-        &self,
-        script: &Arc<Script>,
-        desired: &Value,
-        observed: &Value,
-    ) -> Answer<Timed> {
-        let (desired, observed) = (desired.clone(), observed.clone());
-        let job = move |source: &str| operations::retain(source, &desired, &observed);
-        self.run(script, job).await
-    }
-
-    /// Asks for the status of a template whose copies have reported `items`.
-    pub async fn aggregate(
-        &self,
-        script: &Arc<Script>,
-        template: &Value,
-        items: Vec<Value>,
-    ) -> Answer<Timed> {
-        let template = template.clone();
-        let job = move |source: &str| operations::aggregate(source, &template, &items);
-        self.run(script, job).await
-    }
-
-    /// Asks for the part of an object's status that is reported.
-    pub async fn reflect(&self, script: &Arc<Script>, object: &Value) -> Answer<Timed> {
-        let object = object.clone();
-        let job = move |source: &str| operations::reflect(source, &object);
-        self.run(script, job).await
-    }
-
-    /// Asks whether an object is well.
-    pub async fn is_healthy(&self, script: &Arc<Script>, object: &Value) -> Answer<bool> {
-        let object = object.clone();
-        let job = move |source: &str| operations::is_healthy(source, &object);
-        self.run(script, job).await
-    }
-
-    /// Asks for what a template refers to.
-    pub async fn dependencies(
-        &self,
-        script: &Arc<Script>,
-        template: &Value,
-    ) -> Answer<BTreeSet<Dependency>> {
-        let template = template.clone();
-        let job = move |source: &str| operations::dependencies(source, &template);
-        Ok(self.run(script, job).await?.into_iter().collect())
-    }
-
-    /// Asks for the components of a template.
-    pub async fn components(
-        &self,
-        script: &Arc<Script>,
-        template: &Value,
-    ) -> Answer<Option<Vec<Component>>> {
-        let template = template.clone();
-        let job = move |source: &str| operations::components(source, &template);
-        self.run(script, job).await
-    }
-
-    fn broken(&self) -> Broken {
-        Arc::clone(&self.broken.read())
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        script: &Arc<Script>,
-        job: impl FnOnce(&str) -> Result<T, ScriptError> + Send + 'static,
+        request: &Request<'_>,
+        operation: fn(&str, &Request<'_>) -> Result<T, ScriptError>,
     ) -> Result<T, Failure> {
         if let Some(error) = error_of(&self.broken(), script) {
             return Err(Failure::new(script, error));
         }
+        let (object, observed) = (request.object.clone(), request.observed.cloned());
+        let (items, replicas) = (request.items.to_vec(), request.replicas);
+        let asked = request.operation;
+        let job = move |source: &str| {
+            let request = Request {
+                observed: observed.as_ref(),
+                replicas,
+                items: &items,
+                ..Request::new(asked, &object)
+            };
+            operation(source, &request)
+        };
         let answer = self.lanes.run(script, job).await;
         let outcome = match &answer {
             Ok(_) => "answered",
@@ -185,6 +113,10 @@ impl Scripts {
         let labels = RunLabels { operation, outcome };
         self.runs.get_or_create(&labels).inc();
         answer.map_err(|error| Failure::new(script, error))
+    }
+
+    fn broken(&self) -> Broken {
+        Arc::clone(&self.broken.read())
     }
 }
 

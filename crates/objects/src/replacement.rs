@@ -12,9 +12,9 @@ use crate::allocated::OF_SPEC;
 use crate::fields::{insert, remove};
 use crate::metadata::Written;
 use crate::retain::{
-    TEMPLATE_GENERATION, health_check_port, is_listed, names_in, without_generated,
+    TEMPLATE_GENERATION, health_check_port, merge_secrets, names_in, without_generated,
 };
-use crate::{Metadata, api_version, kind, metadata};
+use crate::{api_version, kind, metadata};
 
 /// The lists of a `ServiceAccount` to which its cluster adds Secrets of its own, each with the annotation that names those of
 /// the last manifest: whose an element is, the API does not tell.
@@ -320,28 +320,6 @@ fn certificates(body: &mut Value, object: &Value, pointer: &str) {
     if ["", "Cg=="].contains(&given) {
         copy(body, object, pointer, "caBundle");
     }
-}
-
-/// Adds to a list of Secrets what the object has in it under other names, in the object's order, but for what the annotation
-/// names as an earlier manifest's.
-fn merge_secrets(body: &mut Value, object: &Value, (list, annotation): (&str, &str)) {
-    let Some(observed) = object.get(list).and_then(Value::as_array) else {
-        return;
-    };
-    let wanted = body.get(list).and_then(Value::as_array);
-    let wanted = wanted.map_or(&[][..], Vec::as_slice);
-    let written = object.annotation(annotation).unwrap_or_default();
-    let is_in = |list: &[Value], secret: &Value| {
-        let mut names = list.iter().map(|other| other.get("name"));
-        names.any(|name| name == secret.get("name"))
-    };
-    let kept = observed
-        .iter()
-        .filter(|secret| is_in(wanted, secret) || !is_listed(secret, written));
-    let missing = wanted.iter().filter(|secret| !is_in(observed, secret));
-    // In the cluster's order, or each write would turn it round.
-    let merged: Vec<_> = kept.chain(missing).cloned().collect();
-    insert(body, "", list, merged.into());
 }
 
 /// Copies fields that the body leaves open.

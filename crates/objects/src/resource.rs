@@ -79,6 +79,34 @@ macro_rules! declare_kind {
 
 pub use declare_kind as kind;
 
+/// Implements the part of `kube::Resource` that is not about metadata by that of another kind.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_names_of {
+    ($kind:ty) => {
+        type DynamicType = <$kind as kube::Resource>::DynamicType;
+        type Scope = <$kind as kube::Resource>::Scope;
+
+        fn kind(kind: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+            <$kind as kube::Resource>::kind(kind)
+        }
+
+        fn group(kind: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+            <$kind as kube::Resource>::group(kind)
+        }
+
+        fn version(kind: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+            <$kind as kube::Resource>::version(kind)
+        }
+
+        fn plural(kind: &Self::DynamicType) -> std::borrow::Cow<'_, str> {
+            <$kind as kube::Resource>::plural(kind)
+        }
+    };
+}
+
+pub use declare_names_of as names_of;
+
 /// Whether objects of a kind have namespaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {

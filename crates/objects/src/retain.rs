@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::fields::{insert, remove};
 use crate::managed_fields::Managers;
@@ -55,7 +55,12 @@ pub fn retain(manifest: &Value, object: Option<&Value>) -> Value {
     let mut body = without_generated(manifest);
     match (api_version(manifest), kind(manifest)) {
         ("v1", "Service") => health_check_port(&mut body, object),
-        ("v1", "ServiceAccount") => pull_secrets(&mut body, object),
+        // Without a list in the manifest, that of the object stays with whoever wrote it.
+        ("v1", "ServiceAccount") if body.get("imagePullSecrets").is_some_and(Value::is_array) => {
+            if let Some(object) = object {
+                merge_secrets(&mut body, object, ("imagePullSecrets", PULL_SECRETS));
+            }
+        }
         _ => {}
     }
     body
@@ -136,22 +141,22 @@ pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
     }
 }
 
-/// The list is atomic: the cluster's own would vanish.
-fn pull_secrets(body: &mut Value, object: Option<&Value>) {
-    let (Some(wanted), Some(object)) = (secrets(body), object) else {
+/// Adds to a list of Secrets what the object has in it under other names, in the object's order, but for what the annotation
+/// names as an earlier manifest's. Without those, an atomic list would lose the cluster's own.
+pub(crate) fn merge_secrets(body: &mut Value, object: &Value, (list, annotation): (&str, &str)) {
+    let Some(observed) = object.get(list).and_then(Value::as_array) else {
         return;
     };
-    let Some(observed) = secrets(object) else {
-        return;
-    };
-    let written = object.annotation(PULL_SECRETS).unwrap_or_default();
-    // Those of ours that have left the manifest.
-    let is_dropped = |secret: &&Value| is_listed(secret, written) && !wanted.contains(secret);
-    let kept = observed.iter().filter(|secret| !is_dropped(secret));
-    let missing = wanted.iter().filter(|secret| !observed.contains(secret));
+    let wanted = body.get(list).and_then(Value::as_array);
+    let wanted = wanted.map_or(&[][..], Vec::as_slice);
+    let written = object.annotation(annotation).unwrap_or_default();
+    let kept = observed
+        .iter()
+        .filter(|secret| is_in(wanted, secret) || !is_listed(secret, written));
+    let missing = wanted.iter().filter(|secret| !is_in(observed, secret));
     // In the cluster's order, or each write would turn it round.
     let merged: Vec<_> = kept.chain(missing).cloned().collect();
-    insert(body, "", "imagePullSecrets", json!(merged));
+    insert(body, "", list, merged.into());
 }
 
 /// Returns the value of [`PULL_SECRETS`] for a manifest: the names of the Secrets that it lists; `None` for one that has no
@@ -168,18 +173,22 @@ pub(crate) fn names_in(object: &Value, list: &str) -> Option<String> {
     Some(names.collect::<Vec<_>>().join(","))
 }
 
+/// Returns `true` if an element has the name of one of a list.
+fn is_in(list: &[Value], element: &Value) -> bool {
+    let name = element.get("name");
+    list.iter().any(|one| one.get("name") == name)
+}
+
 /// Returns `true` if the name of an element is one of these.
-pub(crate) fn is_listed(element: &Value, names: &str) -> bool {
+fn is_listed(element: &Value, names: &str) -> bool {
     let name = element.get("name").and_then(Value::as_str);
     names.split(',').any(|listed| Some(listed) == name)
 }
 
-fn secrets(account: &Value) -> Option<&Vec<Value>> {
-    account.get("imagePullSecrets")?.as_array()
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     /// A value that a cluster generates, issues or allocates is its own; a list without keys is merged in its order.

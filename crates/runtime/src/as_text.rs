@@ -1,11 +1,11 @@
 //! Objects of a known kind whose bodies are text.
 
-use std::borrow::Cow;
 use std::fmt::Debug;
 use std::marker::PhantomData;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use objects::resource::names_of;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
@@ -90,24 +90,7 @@ impl<K, S> Serialize for AsText<K, S> {
 }
 
 impl<K: Resource, S> Resource for AsText<K, S> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::kind(kind)
-    }
-
-    fn group(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::group(kind)
-    }
-
-    fn version(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::version(kind)
-    }
-
-    fn plural(kind: &K::DynamicType) -> Cow<'_, str> {
-        K::plural(kind)
-    }
+    names_of!(K);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

@@ -1,6 +1,5 @@
 //! Objects of which only a part is kept.
 
-use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use futures::StreamExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
+use objects::resource::names_of;
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::Value;
@@ -47,25 +47,8 @@ where
     }
 }
 
-impl<K: Resource<DynamicType = ()>, P> Resource for Partial<K, P> {
-    type DynamicType = ();
-    type Scope = K::Scope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        K::kind(&())
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        K::group(&())
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        K::version(&())
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        K::plural(&())
-    }
+impl<K: Resource, P> Resource for Partial<K, P> {
+    names_of!(K);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

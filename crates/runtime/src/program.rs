@@ -29,7 +29,7 @@ use crate::delivery::{Source, deliver};
 use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::panics::PANICS;
-use crate::readiness::{Gate, Readiness};
+use crate::readiness::Readiness;
 use crate::watch::Decoded;
 use crate::{admin, client, metrics, open_files, telemetry};
 
@@ -195,7 +195,7 @@ impl Program {
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        self.watch_own(name, Source::new(objects, selected), observe);
+        self.spawn_watch(name, Source::new(objects, selected), observe);
     }
 
     /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than what is
@@ -213,22 +213,7 @@ impl Program {
             may_be_unserved: true,
             ..Source::new(objects, selected)
         };
-        self.watch_own(name, source, observe);
-    }
-
-    /// Watches objects in the API that has the lease.
-    fn watch_own<K>(
-        &mut self,
-        name: &'static str,
-        source: Source<K>,
-        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
-    ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        self.shared_metrics
-            .watch(&mut self.registry, name, &self.readiness);
-        let gate = self.readiness.gate(name);
-        self.spawn_watch(gate, source, observe);
+        self.spawn_watch(name, source, observe);
     }
 
     /// Watches like [`Self::watch`], but in an API that has not the lease, with a gate in
@@ -243,25 +228,29 @@ impl Program {
     ) where
         K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let gate = self.elsewhere.gate(name);
         let source = Source {
             needed_to_lead: false,
             ..Source::new((api, &K::DynamicType::default()), selected)
         };
-        self.spawn_watch(gate, source, observe);
+        self.spawn_watch(name, source, observe);
     }
 
     fn spawn_watch<K>(
         &mut self,
-        gate: Gate,
+        name: &'static str,
         source: Source<K>,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
-        let name = gate.name();
-        let stopping = self.stopping.clone();
-        let task = deliver(source, gate, stopping, observe);
+        let gate = if source.needed_to_lead {
+            self.shared_metrics
+                .watch(&mut self.registry, name, &self.readiness);
+            self.readiness.gate(name)
+        } else {
+            self.elsewhere.gate(name)
+        };
+        let task = deliver(source, gate, self.stopping.clone(), observe);
         self.tasks.spawn(name, task);
     }
 

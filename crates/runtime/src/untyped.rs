@@ -1,13 +1,12 @@
 //! Objects of kinds that are known only at run time.
 
-use std::borrow::Cow;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use kube::core::{ApiResource, DynamicResourceScope};
+use kube::core::DynamicObject;
 use objects::GroupVersionKind;
 use objects::allocated::Allocated;
 use objects::managed_fields::writers;
+use objects::resource::names_of;
 use objects::write::{ObjectRef, Write};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
@@ -118,24 +117,7 @@ impl<'de> Deserialize<'de> for Untyped {
 }
 
 impl Resource for Untyped {
-    type DynamicType = ApiResource;
-    type Scope = DynamicResourceScope;
-
-    fn kind(resource: &ApiResource) -> Cow<'_, str> {
-        resource.kind.as_str().into()
-    }
-
-    fn group(resource: &ApiResource) -> Cow<'_, str> {
-        resource.group.as_str().into()
-    }
-
-    fn version(resource: &ApiResource) -> Cow<'_, str> {
-        resource.version.as_str().into()
-    }
-
-    fn plural(resource: &ApiResource) -> Cow<'_, str> {
-        resource.plural.as_str().into()
-    }
+    names_of!(DynamicObject);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

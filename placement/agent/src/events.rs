@@ -4,8 +4,7 @@ use fleet_api::conditions::{APPLIED, DIFF_REPORTED, PREPARING};
 use fleet_api::work::WorkStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
-use objects::condition::FALSE;
-use objects::condition::find;
+use objects::condition::{FALSE, find};
 
 use crate::reason::Reason;
 

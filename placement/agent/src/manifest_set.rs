@@ -6,8 +6,7 @@ use apply::{LastWrite, ManifestSet};
 use fleet_api::Work;
 use fleet_api::conditions::APPLIED;
 use objects::Key;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 use serde_json::{Value, json};
 
 use crate::ownership::PlacedWork;

@@ -9,9 +9,7 @@ use fleet_api::placement::PlacementStatus;
 use karmada_runtime::events::EventReason;
 use kube::runtime::events::{Event, EventType};
 use objects::Scope;
-use objects::condition::Condition;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{Condition, TRUE, find};
 use placement_rules::status::said_of_idle_selectors;
 
 use crate::reason::Reason;

@@ -2,9 +2,7 @@
 
 use fleet_api::conditions::BEEN_AVAILABLE;
 use jiff::Timestamp;
-use objects::condition::Condition;
-use objects::condition::TRUE;
-use objects::condition::{find, transition, upsert};
+use objects::condition::{Condition, TRUE, find, transition, upsert};
 
 /// Returns a condition of a type and status that is not dated yet.
 pub(super) fn condition((kind, status): (&str, &str), reason: &str, message: &str) -> Condition {

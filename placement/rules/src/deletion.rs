@@ -15,9 +15,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::TRUE;
-use objects::condition::{find, transition};
+use objects::condition::{Condition, TRUE, find, transition};
 use objects::write::{ObjectRef, Write};
 
 use super::condition::condition;

@@ -6,8 +6,7 @@ use fleet_api::MemberCluster;
 use fleet_api::member::{AgentStatus, MEMBER_AGENT};
 use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 /// The heartbeats in a row that an agent may miss, where it beats so seldom that it is not silent for longer by then.
 const MISSED_BEATS: i32 = 3;
@@ -56,13 +55,6 @@ pub struct Eligibility {
     pub obstacle: Option<Obstacle>,
     /// The time from which it may not any longer, if it is not heard of until then.
     pub until: Option<Timestamp>,
-}
-
-impl Eligibility {
-    /// Returns `true` if the cluster may be given anything.
-    pub fn is_eligible(self) -> bool {
-        self.obstacle.is_none()
-    }
 }
 
 /// Why a cluster may not be given anything.

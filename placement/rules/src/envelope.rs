@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use fleet_api::Work;
 use fleet_api::names::{ENVELOPE_CONFIG_MAP, ENVELOPE_NAME, ENVELOPE_NAMESPACE, ENVELOPE_TYPE};
 use fleet_api::placement::EnvelopeIdentifier;
-use objects::Scope;
-use objects::{Metadata, Mistake, api_version, kind, yaml};
+use objects::{Metadata, Mistake, Scope, api_version, kind, yaml};
 use serde_json::Value;
 
 use super::content::is_envelope;

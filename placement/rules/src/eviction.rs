@@ -14,9 +14,7 @@ use fleet_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::condition::{condition, put};
 use super::strategy::part_of;

@@ -8,9 +8,7 @@ use fleet_api::placement::{Difference, ResourceIdentifier};
 use fleet_api::{Binding, Placement, PolicySnapshot, StagedUpdateRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{Condition, TRUE, find};
 use serde::Serialize;
 
 use super::select::show;

@@ -6,8 +6,7 @@ use fleet_api::MemberCluster;
 use fleet_api::conditions::NAMESPACES_COLLECTED;
 use fleet_api::policy::{ClusterAffinity, ClusterSelectorTerm, PlacementPolicy};
 use k8s_openapi::api::core::v1::{Taint, Toleration};
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 use objects::selector::selects;
 use objects::taint::tolerates;
 

@@ -11,14 +11,11 @@ use std::collections::BTreeMap;
 
 use fleet_api::InternalMemberCluster;
 use fleet_api::member::{
-    AgentStatus, InternalMemberClusterStatus, JOIN, LEAVE, MEMBER_AGENT, PropertyValue,
-    ResourceUsage,
+    AgentStatus, JOIN, LEAVE, MEMBER_AGENT, MemberClusterStatus, PropertyValue, ResourceUsage,
 };
 use jiff::{SignedDuration, Timestamp};
 use objects::amounts::Amounts;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
-use objects::condition::{find, whole_seconds};
+use objects::condition::{Condition, FALSE, TRUE, find, whole_seconds};
 use objects::write::{ObjectRef, Plan, Write};
 
 use super::condition::{condition, put};
@@ -78,13 +75,13 @@ pub fn plan(facts: &HeartbeatFacts<'_>) -> Plan {
 }
 
 /// Returns `true` if the agent has said its last.
-fn has_left(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> bool {
+fn has_left(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> bool {
     let joined = agent(before).and_then(|agent| find(&agent.conditions, "Joined"));
     facts.channel.spec.state == LEAVE && joined.is_some_and(|joined| joined.status == FALSE)
 }
 
 /// Returns when the next heartbeat is due if there is no news.
-fn due(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> Timestamp {
+fn due(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> Timestamp {
     let last = agent(before).and_then(|agent| agent.last_received_heartbeat.as_ref());
     match last {
         Some(last) if last.0 <= facts.now => later(last.0, period(facts.channel)),
@@ -94,7 +91,7 @@ fn due(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> Time
 }
 
 /// Returns `true` if a condition has another status than it was said to have, or if the usage becomes known.
-fn is_news(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> bool {
+fn is_news(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> bool {
     let old = agent(before).map_or(&[][..], |agent| &agent.conditions);
     let is_other =
         |new: &Condition| find(old, &new.type_).is_none_or(|old| old.status != new.status);
@@ -106,8 +103,8 @@ fn is_news(facts: &HeartbeatFacts<'_>, before: &InternalMemberClusterStatus) -> 
 /// Returns the status of the channel with this heartbeat.
 fn said(
     facts: &HeartbeatFacts<'_>,
-    before: &InternalMemberClusterStatus,
-) -> InternalMemberClusterStatus {
+    before: &MemberClusterStatus,
+) -> MemberClusterStatus {
     let now = whole_seconds(facts.now);
     let mut status = before.clone();
     if let Some(usage) = usage(facts) {
@@ -174,7 +171,7 @@ fn texts(amounts: &Amounts) -> BTreeMap<String, String> {
     texts.into()
 }
 
-fn agent(status: &InternalMemberClusterStatus) -> Option<&AgentStatus> {
+fn agent(status: &MemberClusterStatus) -> Option<&AgentStatus> {
     status.agent_status.iter().find(|agent| is_ours(agent))
 }
 

@@ -15,9 +15,7 @@ use fleet_api::names::{AUTHORITY_PROPERTY, ENTRYPOINT_PROPERTY, VERSION_PROPERTY
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::{Value, json};
 

@@ -31,11 +31,8 @@ use fleet_api::placement::{ClusterPlacementStatus, PlacementStatus};
 use fleet_api::policy::PlacementType;
 use fleet_api::{Binding, PolicySnapshot};
 use jiff::Timestamp;
-use objects::Metadata;
-use objects::Scope;
-use objects::condition::Condition;
-use objects::condition::FALSE;
-use objects::condition::{find, transition, upsert};
+use objects::{Metadata, Scope};
+use objects::condition::{Condition, FALSE, find, transition, upsert};
 
 pub use complete::{has_arrived, is_complete};
 pub use copy::{copy, with_copied};

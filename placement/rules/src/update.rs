@@ -36,9 +36,7 @@ use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use fleet_api::update::{RunState, UpdateRunStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 use objects::{Key, Metadata};
 
 pub use explain::{RunExplanation, explain};

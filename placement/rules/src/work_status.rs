@@ -16,8 +16,7 @@ use fleet_api::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, REMOVING, STATUS_
 use fleet_api::work::{WorkResourceIdentifier, WorkStatus};
 use jiff::Timestamp;
 use objects::Key;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 pub use report::{ManifestReport, ManifestResult};
 

@@ -9,8 +9,9 @@ use pipeline_tests::{
     backend::HttpBackend,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, proxy_access},
-    kubectl::{Kubectl, grant},
+    kubectl::Kubectl,
     programs::Profile,
+    rights::grant_file,
     served::Served,
     traefik::Traefik,
     traffic::{LEFT_AFTER, Load, Traffic, reaches},
@@ -45,7 +46,7 @@ impl Scene {
         let proxy = Traefik::start(address, &access, Some(GATEWAY_CLASS)).await?;
         reaches(address, HOST, &MEMBERS.map(Member::name)).await?;
         for file in ["kubectl-remedy", "kubectl-remedy-drain"] {
-            grant(&api.client(), USER, &format!("{folder}/{file}")).await?;
+            grant_file(&api.client(), USER, &format!("{folder}/{file}")).await?;
         }
         let load = Load {
             hosts: vec![HOST.to_owned()],

@@ -2,13 +2,10 @@
 
 mod real {
     use anyhow::Result;
-    use k8s_openapi::api::{
-        core::v1::ConfigMap,
-        rbac::v1::{ClusterRole, ClusterRoleBinding},
-    };
+    use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{
-        Api, Client,
-        api::{DeleteParams, ListParams, PostParams},
+        Api,
+        api::{DeleteParams, ListParams},
     };
     use pipeline_tests::{
         control_plane::{ControlPlane, ControlPlaneOptions},
@@ -16,16 +13,18 @@ mod real {
         fleet::isolated,
         kubeconfig,
         programs::{Binary, Profile, Running},
+        rights::grant,
         test_name,
     };
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     /// A user has only the rights that RBAC gives.
     #[test]
     fn rbac_bounds_every_user() {
         isolated(test_name!(), async || {
             let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
-            let kubeconfig = api.kubeconfig_for("system:serviceaccount:shop:reader", None)?;
+            let reader = "system:serviceaccount:shop:reader";
+            let kubeconfig = api.kubeconfig_for(reader, None)?;
             let user = kubeconfig::client(&kubeconfig).await?;
             let maps: Api<ConfigMap> = Api::namespaced(user, "default");
             let refused = maps.list(&ListParams::default()).await.unwrap_err();
@@ -37,9 +36,8 @@ mod real {
             );
 
             let lists =
-                json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"] });
-            let reader = json!({ "kind": "ServiceAccount", "namespace": "shop", "name": "reader" });
-            grant(&api.client(), "reader", &lists, &reader).await?;
+                json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"] }]);
+            grant(&api.client(), reader, &lists).await?;
             // The authorizer has a watch of its own: repeat until it has seen the binding.
             while maps.list(&ListParams::default()).await.is_err() {}
             let refused = maps.delete("any", &DeleteParams::default()).await;
@@ -68,23 +66,5 @@ mod real {
             );
             controller.stop().await
         });
-    }
-
-    /// Grants a subject what a rule allows, by a role of this name.
-    async fn grant(client: &Client, name: &str, allowed: &Value, subject: &Value) -> Result<()> {
-        let role = json!({ "metadata": { "name": name }, "rules": [allowed] });
-        let binding = json!({ "metadata": { "name": name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name },
-            "subjects": [subject] });
-        let roles: Api<ClusterRole> = Api::all(client.clone());
-        let bindings: Api<ClusterRoleBinding> = Api::all(client.clone());
-        let create = PostParams::default();
-        roles
-            .create(&create, &serde_json::from_value(role)?)
-            .await?;
-        bindings
-            .create(&create, &serde_json::from_value(binding)?)
-            .await?;
-        Ok(())
     }
 }

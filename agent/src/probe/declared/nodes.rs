@@ -1,6 +1,5 @@
 //! The share of the cluster's nodes that are ready. The leader alone counts them, by a watch that lives as long as it leads.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::pin;
@@ -11,12 +10,12 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use health::failure::FailureClass;
 use health::signal::Voters;
-use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1;
 use karmada_api::condition::TRUE;
 use karmada_runtime::error::Chain;
+use karmada_runtime::partial::Partial;
 use kube::runtime::watcher::{Config, Event, watcher};
-use kube::{Api, Client, Resource};
+use kube::{Api, Client, ResourceExt};
 use objects::condition::{AnyCondition, find};
 use serde::Deserialize;
 use serde_json::Value;
@@ -163,37 +162,23 @@ fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
 }
 
-/// A Node of which only the conditions are read.
-#[derive(Clone, Debug, Deserialize)]
-struct NodeHealth {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    status: Option<NodeStatus>,
-}
+type Node = Partial<v1::Node, IsReady>;
 
-#[derive(Clone, Debug, Deserialize)]
-struct NodeStatus {
-    #[serde(default)]
-    conditions: Option<Vec<Value>>,
-}
+/// Whether a Node is ready, which is all that is kept of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct IsReady(bool);
 
-impl NodeHealth {
-    fn is_ready(&self) -> bool {
-        let conditions = self
-            .status
-            .as_ref()
-            .and_then(|status| status.conditions.as_ref());
+impl From<&Value> for IsReady {
+    fn from(node: &Value) -> Self {
+        let conditions = node.pointer("/status/conditions");
+        let conditions = conditions.and_then(Value::as_array);
         let ready = find(conditions.into_iter().flatten(), READY);
-        ready.is_some_and(|ready| ready.status() == TRUE)
-    }
-
-    fn name(&self) -> String {
-        self.metadata.name.clone().unwrap_or_default()
+        Self(ready.is_some_and(|ready| ready.status() == TRUE))
     }
 }
 
 /// Keeps `counted` at the nodes that the API lists, until nobody asks.
-async fn count(nodes: Api<NodeHealth>, counted: watch::Sender<Known>) {
+async fn count(nodes: Api<Node>, counted: watch::Sender<Known>) {
     loop {
         let mut listed = BTreeMap::new();
         let mut events = pin!(watcher(nodes.clone(), Config::default().page_size(PAGE)));
@@ -219,45 +204,16 @@ async fn count(nodes: Api<NodeHealth>, counted: watch::Sender<Known>) {
     }
 }
 
-fn take_in(listed: &mut BTreeMap<String, bool>, event: Event<NodeHealth>) {
+fn take_in(listed: &mut BTreeMap<String, bool>, event: Event<Node>) {
     match event {
         Event::Init => listed.clear(),
         Event::InitApply(node) | Event::Apply(node) => {
-            listed.insert(node.name(), node.is_ready());
+            listed.insert(node.name_any(), node.part.0);
         }
         Event::Delete(node) => {
-            listed.remove(&node.name());
+            listed.remove(&node.name_any());
         }
         Event::InitDone => {}
-    }
-}
-
-impl Resource for NodeHealth {
-    type DynamicType = ();
-    type Scope = ClusterResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "Node".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "nodes".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
     }
 }
 
@@ -267,21 +223,18 @@ mod tests {
 
     use super::*;
 
-    fn node(name: &str, status: &Value) -> NodeHealth {
-        serde_json::from_value(json!({ "metadata": { "name": name }, "status": status })).unwrap()
-    }
-
     /// Whoever leaves the condition out, or says that it is unknown, is not ready.
     #[test]
     fn only_true_is_ready() {
+        let is_ready = |status: &Value| IsReady::from(&json!({ "status": status })).0;
         let ready = |status: &str| {
             let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
-            node("n", &json!({ "conditions": conditions })).is_ready()
+            is_ready(&json!({ "conditions": conditions }))
         };
         assert!(ready("True"));
         assert!(!ready("False") && !ready("Unknown"));
-        assert!(!node("n", &Value::Null).is_ready());
-        assert!(!node("n", &json!({ "conditions": null })).is_ready());
+        assert!(!is_ready(&Value::Null));
+        assert!(!is_ready(&json!({ "conditions": null })));
     }
 
     #[test]

@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 use super::amendments::{Amendment, amended, at, first_of, one_of, rules, with_names_up_to};
 use super::columns;
 use super::definition::Definition;
-use crate::member::{
-    InternalMemberClusterSpec, InternalMemberClusterStatus, MemberClusterSpec, MemberClusterStatus,
-};
+use crate::member::{InternalMemberClusterSpec, MemberClusterSpec, MemberClusterStatus};
 use crate::{InternalMemberCluster, MemberCluster};
 use objects::Scope;
 use objects::schema::{age_column, structural};
@@ -26,7 +24,7 @@ pub(super) fn definitions() -> Vec<Value> {
         Definition {
             short_names: json!(["imc"]),
             spec: internal_member(),
-            status: Some(structural::<InternalMemberClusterStatus>()),
+            status: Some(structural::<MemberClusterStatus>()),
             columns: vec![age_column()],
         }
         .of::<InternalMemberCluster>(Scope::Namespaced),

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::Metadata;
 
 fn named(api_version: &str, kind: &str, rest: &Value) -> Value {
     let mut object =

@@ -10,7 +10,7 @@ use super::desired::{Desired, Held, passed_on};
 use super::facts::Facts;
 use super::fail_open::cut;
 use super::locations::service_locations;
-use super::plan::{BlockChange, FieldPlan, StatusPatch};
+use super::plan::{BlockChange, StatusPatch};
 use super::withheld::Withheld;
 use crate::cached::Cached;
 
@@ -28,23 +28,23 @@ pub enum Decision {
 
 /// The release of an ingress: first the load balancer deletes it, then its status is cleared, then its
 /// finalizers are removed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Release {
     /// Set if our status fields must be cleared. All of them are, even those that the cache shows as
     /// absent: the cache may be stale, and the ingress is not reconciled again.
     pub clears_status: bool,
-    /// Its finalizers.
-    pub finalizers: FieldPlan<Vec<String>>,
+    /// Its finalizers, if they must be others.
+    pub finalizers: Option<Vec<String>>,
 }
 
 /// The service of an ingress: first it gets our finalizer, then its status and the load balancer are
 /// updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serve {
-    /// Its finalizers.
-    pub finalizers: FieldPlan<Vec<String>>,
-    /// Our status fields.
-    pub status: FieldPlan<StatusPatch>,
+    /// Its finalizers, if they must be others.
+    pub finalizers: Option<Vec<String>>,
+    /// Our status fields, if they must be others.
+    pub status: Option<StatusPatch>,
     /// The clusters that the status write blocks and unblocks.
     pub change: BlockChange,
 }
@@ -88,7 +88,7 @@ pub fn decide(
 ) -> Decision {
     let ingress = match seen {
         Cached::Present(ingress) => ingress,
-        Cached::Absent => return Decision::Release(Release::of_nothing()),
+        Cached::Absent => return Decision::Release(Release::default()),
         Cached::Unread => return Decision::Leave,
     };
     let owner = ownership(&ingress.spec.ingress, facts, controller);
@@ -130,19 +130,8 @@ fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
 impl Serve {
     /// Returns what the status of `ingress`, which is served, says from now on.
     pub fn shown(&self, ingress: &MultiClusterIngress) -> StatusPatch {
-        match &self.status {
-            FieldPlan::Write(patch) => patch.clone(),
-            FieldPlan::Unchanged => StatusPatch::current(&status(ingress)),
-        }
-    }
-}
-
-impl Release {
-    fn of_nothing() -> Self {
-        Self {
-            clears_status: false,
-            finalizers: FieldPlan::Unchanged,
-        }
+        let patch = self.status.clone();
+        patch.unwrap_or_else(|| StatusPatch::current(&status(ingress)))
     }
 }
 
@@ -165,7 +154,7 @@ fn release(
     rest.retain(|f| !ours(f) && !karmadas(f));
     Release {
         clears_status: finalizers.iter().any(ours),
-        finalizers: FieldPlan::replace(&finalizers, rest),
+        finalizers: Some(rest).filter(|rest| *rest != finalizers),
     }
 }
 
@@ -188,12 +177,10 @@ fn serve(
         with_ours.push(controller.as_str().to_owned());
     }
     Serve {
-        finalizers: FieldPlan::replace(&finalizers, with_ours),
+        finalizers: Some(with_ours).filter(|with_ours| *with_ours != finalizers),
         change: BlockChange::between(before, &blocked),
-        status: FieldPlan::replace(
-            &StatusPatch::current(&status),
-            StatusPatch::new(locations, blocked),
-        ),
+        status: Some(StatusPatch::new(locations, blocked))
+            .filter(|patch| *patch != StatusPatch::current(&status)),
     }
 }
 

@@ -75,7 +75,7 @@ pub use locations::{
 };
 pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
 pub use placed::{keep_placed, placed_services};
-pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
+pub use plan::{BlockChange, StatusPatch, load_balancer};
 pub use problem::Problem;
 pub use withheld::Withheld;
 

@@ -2,26 +2,6 @@ use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::{MultiClusterIngressStatus, ServiceLocation};
 use serde::Serialize;
 
-/// The write of one field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldPlan<T> {
-    /// The field is up to date.
-    Unchanged,
-    /// This value replaces the current one.
-    Write(T),
-}
-
-impl<T: PartialEq> FieldPlan<T> {
-    /// Plans a write of `wanted` unless it is the current value.
-    pub(super) fn replace(current: &T, wanted: T) -> Self {
-        if *current == wanted {
-            Self::Unchanged
-        } else {
-            Self::Write(wanted)
-        }
-    }
-}
-
 /// A merge patch of the Services' locations and the blocked clusters. An absent field is sent as null,
 /// which removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -87,15 +67,11 @@ impl BlockChange {
     }
 }
 
-/// Plans the write of `status.loadBalancer` after the load balancer has returned `reported`. `None` in the
-/// plan removes the field, as does a `reported` without addresses.
-pub fn load_balancer(
-    status: Option<&MultiClusterIngressStatus>,
-    reported: IngressLoadBalancerStatus,
-) -> FieldPlan<Option<IngressLoadBalancerStatus>> {
-    let current = status.and_then(|status| status.load_balancer.clone());
+/// Returns the `status.loadBalancer` that shows what the load balancer has `reported`; `None`, which removes the field, without
+/// addresses.
+pub fn load_balancer(reported: IngressLoadBalancerStatus) -> Option<IngressLoadBalancerStatus> {
     let has_addresses = reported.ingress.as_ref().is_some_and(|i| !i.is_empty());
-    FieldPlan::replace(&current, Some(reported).filter(|_| has_addresses))
+    Some(reported).filter(|_| has_addresses)
 }
 
 #[cfg(test)]
@@ -139,8 +115,7 @@ mod tests {
             ..MultiClusterIngressStatus::default()
         };
         let wanted = StatusPatch::new(Vec::new(), Vec::new());
-        let plan = FieldPlan::replace(&StatusPatch::current(&status), wanted.clone());
-        assert_eq!(plan, FieldPlan::Write(wanted));
+        assert_ne!(StatusPatch::current(&status), wanted);
     }
 
     /// A block change lists the clusters blocked and unblocked.
@@ -153,43 +128,13 @@ mod tests {
         assert_eq!(same, BlockChange::default());
     }
 
-    /// The load balancer's addresses are written only when they changed.
-    #[test]
-    fn only_changed_addresses_are_written() {
-        let status = |load_balancer| MultiClusterIngressStatus {
-            load_balancer,
-            ..MultiClusterIngressStatus::default()
-        };
-        let old = status(Some(addresses(&["192.0.2.1"])));
-        let new = addresses(&["192.0.2.2"]);
-        assert_eq!(
-            load_balancer(Some(&old), addresses(&["192.0.2.1"])),
-            FieldPlan::Unchanged
-        );
-        assert_eq!(
-            load_balancer(Some(&old), new.clone()),
-            FieldPlan::Write(Some(new.clone()))
-        );
-        assert_eq!(
-            load_balancer(None, new.clone()),
-            FieldPlan::Write(Some(new))
-        );
-    }
-
     /// A load balancer without addresses has no status.
     #[test]
     fn no_addresses_no_status() {
-        let none = IngressLoadBalancerStatus::default();
-        for reported in [none, addresses(&[])] {
-            let empty = MultiClusterIngressStatus {
-                load_balancer: Some(addresses(&["192.0.2.1"])),
-                ..MultiClusterIngressStatus::default()
-            };
-            assert_eq!(load_balancer(None, reported.clone()), FieldPlan::Unchanged);
-            assert_eq!(
-                load_balancer(Some(&empty), reported),
-                FieldPlan::Write(None)
-            );
+        let reported = addresses(&["192.0.2.1"]);
+        assert_eq!(load_balancer(reported.clone()), Some(reported));
+        for reported in [IngressLoadBalancerStatus::default(), addresses(&[])] {
+            assert_eq!(load_balancer(reported), None);
         }
     }
 }

@@ -4,7 +4,7 @@ use kube::Resource;
 use lab_parts::mutations::mutations;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use traffic::ingress::{FieldPlan, Serve, StatusPatch};
+use traffic::ingress::{Serve, StatusPatch};
 
 use super::*;
 use crate::fixtures::CONTROLLER;
@@ -77,17 +77,16 @@ fn served(index: &SharedIndex) -> Option<(Vec<String>, Vec<String>)> {
     let Serve { status, .. } = *serve;
     let index = index.lock();
     let seen = index.ingress(&Key::new("bench", "m00000"));
-    let status: StatusPatch = match status {
-        FieldPlan::Write(status) => status,
-        FieldPlan::Unchanged => {
-            let Cached::Present(ingress) = seen else {
-                return None;
-            };
-            let status = ingress.status.clone().unwrap_or_default();
-            StatusPatch {
-                service_locations: status.service_locations,
-                traffic_block_clusters: status.traffic_block_clusters,
-            }
+    let status = if let Some(status) = status {
+        status
+    } else {
+        let Cached::Present(ingress) = seen else {
+            return None;
+        };
+        let status = ingress.status.clone().unwrap_or_default();
+        StatusPatch {
+            service_locations: status.service_locations,
+            traffic_block_clusters: status.traffic_block_clusters,
         }
     };
     let locations = status.service_locations.into_iter().flatten();
@@ -256,6 +255,6 @@ fn deleting_unreadable_is_let_go() {
             panic!("{read_once}: it is kept");
         };
         assert!(release.clears_status);
-        assert_eq!(release.finalizers, FieldPlan::Write(vec![]));
+        assert_eq!(release.finalizers, Some(vec![]));
     }
 }

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 
 use fleet_api::AppliedWork;
 use fleet_api::conditions::NAMESPACES_COLLECTED;
-use fleet_api::member::InternalMemberClusterStatus;
+use fleet_api::member::MemberClusterStatus;
 use jiff::Timestamp;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE};
 
 use crate::condition::{condition, put};
 
@@ -29,7 +28,7 @@ pub fn brought_by(namespace: &impl Metadata) -> String {
 }
 
 /// Returns `true` if the hub was told of other namespaces.
-pub(super) fn are_news(known: Option<&Namespaces>, before: &InternalMemberClusterStatus) -> bool {
+pub(super) fn are_news(known: Option<&Namespaces>, before: &MemberClusterStatus) -> bool {
     let written = before.namespaces.as_ref().map(BTreeMap::keys);
     match (known, written) {
         (Some(known), Some(written)) => !known.keys().take(MOST).eq(written),
@@ -40,7 +39,7 @@ pub(super) fn are_news(known: Option<&Namespaces>, before: &InternalMemberCluste
 /// Tells of the namespaces, or no longer where they are not known.
 pub(super) fn write(
     known: Option<&Namespaces>,
-    status: &mut InternalMemberClusterStatus,
+    status: &mut MemberClusterStatus,
     dated: (Option<i64>, Timestamp),
 ) {
     let first = known.map(|known| {
@@ -78,8 +77,8 @@ mod tests {
         names.collect()
     }
 
-    fn written(known: Option<&Namespaces>) -> InternalMemberClusterStatus {
-        let mut status = InternalMemberClusterStatus::default();
+    fn written(known: Option<&Namespaces>) -> MemberClusterStatus {
+        let mut status = MemberClusterStatus::default();
         let now = "2026-11-25T16:44:09Z".parse().unwrap();
         write(known, &mut status, (Some(1), now));
         status
@@ -99,7 +98,7 @@ mod tests {
             &mut status,
             (Some(1), "2026-11-25T16:44:09Z".parse().unwrap()),
         );
-        assert_eq!(status, InternalMemberClusterStatus::default());
+        assert_eq!(status, MemberClusterStatus::default());
         assert!(!are_news(None, &status));
     }
 

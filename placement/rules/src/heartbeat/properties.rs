@@ -5,16 +5,14 @@
 use std::collections::BTreeMap;
 
 use fleet_api::conditions::COSTS_COLLECTED;
-use fleet_api::member::{InternalMemberClusterStatus, PropertyValue};
+use fleet_api::member::{MemberClusterStatus, PropertyValue};
 use fleet_api::names::{
     AUTHORITY_PROPERTY, CORE_COST_PROPERTY, ENTRYPOINT_PROPERTY, INSTANCES_PROPERTY,
     MEMORY_COST_PROPERTY, VERSION_PROPERTY,
 };
 use jiff::Timestamp;
 use objects::Mistake;
-use objects::condition::Condition;
-use objects::condition::whole_seconds;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, whole_seconds};
 use objects::quantity::Quantity;
 
 use crate::condition::{condition, put};
@@ -201,7 +199,7 @@ fn named(types: &[&str]) -> String {
 /// Tells what was collected, and takes back what was before.
 pub(super) fn write(
     collected: &Collected,
-    status: &mut InternalMemberClusterStatus,
+    status: &mut MemberClusterStatus,
     (generation, now): (Option<i64>, Timestamp),
 ) {
     let is_ours = |name: &str| TOLD.contains(&name) || name.starts_with(INSTANCES_PROPERTY);
@@ -243,15 +241,15 @@ mod tests {
         ClusterUsage::of(&nodes, [])
     }
 
-    fn written(types: &[&str], prices: &str) -> InternalMemberClusterStatus {
+    fn written(types: &[&str], prices: &str) -> MemberClusterStatus {
         let mut collected = Collected::default();
         collected.add_costs(&usage(types), &read_prices(prices));
-        let mut status = InternalMemberClusterStatus::default();
+        let mut status = MemberClusterStatus::default();
         write(&collected, &mut status, (Some(1), Timestamp::UNIX_EPOCH));
         status
     }
 
-    fn value<'a>(status: &'a InternalMemberClusterStatus, name: &str) -> Option<&'a str> {
+    fn value<'a>(status: &'a MemberClusterStatus, name: &str) -> Option<&'a str> {
         status.properties.get(name).map(|one| &*one.value)
     }
 

@@ -1,10 +1,8 @@
 //! The status of a cluster of the fleet.
 
 use fleet_api::conditions::{COSTS_COLLECTED, NAMESPACES_COLLECTED, TRAFFIC_CONTROL};
-use fleet_api::member::{AgentStatus, MEMBER_AGENT};
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use fleet_api::member::{AgentStatus, MEMBER_AGENT, MemberClusterStatus};
+use objects::condition::{Condition, FALSE, TRUE, find};
 use objects::write::{ObjectRef, Write};
 
 use super::facts::MembershipFacts;
@@ -50,10 +48,10 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
     let mut after = before.clone();
     let channel = facts.channel.and_then(|channel| channel.status.as_ref());
     if let Some(channel) = channel {
-        after.properties.clone_from(&channel.properties);
-        after.resource_usage.clone_from(&channel.resource_usage);
-        after.namespaces.clone_from(&channel.namespaces);
-        after.agent_status.clone_from(&channel.agent_status);
+        after = MemberClusterStatus {
+            conditions: after.conditions,
+            ..channel.clone()
+        };
         let agents = after.agent_status.iter_mut();
         for condition in agents.flat_map(|agent| &mut agent.conditions) {
             condition.observed_generation = cluster.metadata.generation;

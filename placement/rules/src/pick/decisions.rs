@@ -7,8 +7,7 @@ use fleet_api::conditions::SCHEDULED;
 use fleet_api::names::PLACEMENT_GENERATION;
 use fleet_api::snapshot::PolicySnapshotStatus;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE};
 use objects::write::{ObjectRef, Write};
 
 use super::choice::{Choice, Pick};

@@ -6,8 +6,7 @@ use fleet_api::conditions::NAMESPACES_COLLECTED;
 use fleet_api::policy::PlacementType;
 use fleet_api::{MemberCluster, PolicySnapshot};
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 use super::facts::FleetCluster;
 

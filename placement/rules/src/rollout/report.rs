@@ -11,9 +11,7 @@ use fleet_api::names::OVERRIDES_DIGEST;
 use fleet_api::placement::ApplyStrategy;
 use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::facts::RolloutFacts;
 use crate::strategy::apply_strategy;

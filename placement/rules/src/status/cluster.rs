@@ -6,9 +6,7 @@ use fleet_api::conditions::{
 };
 use fleet_api::placement::ClusterPlacementStatus;
 use fleet_api::{Binding, Placement};
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::step::{REPORTING, Step, WRITING};
 use crate::condition::condition;

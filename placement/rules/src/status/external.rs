@@ -5,8 +5,7 @@ use fleet_api::conditions::{ROLLOUT_STARTED, of_placement};
 use fleet_api::placement::PlacementStatus;
 use fleet_api::{Binding, Placement};
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::find;
+use objects::condition::{Condition, find};
 
 use super::cluster::Standing;
 use super::facts::{StatusFacts, is_current};

@@ -1,8 +1,7 @@
 //! Keeps the status of a placement small enough to be stored.
 
 use fleet_api::placement::{ClusterPlacementStatus, Difference, PlacementStatus};
-use objects::condition::Condition;
-use objects::condition::TRUE;
+use objects::condition::{Condition, TRUE};
 
 use crate::drift::without_values;
 

@@ -4,9 +4,7 @@ use fleet_api::Binding;
 use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
 use jiff::{SignedDuration, Timestamp};
 use objects::Scope;
-use objects::condition::Condition;
-use objects::condition::FALSE;
-use objects::condition::find;
+use objects::condition::{Condition, FALSE, find};
 
 use crate::select::show;
 

@@ -2,9 +2,7 @@
 
 use fleet_api::conditions::{NO_OVERRIDE, of_placement};
 use objects::Scope;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::cluster::{FOR_GOOD, Standing};
 use super::step::Step;

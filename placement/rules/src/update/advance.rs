@@ -2,8 +2,7 @@
 
 use fleet_api::conditions::SUCCEEDED;
 use fleet_api::update::{StageConfig, StageStatus};
-use objects::condition::TRUE;
-use objects::condition::whole_seconds;
+use objects::condition::{TRUE, whole_seconds};
 
 use super::cluster::{Turn, is_done};
 use super::facts::is;

@@ -7,8 +7,7 @@ use fleet_api::names::OVERRIDES_DIGEST;
 use fleet_api::update::ClusterUpdate;
 use jiff::{SignedDuration, Timestamp};
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 use super::facts::is;
 use super::step::Step;

@@ -6,8 +6,7 @@ use fleet_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use objects::condition::Condition;
-use objects::condition::find;
+use objects::condition::{Condition, find};
 
 use crate::overrides::Overrides;
 

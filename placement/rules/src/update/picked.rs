@@ -7,8 +7,7 @@ use fleet_api::names::{NUMBER_OF_CLUSTERS, POLICY_INDEX};
 use fleet_api::policy::PlacementType;
 use fleet_api::{Binding, Placement, PolicySnapshot};
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 
 use super::facts::UpdateFacts;
 use super::step::{Obstacle, invalid};

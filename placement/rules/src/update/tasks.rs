@@ -11,8 +11,7 @@ use fleet_api::update::{APPROVAL, ApprovalRequestSpec, StageConfig, StageStatus,
 use jiff::Timestamp;
 use kube::core::ObjectMeta;
 use objects::Metadata;
-use objects::condition::TRUE;
-use objects::condition::find;
+use objects::condition::{TRUE, find};
 use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 

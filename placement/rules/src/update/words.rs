@@ -7,8 +7,7 @@ use fleet_api::conditions::{
 };
 use fleet_api::update::{StageStatus, UpdateRunStatus};
 use objects::Scope;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE};
 
 use crate::condition::condition;
 

@@ -8,9 +8,7 @@ use fleet_api::names::SPEC_HASH;
 use fleet_api::work::{ManifestCondition, WorkResourceIdentifier};
 use jiff::Timestamp;
 use objects::comparison::Compared;
-use objects::condition::Condition;
-use objects::condition::{FALSE, TRUE};
-use objects::condition::{find, transition};
+use objects::condition::{Condition, FALSE, TRUE, find, transition};
 use objects::{Metadata, group_kind};
 use serde_json::Value;
 

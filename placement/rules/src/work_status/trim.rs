@@ -5,8 +5,7 @@ use std::cmp::Reverse;
 use fleet_api::Work;
 use fleet_api::conditions::STATUS_TRIMMED;
 use fleet_api::work::{ManifestCondition, WorkStatus};
-use objects::condition::Condition;
-use objects::condition::TRUE;
+use objects::condition::{Condition, TRUE};
 use serde::Serialize;
 
 use crate::condition::condition;

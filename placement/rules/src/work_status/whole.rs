@@ -2,9 +2,7 @@
 
 use fleet_api::conditions::{APPLIED, AVAILABLE, DIFF_REPORTED, WORK_NOT_TRACKABLE};
 use fleet_api::work::ManifestCondition;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use crate::condition::condition;
 

@@ -5,8 +5,7 @@ use fleet_api::placement::{
     DiffedPlacement, Difference, DriftedPlacement, FailedPlacement, ResourceIdentifier,
 };
 use fleet_api::work::{ManifestCondition, WorkResourceIdentifier};
-use objects::condition::FALSE;
-use objects::condition::find;
+use objects::condition::{FALSE, find};
 
 use crate::drift::without_values;
 use crate::envelope::envelope_of;

@@ -10,9 +10,7 @@ use fleet_api::names::OVERRIDES_DIGEST;
 use fleet_api::{Binding, Work};
 use jiff::Timestamp;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::find;
-use objects::condition::{FALSE, TRUE};
+use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::desired::is_current;
 use super::facts::Failure;

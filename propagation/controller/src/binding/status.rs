@@ -69,8 +69,9 @@ impl BindingReconciler {
             .status
             .and_then(|status| status.aggregated_status.as_ref());
         let items = items.into_iter().flatten().map(|item| json!(item));
+        let items: Vec<Value> = items.collect();
         let interpreters = &self.templates.interpreters;
-        let answer = interpreters.aggregate(template, items.collect()).await?;
+        let answer = interpreters.aggregate(template, &items).await?;
         let reference = template_reference(template);
         Some(match answer {
             Ok(status) => {

@@ -149,27 +149,3 @@ async fn until_refused(client: &Client, method: &str, path: &str, body: &Value, 
         .is_err_and(|error| error.to_string().contains(message))
     {}
 }
-
-/// Gives a user rights in the whole API.
-async fn grant(api: &ControlPlane, user: &str, rules: &Value) -> Result<()> {
-    let role = json!({ "metadata": { "name": user }, "rules": rules });
-    let binding = json!({ "metadata": { "name": user },
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user },
-        "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }] });
-    let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    send(
-        &api.client(),
-        "POST",
-        &format!("{rbac}/clusterroles"),
-        &role,
-    )
-    .await?;
-    send(
-        &api.client(),
-        "POST",
-        &format!("{rbac}/clusterrolebindings"),
-        &binding,
-    )
-    .await?;
-    Ok(())
-}

@@ -71,12 +71,12 @@ fn released(ingress: &MultiClusterIngress) -> Release {
 fn own_ingress_is_served() {
     let serve = served(&of_class("ours", &["x"]));
     let finalizers = vec!["x".to_owned(), OURS.to_owned()];
-    assert_eq!(serve.finalizers, FieldPlan::Write(finalizers));
+    assert_eq!(serve.finalizers, Some(finalizers));
     let patch = StatusPatch {
         service_locations: Some(vec![location("s", &["m1", "m2"])]),
         traffic_block_clusters: Some(vec!["m2".to_owned()]),
     };
-    assert_eq!(serve.status, FieldPlan::Write(patch));
+    assert_eq!(serve.status, Some(patch));
     assert_eq!(serve.change.blocked, ["m2"]);
     let settings = Settings::new(OURS.parse().unwrap());
     let ingress = of_class("ours", &["x"]);
@@ -90,8 +90,8 @@ fn current_ingress_is_unchanged() {
     let mut ingress = of_class("ours", &[OURS]);
     ingress.status = Some(converged());
     let serve = served(&ingress);
-    assert_eq!(serve.finalizers, FieldPlan::Unchanged);
-    assert_eq!(serve.status, FieldPlan::Unchanged);
+    assert_eq!(serve.finalizers, None);
+    assert_eq!(serve.status, None);
     assert_eq!(serve.change, BlockChange::default());
 }
 
@@ -102,7 +102,7 @@ fn foreign_class_releases_ours() {
     let release = released(&moved);
     assert!(release.clears_status, "the cache may be stale");
     let kept = vec!["x".to_owned(), KARMADA_INGRESS_FINALIZER.to_owned()];
-    assert_eq!(release.finalizers, FieldPlan::Write(kept));
+    assert_eq!(release.finalizers, Some(kept));
 }
 
 /// An ingress of another class that never was ours keeps its status.
@@ -110,8 +110,8 @@ fn foreign_class_releases_ours() {
 fn foreign_ingress_keeps_status() {
     let mut foreign = of_class("other", &[KARMADA_INGRESS_FINALIZER]);
     foreign.status = Some(converged());
-    assert_eq!(released(&foreign), Release::of_nothing());
-    assert_eq!(released(&deleting(foreign)), Release::of_nothing());
+    assert_eq!(released(&foreign), Release::default());
+    assert_eq!(released(&deleting(foreign)), Release::default());
 }
 
 /// A deleted ingress of ours loses Karmada's finalizer too.
@@ -119,11 +119,11 @@ fn foreign_ingress_keeps_status() {
 fn deletion_removes_karmadas_finalizer() {
     let ingress = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER, "x", OURS]));
     let release = released(&ingress);
-    assert_eq!(release.finalizers, FieldPlan::Write(vec!["x".to_owned()]));
+    assert_eq!(release.finalizers, Some(vec!["x".to_owned()]));
     let never_served = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER]));
     assert_eq!(
         released(&never_served).finalizers,
-        FieldPlan::Write(Vec::new())
+        Some(Vec::new())
     );
 }
 
@@ -133,7 +133,7 @@ fn unreadable_ingress_is_left() {
     let controller = OURS.parse().unwrap();
     let key = Key::new("ns", "i");
     let gone = decide(&key, Cached::Absent, &fixture(), &controller);
-    assert_eq!(gone, Decision::Release(Release::of_nothing()));
+    assert_eq!(gone, Decision::Release(Release::default()));
     let unread = decide(&key, Cached::Unread, &fixture(), &controller);
     assert_eq!(unread, Decision::Leave);
 }
@@ -146,9 +146,9 @@ fn gone_class_keeps_serving() {
         decided(&served_before, &fixture()),
         Decision::Serve(_)
     ));
-    assert_eq!(released(&of_class("gone", &["x"])), Release::of_nothing());
+    assert_eq!(released(&of_class("gone", &["x"])), Release::default());
     let deleted = deleting(of_class("gone", &[OURS, KARMADA_INGRESS_FINALIZER]));
-    assert_eq!(released(&deleted).finalizers, FieldPlan::Write(Vec::new()));
+    assert_eq!(released(&deleted).finalizers, Some(Vec::new()));
 }
 
 /// A second default class releases nothing that is served.
@@ -185,7 +185,7 @@ fn unreadable_class_keeps_serving() {
     ));
     let deleted = deleting(of_class("unread", &[OURS, KARMADA_INGRESS_FINALIZER]));
     let kept = vec![KARMADA_INGRESS_FINALIZER.to_owned()];
-    assert_eq!(released(&deleted).finalizers, FieldPlan::Write(kept));
+    assert_eq!(released(&deleted).finalizers, Some(kept));
 }
 
 proptest! {
@@ -207,27 +207,27 @@ proptest! {
             ..converged()
         });
         let (status, finalizers) = match decided(&ingress, &fixture()) {
-            Decision::Leave => (FieldPlan::Unchanged, FieldPlan::Unchanged),
+            Decision::Leave => (None, None),
             Decision::Release(Release { clears_status, finalizers }) => {
-                let cleared = FieldPlan::Write(StatusPatch::default());
-                (if clears_status { cleared } else { FieldPlan::Unchanged }, finalizers)
+                let cleared = Some(StatusPatch::default());
+                (if clears_status { cleared } else { None }, finalizers)
             }
             Decision::Serve(serve) => (serve.status, serve.finalizers),
         };
-        if let FieldPlan::Write(patch) = status {
+        if let Some(patch) = status {
             let status = ingress.status.as_mut().unwrap();
             status.service_locations = patch.service_locations;
             status.traffic_block_clusters = patch.traffic_block_clusters;
         }
-        if let FieldPlan::Write(finalizers) = finalizers {
+        if let Some(finalizers) = finalizers {
             ingress.metadata.finalizers = Some(finalizers);
         }
         match decided(&ingress, &fixture()) {
             Decision::Leave => {}
-            Decision::Release(release) => prop_assert_eq!(release, Release::of_nothing()),
+            Decision::Release(release) => prop_assert_eq!(release, Release::default()),
             Decision::Serve(serve) => {
-                prop_assert_eq!(serve.status, FieldPlan::Unchanged);
-                prop_assert_eq!(serve.finalizers, FieldPlan::Unchanged);
+                prop_assert_eq!(serve.status, None);
+                prop_assert_eq!(serve.finalizers, None);
             }
         }
     }

@@ -8,8 +8,7 @@ use fleet_api::{Binding, Placement};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::Metadata;
-use objects::condition::Condition;
-use objects::condition::{find, transition, upsert};
+use objects::condition::{Condition, find, transition, upsert};
 use objects::write::{Action, Plan};
 use serde_json::{from_value, json};
 

@@ -6,12 +6,14 @@ use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     crds,
     fleet::isolated,
-    kubeconfig, manifests, test_name,
+    kubeconfig, manifests,
+    rights::grant,
+    test_name,
 };
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, annotated, attempt, grant, held, labelled, named, play,
+    Attempt, SHOP_ROLES, allowed, annotated, attempt, held, labelled, named, play,
     recorded_in, send,
 };
 
@@ -750,7 +752,7 @@ fn stolen_tokens_reach_no_further() {
         .await?;
         let every = json!([{ "apiGroups": ["cluster.karmada.io", "work.karmada.io"],
             "resources": ["*"], "verbs": ["*"] }]);
-        grant(&api, USER, &every).await?;
+        grant(&api.client(), USER, &every).await?;
         until_guarded(&api).await?;
         let mut refusals = 0;
         for (program, attempts) in [
@@ -775,11 +777,11 @@ fn stolen_tokens_reach_no_further() {
             .unwrap()
             .push(json!({ "apiGroups": [""],
             "resources": ["secrets"], "resourceNames": ["member1"], "verbs": ["get"] }));
-        grant(&api, JOINER, &secrets).await?;
+        grant(&api.client(), JOINER, &secrets).await?;
         until_may(&api, JOINER, CLUSTER, &labelled("joins")).await?;
         refusals += play(&api, JOINER, of_joiner()).await?;
         let everything = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
-        grant(&api, ADMIN, &everything).await?;
+        grant(&api.client(), ADMIN, &everything).await?;
         until_may(&api, ADMIN, CLUSTER, &labelled("administers")).await?;
         let rewritten = json!({ "spec": { "workload": { "manifests": [] } } });
         play(&api, ADMIN, vec![allowed("PATCH", WORK, rewritten)]).await?;

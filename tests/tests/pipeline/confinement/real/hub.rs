@@ -4,12 +4,14 @@ use anyhow::Result;
 use pipeline_tests::{
     control_plane::{ControlPlane, ControlPlaneOptions},
     fleet::isolated,
-    kubeconfig, manifests, test_name,
+    kubeconfig, manifests,
+    rights::grant,
+    test_name,
 };
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, attempt, grant, labelled, named, play, recorded_in, send,
+    Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, recorded_in, send,
     until_refused,
 };
 
@@ -328,7 +330,7 @@ async fn play_writer(hub: &ControlPlane) -> Result<()> {
         { "apiGroups": ["placement.kubernetes-fleet.io"], "resources": ["resourceenvelopes"],
             "verbs": ["create"] },
     ]);
-    grant(hub, "writer", &rights).await?;
+    grant(&hub.client(), "writer", &rights).await?;
     let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
     let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });

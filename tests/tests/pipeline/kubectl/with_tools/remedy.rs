@@ -9,9 +9,10 @@ use kube::ResourceExt;
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Fleet, Member, maintenance, on_dns},
-    kubectl::{Finished, Kubectl, grant},
+    kubectl::{Finished, Kubectl},
     on_both,
     programs::{Profile, Running},
+    rights::grant_file,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +30,7 @@ impl Operated {
     async fn start(server: ApiKind) -> Result<Self> {
         let members = [Member(1), Member(2)];
         let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
-        grant(&fleet.karmada.client(), USER, "karmada/kubectl-remedy").await?;
+        grant_file(&fleet.karmada.client(), USER, "karmada/kubectl-remedy").await?;
         let operated = Self {
             kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
             remedies: fleet.remedy_controller().await?,
@@ -157,7 +158,7 @@ async fn drain_is_taken_back(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
     let rights = "karmada/kubectl-remedy-drain";
-    grant(&fleet.karmada.client(), USER, rights).await?;
+    grant_file(&fleet.karmada.client(), USER, rights).await?;
     while operated.run(&["uncordon", "member1"]).await?.code != Some(1) {}
     let drain = ["drain", "member1", "--workloads", "--wait=2m"];
     let drained = operated.run(&drain).await?;

@@ -1,21 +1,19 @@
 //! `kubectl remedy why TYPE/NAME`, by a user with the rights of its manifest, and those to the objects that he asks for.
 
 use anyhow::Result;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
-};
+use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::work::{APPLIED, DISPATCHING};
 use kube::{
     Api,
-    api::{Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
 };
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     kubectl::{Finished, Kubectl},
-    manifests, on_both,
+    on_both,
     propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    rights::{grant, grant_file},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -34,7 +32,7 @@ impl Watched {
     async fn start(server: ApiKind) -> Result<Self> {
         let fleet = PropagationFleet::start(server, 2).await?;
         let client = fleet.karmada.client();
-        manifests::apply(&client, "karmada/kubectl-remedy.yaml").await?;
+        grant_file(&client, USER, "karmada/kubectl-remedy").await?;
         let deployment = json!({
             "metadata": { "name": WEB, "namespace": NAMESPACE, "labels": { "app": WEB } },
             "spec": { "replicas": 2, "selector": { "matchLabels": { "app": WEB } },
@@ -42,25 +40,11 @@ impl Watched {
                     "spec": { "containers": [{ "name": WEB, "image": "web:1" }] } } },
         });
         create(&namespaced::<Deployment>(client), deployment).await?;
-        let watched = Self {
+        Ok(Self {
             kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
             _programs: fleet.run().await?,
             fleet,
-        };
-        watched.grant("karmada-rs:kubectl-remedy").await?;
-        Ok(watched)
-    }
-
-    /// Gives the user a role.
-    async fn grant(&self, role: &str) -> Result<()> {
-        let binding: ClusterRoleBinding = serde_json::from_value(json!({
-            "metadata": { "name": role },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
-            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER }],
-        }))?;
-        let bindings: Api<ClusterRoleBinding> = Api::all(self.fleet.karmada.client());
-        bindings.create(&PostParams::default(), &binding).await?;
-        Ok(())
+        })
     }
 
     async fn why(&self, subject: &str, flags: &[&str]) -> Result<Finished> {
@@ -237,11 +221,8 @@ async fn refused_without_rights(watched: &Watched) -> Result<()> {
          kubectl create clusterrolebinding {role} --clusterrole={role} --user={USER}\n"
     );
     assert_eq!(answer.stderr, line);
-    let read: ClusterRole = serde_json::from_value(json!({ "metadata": { "name": role },
-        "rules": [{ "apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"] }] }))?;
-    let roles: Api<ClusterRole> = Api::all(watched.fleet.karmada.client());
-    roles.create(&PostParams::default(), &read).await?;
-    watched.grant(role).await?;
+    let read = json!([{ "apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"] }]);
+    grant(&watched.fleet.karmada.client(), USER, &read).await?;
     // The authorizer has a watch of its own: repeat until it has seen the binding.
     while watched.why("deploy/web", &["-n", NAMESPACE]).await?.code != Some(0) {}
     Ok(())
