@@ -113,7 +113,10 @@ where
             Ok(served.any(|one| one.name == K::plural(&())))
         }
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(source) => Err(Error::request(format!("list the kinds of {version}"), source)),
+        Err(source) => Err(Error::request(
+            format!("list the kinds of {version}"),
+            source,
+        )),
     }
 }
 

@@ -85,7 +85,9 @@ async fn block(
     let mut found = found.map_err(|source| Error::request(format!("get Remedy {name}"), source));
     if target.is_none_or(|target| target.kind == ClusterKind::MemberCluster) {
         // As for the drain: a hub need not have the kind.
-        found = if_served::<Remedy, _>(client, found).await.map(Option::flatten);
+        found = if_served::<Remedy, _>(client, found)
+            .await
+            .map(Option::flatten);
     }
     Ok(found?.filter(|found| found.name_any() == name && is_ours(found)))
 }

@@ -8,8 +8,8 @@ use karmada_runtime::scope::objects_in;
 use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::core::DynamicResourceScope;
 use kube::{Api, Client, Resource};
-use objects::{Key, Scope};
 use objects::write::Write;
+use objects::{Key, Scope};
 use tokio::time::Instant;
 
 /// The API of the hub.

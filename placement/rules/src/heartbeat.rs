@@ -101,10 +101,7 @@ fn is_news(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> bool {
 }
 
 /// Returns the status of the channel with this heartbeat.
-fn said(
-    facts: &HeartbeatFacts<'_>,
-    before: &MemberClusterStatus,
-) -> MemberClusterStatus {
+fn said(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> MemberClusterStatus {
     let now = whole_seconds(facts.now);
     let mut status = before.clone();
     if let Some(usage) = usage(facts) {

@@ -31,8 +31,8 @@ use fleet_api::placement::{ClusterPlacementStatus, PlacementStatus};
 use fleet_api::policy::PlacementType;
 use fleet_api::{Binding, PolicySnapshot};
 use jiff::Timestamp;
-use objects::{Metadata, Scope};
 use objects::condition::{Condition, FALSE, find, transition, upsert};
+use objects::{Metadata, Scope};
 
 pub use complete::{has_arrived, is_complete};
 pub use copy::{copy, with_copied};

@@ -270,11 +270,7 @@ mod tests {
             &json!([of("app-10"), of("app-11")]),
             &["o"],
         );
-        let copied = status(
-            &json!([first, own, kept, own]),
-            &json!([of("app-10")]),
-            &[],
-        );
+        let copied = status(&json!([first, own, kept, own]), &json!([of("app-10")]), &[]);
         let write = copy(&placement, &said, None, NOW).unwrap();
         let created: ClusterResourcePlacementStatus = from_value(write.body().clone()).unwrap();
         assert_eq!(created.source_status, copied);

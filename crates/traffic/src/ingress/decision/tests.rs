@@ -121,10 +121,7 @@ fn deletion_removes_karmadas_finalizer() {
     let release = released(&ingress);
     assert_eq!(release.finalizers, Some(vec!["x".to_owned()]));
     let never_served = deleting(of_class("ours", &[KARMADA_INGRESS_FINALIZER]));
-    assert_eq!(
-        released(&never_served).finalizers,
-        Some(Vec::new())
-    );
+    assert_eq!(released(&never_served).finalizers, Some(Vec::new()));
 }
 
 /// A deleted ingress is released and an unreadable one is left.

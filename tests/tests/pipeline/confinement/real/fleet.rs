@@ -13,8 +13,8 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, annotated, attempt, held, labelled, named, play,
-    recorded_in, send,
+    Attempt, SHOP_ROLES, allowed, annotated, attempt, held, labelled, named, play, recorded_in,
+    send,
 };
 
 /// The rights of the programs in the API of a fleet, the widest that a user may give.

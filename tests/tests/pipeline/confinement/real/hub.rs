@@ -11,8 +11,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::super::{
-    Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, recorded_in, send,
-    until_refused,
+    Attempt, SHOP_ROLES, allowed, attempt, labelled, named, play, recorded_in, send, until_refused,
 };
 
 fn of_placement_controller() -> Vec<Attempt> {
