@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::apis::Apis;
 use super::objects::cluster_name;
-use crate::harness::process;
+use crate::harness::programs;
 
 /// The interval between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl Agent {
             // Its verdict follows every change, however often DNS has failed.
             "--max-recovery-hold=3s",
         ])?;
-        let mut program = process::program(IDENTITY);
+        let mut program = programs::program(IDENTITY);
         let (finished, rounds) = mpsc::channel(1);
         cluster_health_agent::observe(args, apis.unrecorded(NAME).await?, rounds, &mut program)?;
         let (resolves, observed) = watch::channel(resolves);

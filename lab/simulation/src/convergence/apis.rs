@@ -1,25 +1,24 @@
 //! The two APIs, and the writes of all clients but our controllers.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use anyhow::{Result, anyhow};
-use embedded_apiserver::{ApiServer, Injection};
+use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode};
 use http_body_util::BodyExt;
 use karmada_runtime::client;
+use kube::Client;
 use kube::client::Body;
-use kube::{Client, Config};
 use serde_json::{Value, json};
 
-use super::connection::{Delays, Recorded};
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
-use super::program::{Process, Role};
-use super::record::Record;
+use super::late::{Delays, Late};
+use super::program::Role;
 use crate::harness::access::Access;
-use crate::harness::value;
+use crate::harness::connection::nowhere;
+use crate::harness::{Connections, value};
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
@@ -96,11 +95,6 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Returns the configuration of a client of an embedded server.
-fn nowhere() -> Config {
-    Config::new(http::Uri::from_static("http://api"))
-}
-
 impl Access for Server {
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
         match self {
@@ -171,26 +165,22 @@ impl Apis {
         }
     }
 
-    /// Connects a program to an API. Requests to an embedded server are recorded.
+    /// Connects a process to an API. Requests to an embedded server are recorded.
     pub(crate) async fn client(
         &self,
         side: Side,
-        process: Process,
-        record: &Record,
+        connections: &Connections<Role>,
     ) -> Result<Client> {
-        let name = process.program.name();
+        let program = connections.process.program;
         Ok(match self.access(side) {
             Server::Embedded(server) => {
-                let service = Recorded {
-                    inner: server.service(),
-                    record: record.clone(),
-                    process,
-                    side,
-                    delays: self.delays(side, process.program),
+                let late = Late {
+                    service: server.service(),
+                    delays: self.delays(side, program),
                 };
-                client::with_service(service, nowhere(), name)?
+                connections.client(side.into(), late)?
             }
-            Server::Real(remote) => remote.connect(name).await?,
+            Server::Real(remote) => remote.connect(program.name()).await?,
         })
     }
 
@@ -202,41 +192,22 @@ impl Apis {
         })
     }
 
-    /// Injects a fault into an embedded server; real servers ignore it.
-    pub(crate) fn inject(&self, side: Side, injection: Injection) {
-        if let Server::Embedded(server) = self.access(side) {
-            server.faults().inject(injection);
-        }
-    }
-
     /// Returns the delays of a program's writes to an API.
     pub(crate) fn delays(&self, side: Side, program: Role) -> Delays {
         self.delays[side as usize][program as usize].clone()
     }
 
-    /// Returns the number of times each fault was applied.
-    pub(crate) fn hits(&self) -> BTreeMap<&'static str, u64> {
-        let mut hits = BTreeMap::new();
-        for server in [&self.karmada, &self.gateway] {
-            if let Server::Embedded(server) = server {
-                for (fault, count) in server.faults().hits() {
-                    *hits.entry(fault).or_default() += count;
-                }
-            }
-        }
-        let late = self.delays.iter().flatten().map(Delays::hits).sum();
-        hits.insert("Late", late);
-        hits
+    /// Returns the delays of all writes.
+    pub(crate) fn all_delays(&self) -> impl Iterator<Item = &Delays> {
+        self.delays.iter().flatten()
     }
 
-    /// Ends every fault.
-    pub(crate) fn end_faults(&self) {
-        for server in [&self.karmada, &self.gateway] {
-            if let Server::Embedded(server) = server {
-                server.faults().clear();
-            }
+    /// Returns the embedded server of an API.
+    pub(crate) fn embedded_server(&self, side: Side) -> Option<ApiServer> {
+        match self.access(side) {
+            Server::Embedded(server) => Some(server.clone()),
+            Server::Real(_) => None,
         }
-        self.delays.iter().flatten().for_each(Delays::clear);
     }
 
     /// Reads one object.

@@ -4,12 +4,13 @@ use anyhow::Result;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::apis::Apis;
+use super::apis::{Apis, LEASES};
 use super::kinds::{Kind, Side};
 use super::model;
 use super::objects::{
     self, cluster_name, cluster_names, condition_type, ingress_name, service_name,
 };
+use super::program::Role;
 use super::step::ConditionState;
 use crate::harness::access::Access;
 use crate::harness::value::{is_deleting, items};
@@ -168,4 +169,31 @@ pub(crate) async fn write_spec(apis: &Apis, kind: Kind, name: &str, spec: &Value
     let body = json!({ "spec": spec });
     let (status, _) = access.send(Method::PATCH, &kind.path(name), &body).await?;
     Ok(status.is_success())
+}
+
+/// Deletes one of our objects in the gateway, if there are any.
+pub(crate) async fn delete_from_gateway(apis: &Apis, nth: u8) -> Result<()> {
+    let objects = apis.objects().await?;
+    let ours = objects.keys();
+    let ours = ours.filter(|(kind, _)| kind.side() == Side::Gateway);
+    let ours: Vec<_> = ours.collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let (kind, name) = ours[usize::from(nth) % ours.len()];
+    apis.delete(*kind, name).await
+}
+
+/// Writes the lease of a program.
+pub(crate) async fn write_lease(
+    apis: &Apis,
+    program: Role,
+    method: Method,
+    body: &Value,
+) -> Result<()> {
+    let path = format!("{LEASES}/{}", program.name());
+    apis.access(Side::Karmada)
+        .write(method, &path, body)
+        .await?;
+    Ok(())
 }

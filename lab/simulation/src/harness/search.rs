@@ -133,7 +133,7 @@ impl fmt::Display for Found {
 }
 
 /// Generates the sequence of a seed, with the runner that can shrink it.
-fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<StepOf<P>>>) {
+fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<StepOf<P::World>>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config {
@@ -151,7 +151,7 @@ fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<S
 }
 
 /// Returns the sequence of a seed.
-pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P>> {
+pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P::World>> {
     on_large_stack(|| sequence::<P>(seed).1.current())
 }
 

@@ -40,8 +40,12 @@ impl Apis {
         &self.members[usize::from(cluster)]
     }
 
-    /// Returns every server, the hub first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &ApiServer> {
-        [&self.hub].into_iter().chain(&self.members)
+    /// Returns every server.
+    pub(crate) fn all(&self) -> Vec<ApiServer> {
+        [&self.hub]
+            .into_iter()
+            .chain(&self.members)
+            .cloned()
+            .collect()
     }
 }

@@ -6,9 +6,9 @@ use proptest::sample::select;
 
 use super::clusters::CLUSTERS;
 use super::objects::{APPS, MAPS, OF_NAMESPACE};
-use super::role::Role;
-use super::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
-use crate::harness::ApiFault;
+use super::programs::Role;
+use super::step::{Apply, Change, PlacementShape, Policy, Scope, Step};
+use crate::harness::{About, Api, ApiFault};
 
 /// The most steps of a sequence.
 const LONGEST: usize = 20;
@@ -47,18 +47,20 @@ fn wait() -> impl Strategy<Value = Step> {
 fn about_maps() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..=OF_NAMESPACE, 0..MAPS, 0_u8..10)
-            .prop_map(|(app, map, value)| Step::PutMap { app, map, value }),
-        2 => (0..=OF_NAMESPACE, 0..MAPS).prop_map(|(app, map)| Step::DeleteMap { app, map }),
-        1 => (0..APPS).prop_map(|app| Step::DeleteNamespace { app }),
+            .prop_map(|(app, map, value)| Change::PutMap { app, map, value }),
+        2 => (0..=OF_NAMESPACE, 0..MAPS).prop_map(|(app, map)| Change::DeleteMap { app, map }),
+        1 => (0..APPS).prop_map(|app| Change::DeleteNamespace { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn about_placements() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (0..=OF_NAMESPACE, shape())
-            .prop_map(|(app, shape)| Step::PutPlacement { app, shape }),
-        1 => (0..=OF_NAMESPACE).prop_map(|app| Step::DeletePlacement { app }),
+            .prop_map(|(app, shape)| Change::PutPlacement { app, shape }),
+        1 => (0..=OF_NAMESPACE).prop_map(|app| Change::DeletePlacement { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn shape() -> impl Strategy<Value = PlacementShape> {
@@ -91,26 +93,28 @@ fn shape() -> impl Strategy<Value = PlacementShape> {
 
 fn about_clusters() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
-        2 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
+        3 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Change::Join { cluster, region }),
+        2 => (0..CLUSTERS).prop_map(|cluster| Change::Leave { cluster }),
         3 => (0..CLUSTERS, any::<bool>())
-            .prop_map(|(cluster, is_tainted)| Step::Taint { cluster, is_tainted }),
+            .prop_map(|(cluster, is_tainted)| Change::Taint { cluster, is_tainted }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn by_hand() -> impl Strategy<Value = Step> {
     let place = || (0..CLUSTERS, 0..APPS);
     prop_oneof![
         3 => (0..CLUSTERS, prop::bool::weighted(0.7)).prop_map(|(cluster, is_there)| {
-            Step::MemberNamespace { cluster, is_there }
+            Change::MemberNamespace { cluster, is_there }
         }),
         4 => (place(), 0..MAPS, any::<bool>()).prop_map(|((cluster, app), map, deletes)| {
-            Step::Drift { cluster, app, map, deletes }
+            Change::Drift { cluster, app, map, deletes }
         }),
-        1 => place().prop_map(|(cluster, app)| Step::DeleteBinding { cluster, app }),
-        1 => place().prop_map(|(cluster, app)| Step::DeleteWork { cluster, app }),
-        1 => (0..APPS).prop_map(|app| Step::DeleteSnapshots { app }),
+        1 => place().prop_map(|(cluster, app)| Change::DeleteBinding { cluster, app }),
+        1 => place().prop_map(|(cluster, app)| Change::DeleteWork { cluster, app }),
+        1 => (0..APPS).prop_map(|app| Change::DeleteSnapshots { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn program() -> impl Strategy<Value = Role> {
@@ -118,11 +122,13 @@ fn program() -> impl Strategy<Value = Role> {
 }
 
 fn about_programs() -> impl Strategy<Value = Step> {
+    let replica = 0;
     prop_oneof![
-        3 => (program(), 0_u8..6, any::<bool>())
-            .prop_map(|(program, write, stored)| Step::Crash { program, write, stored }),
-        1 => program().prop_map(|program| Step::Kill { program }),
-        3 => program().prop_map(|program| Step::Start { program }),
+        3 => (program(), 0_u8..6, any::<bool>()).prop_map(move |(program, write, stored)| {
+            Step::Crash { program, replica, write, stored }
+        }),
+        1 => program().prop_map(move |program| Step::Kill { program, replica }),
+        3 => program().prop_map(move |program| Step::Start { program, replica }),
     ]
 }
 
@@ -142,20 +148,19 @@ fn fault() -> impl Strategy<Value = Step> {
     ];
     let kind = prop::option::weighted(0.3, select(on_hub.to_vec()));
     let hub = (prop::option::weighted(0.6, program()), kind)
-        .prop_map(|(program, kind)| (Server::Hub, program, kind));
+        .prop_map(|(program, kind)| (Api::Hub, program, kind));
     let kind = prop::option::weighted(
         0.3,
         select(vec!["configmaps", "namespaces", "appliedworks"]),
     );
-    let member =
-        (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Server::Member(cluster), None, kind));
+    let member = (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Api::Member(cluster), None, kind));
     // The longest are those of a member that counts as unhealthy.
     let seconds = prop_oneof![6 => 1_u16..=40, 1 => 300_u16..=500];
     (prop_oneof![2 => hub, 1 => member], api_fault(), seconds).prop_map(
-        |((server, program, kind), fault, seconds)| Step::Fault {
-            server,
+        |((api, program, kind), fault, seconds)| Step::Fault {
+            api,
             program,
-            kind,
+            about: kind.map(About::kind),
             fault,
             seconds,
         },

@@ -202,6 +202,11 @@ pub(crate) fn cluster(nth: u8) -> String {
     format!("m{nth}")
 }
 
+/// Returns the path of a cluster.
+pub(crate) fn cluster_path(nth: u8) -> String {
+    format!("{CLUSTERS}/{}", cluster(nth))
+}
+
 /// Returns the names of the clusters whose bits are set.
 pub(crate) fn clusters(bits: u8) -> Vec<String> {
     (0..8)
