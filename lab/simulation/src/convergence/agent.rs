@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::apis::Apis;
-use super::objects::cluster_name;
-use crate::harness::programs;
+use super::kinds::Side;
+use crate::harness::access::Access;
+use crate::harness::{clusters, programs};
 
 /// The interval between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -29,9 +30,10 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the agent of a cluster, and creates the namespace of its lease.
     pub(crate) async fn start(apis: &Apis, cluster: u8, resolves: bool) -> Result<Self> {
-        let name = cluster_name(cluster);
-        apis.create_namespace(&karmada_api::execution_namespace(&name))
-            .await?;
+        let name = clusters::name(cluster);
+        let namespace = karmada_api::execution_namespace(&name);
+        let karmada = apis.access(Side::Karmada);
+        karmada.create_namespace(&namespace).await?;
         let args = Args::try_parse_from([
             NAME,
             "--karmada-kubeconfig=none",

@@ -63,6 +63,11 @@ fn loosen(definition: &mut Value) {
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
 
+/// Returns the path of the lease of a program.
+pub(crate) fn lease(program: Role) -> String {
+    format!("{LEASES}/{}", program.name())
+}
+
 /// A server. Only the programs' clients record their requests to it.
 #[derive(Clone, Debug)]
 pub(crate) enum Server {
@@ -140,20 +145,8 @@ impl Apis {
     /// Creates the namespaces that the objects and the leases need.
     pub(crate) async fn lay_out(&self) -> Result<()> {
         for namespace in ["karmada-system", NAMESPACE] {
-            self.create_namespace(namespace).await?;
+            self.karmada.create_namespace(namespace).await?;
         }
-        Ok(())
-    }
-
-    /// Creates a namespace at Karmada.
-    pub(crate) async fn create_namespace(&self, name: &str) -> Result<()> {
-        let body = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
-        });
-        let access = self.access(Side::Karmada);
-        access
-            .write(Method::POST, "/api/v1/namespaces", &body)
-            .await?;
         Ok(())
     }
 
@@ -233,29 +226,21 @@ impl Apis {
         object["kind"] = kind_name.into();
         object["metadata"]["name"] = name.into();
         let access = self.access(kind.side());
-        match self.object(kind, name).await? {
-            None => {
-                access
-                    .write(Method::POST, &kind.collection(), &object)
-                    .await?
-            }
-            Some(found) => {
-                for (key, value) in found["metadata"].as_object().into_iter().flatten() {
-                    if object["metadata"].get(key).is_none() {
-                        object["metadata"][key] = value.clone();
-                    }
-                }
-                access.write(Method::PUT, &kind.path(name), &object).await?
-            }
+        let Some(found) = self.object(kind, name).await? else {
+            access.create(&kind.collection(), &object).await?;
+            return Ok(());
         };
+        for (key, value) in found["metadata"].as_object().into_iter().flatten() {
+            if object["metadata"].get(key).is_none() {
+                object["metadata"][key] = value.clone();
+            }
+        }
+        let path = kind.path(name);
+        access.write(Method::PUT, &path, &object).await?;
         Ok(())
     }
 
     pub(crate) async fn delete(&self, kind: Kind, name: &str) -> Result<()> {
-        let access = self.access(kind.side());
-        access
-            .write(Method::DELETE, &kind.path(name), &Value::Null)
-            .await?;
-        Ok(())
+        self.access(kind.side()).delete(&kind.path(name)).await
     }
 }

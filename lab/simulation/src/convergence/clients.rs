@@ -4,15 +4,13 @@ use anyhow::Result;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::apis::{Apis, LEASES};
+use super::apis::Apis;
 use super::kinds::{Kind, Side};
 use super::model;
-use super::objects::{
-    self, cluster_name, cluster_names, condition_type, ingress_name, service_name,
-};
-use super::program::Role;
+use super::objects::{self, condition_type, ingress_name, service_name};
 use super::step::ConditionState;
 use crate::harness::access::Access;
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, items};
 
 /// The finalizer of another controller on ingresses.
@@ -25,7 +23,7 @@ pub(crate) async fn set_condition(
     reporter: bool,
     verdict: Option<ConditionState>,
 ) -> Result<()> {
-    let name = cluster_name(cluster);
+    let name = clusters::name(cluster);
     let Some(found) = apis.object(Kind::Cluster, &name).await? else {
         return Ok(());
     };
@@ -39,10 +37,7 @@ pub(crate) async fn set_condition(
     }
     let path = format!("{}/status", Kind::Cluster.path(&name));
     let body = json!({ "status": { "conditions": conditions } });
-    apis.access(Side::Karmada)
-        .write(Method::PATCH, &path, &body)
-        .await?;
-    Ok(())
+    apis.access(Side::Karmada).patch(&path, &body).await
 }
 
 /// Adds the finalizer of another controller to an ingress, or removes it.
@@ -62,9 +57,8 @@ pub(crate) async fn hold(apis: &Apis, name: &str, held: bool) -> Result<()> {
     finalizers.push(&ours);
     let body = json!({ "metadata": { "finalizers": finalizers } });
     apis.access(Side::Karmada)
-        .write(Method::PATCH, &kind.path(name), &body)
-        .await?;
-    Ok(())
+        .patch(&kind.path(name), &body)
+        .await
 }
 
 /// Removes a finalizer; from a cluster, only once that is being deleted.
@@ -85,16 +79,15 @@ pub(crate) async fn remove_finalizer(
         .collect();
     let body = json!({ "metadata": { "finalizers": rest } });
     apis.access(Side::Karmada)
-        .write(Method::PATCH, &kind.path(name), &body)
-        .await?;
-    Ok(())
+        .patch(&kind.path(name), &body)
+        .await
 }
 
 /// Binds a Service to clusters, and reports it as applied in some.
 pub(crate) async fn bind(apis: &Apis, service: u8, to: u8, applied: u8) -> Result<()> {
     let service = service_name(service);
     let name = model::binding_name(service);
-    let applied: Vec<Value> = cluster_names(applied)
+    let applied: Vec<Value> = clusters::names(applied)
         .iter()
         .map(|name| json!({ "clusterName": name, "applied": true }))
         .collect();
@@ -102,10 +95,7 @@ pub(crate) async fn bind(apis: &Apis, service: u8, to: u8, applied: u8) -> Resul
         .await?;
     let path = format!("{}/status", Kind::Binding.path(&name));
     let body = json!({ "status": { "aggregatedStatus": applied } });
-    apis.access(Side::Karmada)
-        .write(Method::PATCH, &path, &body)
-        .await?;
-    Ok(())
+    apis.access(Side::Karmada).patch(&path, &body).await
 }
 
 /// Gives the template of a Service other ports, or deletes it.
@@ -132,7 +122,7 @@ pub(crate) async fn collect(
 ) -> Result<()> {
     let name = format!(
         "imported-{}-{}",
-        cluster_name(cluster),
+        clusters::name(cluster),
         service_name(service)
     );
     let Some(endpoints) = endpoints else {
@@ -156,10 +146,9 @@ pub(crate) async fn set_address(apis: &Apis, ingress: u8, served: bool) -> Resul
     // A merge patch alone would keep fields that `balancer` lacks.
     let body = json!({ "status": { "loadBalancer": null } });
     let access = apis.access(Side::Gateway);
-    access.write(Method::PATCH, &path, &body).await?;
+    access.patch(&path, &body).await?;
     let body = json!({ "status": { "loadBalancer": balancer } });
-    access.write(Method::PATCH, &path, &body).await?;
-    Ok(())
+    access.patch(&path, &body).await
 }
 
 /// Replaces the spec of an object. Returns `false` if the server refuses it, as a real one does with
@@ -182,18 +171,4 @@ pub(crate) async fn delete_from_gateway(apis: &Apis, nth: u8) -> Result<()> {
     }
     let (kind, name) = ours[usize::from(nth) % ours.len()];
     apis.delete(*kind, name).await
-}
-
-/// Writes the lease of a program.
-pub(crate) async fn write_lease(
-    apis: &Apis,
-    program: Role,
-    method: Method,
-    body: &Value,
-) -> Result<()> {
-    let path = format!("{LEASES}/{}", program.name());
-    apis.access(Side::Karmada)
-        .write(method, &path, body)
-        .await?;
-    Ok(())
 }

@@ -7,17 +7,18 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::agent::Agent;
-use super::apis::Apis;
+use super::apis::{Apis, lease};
 use super::clients;
 use super::explain::Explainer;
 use super::kinds::{Kind, Side};
 use super::model::{self, is_readable};
-use super::objects::{self, class_name, cluster_name, ingress_name, remedy_name, service_name};
+use super::objects::{self, class_name, ingress_name, remedy_name, service_name};
 use super::program::Role;
-use super::step::{Backends, CLUSTERS, Change, Class, ConditionState, Corrupted, SERVICES};
+use super::step::{Backends, Change, Class, ConditionState, Corrupted, SERVICES};
 use crate::clock;
 use crate::harness::Record;
 use crate::harness::access::Access;
+use crate::harness::clusters::{self, CLUSTERS};
 
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
@@ -101,9 +102,9 @@ impl Controllers {
         let apis = &self.apis;
         match *change {
             Change::Join { cluster } => self.join(cluster).await,
-            Change::Leave { cluster } => apis.delete(Kind::Cluster, &cluster_name(cluster)).await,
+            Change::Leave { cluster } => apis.delete(Kind::Cluster, &clusters::name(cluster)).await,
             Change::RemoveFinalizer { cluster } => {
-                let name = cluster_name(cluster);
+                let name = clusters::name(cluster);
                 clients::remove_finalizer(apis, Kind::Cluster, &name, CLUSTER_FINALIZER).await
             }
             Change::Condition {
@@ -169,10 +170,11 @@ impl Controllers {
             Change::DeleteFromGateway { nth } => clients::delete_from_gateway(apis, nth).await,
             Change::StealLease { program } => {
                 let thief = json!({ "spec": { "holderIdentity": "a-thief" } });
-                clients::write_lease(apis, program, Method::PATCH, &thief).await
+                let karmada = apis.access(Side::Karmada);
+                karmada.patch(&lease(program), &thief).await
             }
             Change::DeleteLease { program } => {
-                clients::write_lease(apis, program, Method::DELETE, &Value::Null).await
+                apis.access(Side::Karmada).delete(&lease(program)).await
             }
             Change::Corrupt { corrupted, nth } => self.corrupt(corrupted, nth).await,
         }
@@ -202,7 +204,7 @@ impl Controllers {
     /// Creates a healthy Cluster unless it exists, one of whose values is not as Karmada would leave it. A real server
     /// may refuse that value.
     async fn join(&mut self, cluster: u8) -> Result<()> {
-        let name = cluster_name(cluster);
+        let name = clusters::name(cluster);
         let name = name.as_str();
         if self.apis.object(Kind::Cluster, name).await?.is_some() {
             return Ok(());
@@ -251,7 +253,7 @@ impl Controllers {
         for cluster in 0..CLUSTERS {
             let found = self
                 .apis
-                .object(Kind::Cluster, &cluster_name(cluster))
+                .object(Kind::Cluster, &clusters::name(cluster))
                 .await?;
             let seen = self.statuses.entry(cluster).or_default();
             match found {
@@ -266,7 +268,7 @@ impl Controllers {
     }
 
     async fn rewrite_status(&self, cluster: u8, age: u8) -> Result<()> {
-        let name = cluster_name(cluster);
+        let name = clusters::name(cluster);
         let Some(mut object) = self.apis.object(Kind::Cluster, &name).await? else {
             return Ok(());
         };

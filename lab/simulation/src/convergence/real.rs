@@ -4,14 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::apis::{Apis, Remote};
-use super::clients;
+use super::apis::{Apis, Remote, lease};
 use super::fleet::Controllers;
-use super::kinds::Kind;
+use super::kinds::{Kind, Side};
 use super::program::Role;
 use super::step::Step;
 use crate::harness::access::Access;
@@ -80,16 +78,14 @@ impl OnRealApis {
         self.session.kill_all().await;
         let apis = &self.session.world.apis;
         for program in Role::all() {
-            clients::write_lease(apis, program, Method::DELETE, &Value::Null).await?;
+            apis.access(Side::Karmada).delete(&lease(program)).await?;
         }
         for (kind, name) in apis.objects().await?.into_keys() {
             // No controller is left that would remove these finalizers.
             if matches!(kind, Kind::Cluster | Kind::MultiClusterIngress) {
                 let body = json!({ "metadata": { "finalizers": null } });
                 let access = apis.access(kind.side());
-                access
-                    .write(Method::PATCH, &kind.path(&name), &body)
-                    .await?;
+                access.patch(&kind.path(&name), &body).await?;
             }
             apis.delete(kind, &name).await?;
         }

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 use super::kinds::Side;
 use super::program::Role;
 use super::step::{
-    Backends, CLASSES, CLUSTERS, Change, Class, ConditionState, Corrupted, Expires, INGRESSES,
-    Match, REMEDIES, RemedyShape, SERVICES, Step,
+    Backends, CLASSES, Change, Class, ConditionState, Corrupted, Expires, INGRESSES, Match,
+    REMEDIES, RemedyShape, SERVICES, Step,
 };
+use crate::harness::clusters::CLUSTERS;
 use crate::harness::{About, ApiFault, Role as _};
 
 /// The most steps of a sequence, without the waits for bookmarks.

@@ -173,7 +173,6 @@ impl fmt::Display for ConditionState {
 }
 
 // Few of each, so that random steps often concern the same objects.
-pub(crate) const CLUSTERS: u8 = 3;
 pub(crate) const SERVICES: u8 = 2;
 pub(crate) const INGRESSES: u8 = 3;
 pub(crate) const REMEDIES: u8 = 3;

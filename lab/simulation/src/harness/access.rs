@@ -5,11 +5,14 @@ use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// The user agent of the steps: faults are limited to those of the programs.
 pub(crate) const USER_AGENT: &str = "simulation";
+
+/// The path of namespaces.
+pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
 
 /// Access to an API by its paths.
 pub(crate) trait Access {
@@ -50,6 +53,33 @@ pub(crate) trait Access {
         let mut body = self.get(path).await?.unwrap_or_default();
         let items = body["items"].as_array_mut();
         Ok(items.map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Creates an object. Returns `false` if it exists already, or its namespace does not.
+    async fn create(&self, collection: &str, object: &Value) -> Result<bool> {
+        let created = self.write(Method::POST, collection, object).await?;
+        Ok(created.is_some())
+    }
+
+    /// Creates a namespace unless it exists.
+    async fn create_namespace(&self, name: &str) -> Result<()> {
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
+        });
+        self.create(NAMESPACES, &namespace).await?;
+        Ok(())
+    }
+
+    /// Changes an object if it exists.
+    async fn patch(&self, path: &str, patch: &Value) -> Result<()> {
+        self.write(Method::PATCH, path, patch).await?;
+        Ok(())
+    }
+
+    /// Deletes an object if it exists.
+    async fn delete(&self, path: &str) -> Result<()> {
+        self.write(Method::DELETE, path, &Value::Null).await?;
+        Ok(())
     }
 
     /// Sends a write. Returns `None` if the object is absent, exists already or has changed meanwhile,

@@ -13,7 +13,7 @@
 //! | `play.rs`, `session.rs` | how a step happens, what is checked, when a world has settled, and how long it is quiet |
 //! | `programs.rs` | how the processes start, stop and die |
 //! | `connection.rs`, `record.rs`, `log.rs` | what their requests and responses were, and at which write one dies |
-//! | `access.rs` | how a change reads and writes objects, beside the programs |
+//! | `access.rs`, `clusters.rs` | how a change reads and writes objects, beside the programs, and of which clusters |
 //! | `pace.rs` | how a program is found that repeats a request without a pause |
 //! | `value.rs` | how an oracle reads objects |
 //!
@@ -27,6 +27,7 @@
 //!    in `tests/` that runs those seeds and some hundreds.
 
 pub(crate) mod access;
+pub(crate) mod clusters;
 pub(crate) mod connection;
 mod fault;
 mod log;

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 
-use super::clusters::CLUSTERS;
 use crate::clock;
+use crate::harness::clusters::CLUSTERS;
 
 /// A server with the kinds of a fleet. Every run gets forks of it, because compiling the definitions takes longer than
 /// most runs.

@@ -1,18 +1,15 @@
 //! The fleet of one run, and the changes of it.
 
 use anyhow::Result;
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::apis::Apis;
-use super::clusters::{self, CLUSTERS, cluster};
 use super::history::History;
-use super::objects::{
-    self, BINDINGS, MEMBERS, NAMESPACES, OF_NAMESPACE, PLACEMENT, SNAPSHOTS, app,
-};
+use super::objects::{self, BINDINGS, MEMBERS, OF_NAMESPACE, PLACEMENT, SNAPSHOTS, app};
 use super::snapshot::Snapshot;
 use super::step::{Apply, Change, PlacementShape, Policy, Scope};
-use crate::harness::access::Access;
+use crate::harness::access::{Access, NAMESPACES};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, name, text};
 
 /// A hub and its members in a run, and what is known about their past.
@@ -52,50 +49,41 @@ impl Members {
         Ok(fleet)
     }
 
-    async fn write(&self, method: Method, path: &str, body: &Value) -> Result<bool> {
-        Ok(self.apis.hub.write(method, path, body).await?.is_some())
-    }
-
-    async fn patch(&self, path: &str, patch: &Value) -> Result<()> {
-        self.write(Method::PATCH, path, patch).await?;
-        Ok(())
-    }
-
-    async fn delete(&self, path: &str) -> Result<()> {
-        self.write(Method::DELETE, path, &Value::Null).await?;
-        Ok(())
-    }
-
     /// Applies a change. One that concerns what is not there does nothing.
     pub(crate) async fn change(&self, change: &Change) -> Result<()> {
+        let hub = &self.apis.hub;
         match *change {
             Change::PutMap { app, map, value } => self.put_map(app, map, value).await,
-            Change::DeleteMap { app, map } => self.delete(&objects::map_path(app, map)).await,
+            Change::DeleteMap { app, map } => hub.delete(&objects::map_path(app, map)).await,
             Change::DeleteNamespace { app } => {
                 let path = format!("{NAMESPACES}/{}", objects::app(app));
-                self.delete(&path).await
+                hub.delete(&path).await
             }
             Change::PutPlacement { app, shape } => self.put_placement(app, shape).await,
             Change::DeletePlacement { app } => {
                 let placements = objects::placements(app);
                 let path = format!("{placements}/{}", objects::app(app));
-                self.delete(&path).await
+                hub.delete(&path).await
             }
             Change::Join { cluster, region } => self.join(cluster, region).await,
             Change::Taint {
                 cluster,
                 is_tainted,
             } => {
-                let path = format!("{MEMBERS}/{}", clusters::cluster(cluster));
+                let path = format!("{MEMBERS}/{}", clusters::name(cluster));
                 let patch = json!({ "spec": { "taints": objects::taints(is_tainted) } });
-                self.patch(&path, &patch).await
+                hub.patch(&path, &patch).await
             }
             Change::Leave { cluster } => {
-                let path = format!("{MEMBERS}/{}", clusters::cluster(cluster));
-                self.delete(&path).await
+                let path = format!("{MEMBERS}/{}", clusters::name(cluster));
+                hub.delete(&path).await
             }
             Change::MemberNamespace { cluster, is_there } => {
-                self.set_namespace(cluster, is_there).await
+                let (member, namespace) = (self.apis.member(cluster), app(OF_NAMESPACE));
+                if is_there {
+                    return member.create_namespace(&namespace).await;
+                }
+                member.delete(&format!("{NAMESPACES}/{namespace}")).await
             }
             Change::Drift {
                 cluster,
@@ -103,20 +91,24 @@ impl Members {
                 map,
                 deletes,
             } => {
-                let path = objects::map_path(app, map);
-                self.drift(cluster, &path, deletes).await
+                let (member, path) = (self.apis.member(cluster), objects::map_path(app, map));
+                if deletes {
+                    return member.delete(&path).await;
+                }
+                let drift = json!({ "data": { "value": "drifted", "other": "theirs" } });
+                member.patch(&path, &drift).await
             }
             Change::DeleteBinding { cluster, app } => self.delete_binding(cluster, app).await,
             Change::DeleteWork { cluster, app } => {
-                let works = objects::works(&clusters::cluster(cluster));
+                let works = objects::works(&clusters::name(cluster));
                 let path = format!("{works}/{}-work", objects::app(app));
-                self.delete(&path).await
+                hub.delete(&path).await
             }
             Change::DeleteSnapshots { app } => {
-                for snapshot in self.apis.hub.list(SNAPSHOTS).await? {
+                for snapshot in hub.list(SNAPSHOTS).await? {
                     if text(&snapshot, PLACEMENT) == objects::app(app) {
                         let path = format!("{SNAPSHOTS}/{}", name(&snapshot));
-                        self.delete(&path).await?;
+                        hub.delete(&path).await?;
                     }
                 }
                 Ok(())
@@ -125,25 +117,24 @@ impl Members {
     }
 
     async fn put_map(&self, app: u8, map: u8, value: u8) -> Result<()> {
-        let name = objects::app(app);
-        self.write(Method::POST, NAMESPACES, &objects::namespace(&name))
-            .await?;
+        let (hub, name) = (&self.apis.hub, objects::app(app));
+        hub.create_namespace(&name).await?;
         let object = objects::map(map, value);
-        let collection = objects::maps(&name);
-        if !self.write(Method::POST, &collection, &object).await? {
-            return self.patch(&objects::map_path(app, map), &object).await;
+        if hub.create(&objects::maps(&name), &object).await? {
+            return Ok(());
         }
-        Ok(())
+        hub.patch(&objects::map_path(app, map), &object).await
     }
 
     /// Creates a placement, or changes it unless the API's admission would refuse that.
     async fn put_placement(&self, app: u8, shape: PlacementShape) -> Result<()> {
         let (placements, placement) = (objects::placements(app), objects::placement(app, shape));
-        if self.write(Method::POST, &placements, &placement).await? {
+        let hub = &self.apis.hub;
+        if hub.create(&placements, &placement).await? {
             return Ok(());
         }
         let path = format!("{placements}/{}", objects::app(app));
-        let Some(existing) = self.apis.hub.get(&path).await? else {
+        let Some(existing) = hub.get(&path).await? else {
             return Ok(());
         };
         let before = &existing["spec"]["policy"];
@@ -166,50 +157,27 @@ impl Members {
                 "value": placement["spec"]["strategy"],
             },
         ]);
-        self.patch(&path, &change).await
+        hub.patch(&path, &change).await
     }
 
     async fn join(&self, nth: u8, region: u8) -> Result<()> {
-        let member = objects::member(nth, region);
-        if !self.write(Method::POST, MEMBERS, &member).await? {
-            let path = format!("{MEMBERS}/{}", cluster(nth));
-            let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
-            return self.patch(&path, &labels).await;
+        let (hub, member) = (&self.apis.hub, objects::member(nth, region));
+        if hub.create(MEMBERS, &member).await? {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    async fn set_namespace(&self, cluster: u8, is_there: bool) -> Result<()> {
-        let (member, namespace) = (self.apis.member(cluster), app(OF_NAMESPACE));
-        if is_there {
-            let namespace = objects::namespace(&namespace);
-            member.write(Method::POST, NAMESPACES, &namespace).await?;
-        } else {
-            let path = format!("{NAMESPACES}/{namespace}");
-            member.write(Method::DELETE, &path, &Value::Null).await?;
-        }
-        Ok(())
-    }
-
-    async fn drift(&self, cluster: u8, path: &str, deletes: bool) -> Result<()> {
-        let change = json!({ "data": { "value": "drifted", "other": "theirs" } });
-        let (method, body) = if deletes {
-            (Method::DELETE, Value::Null)
-        } else {
-            (Method::PATCH, change)
-        };
-        let member = self.apis.member(cluster);
-        member.write(method, path, &body).await?;
-        Ok(())
+        let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
+        let path = format!("{MEMBERS}/{}", clusters::name(nth));
+        hub.patch(&path, &labels).await
     }
 
     async fn delete_binding(&self, cluster: u8, app: u8) -> Result<()> {
-        let (cluster, app) = (clusters::cluster(cluster), self::app(app));
-        for binding in self.apis.hub.list(BINDINGS).await? {
+        let (cluster, app) = (clusters::name(cluster), self::app(app));
+        let hub = &self.apis.hub;
+        for binding in hub.list(BINDINGS).await? {
             let target = text(&binding, "/spec/targetCluster");
             if text(&binding, PLACEMENT) == app && target == cluster {
-                self.delete(&format!("{BINDINGS}/{}", name(&binding)))
-                    .await?;
+                let path = format!("{BINDINGS}/{}", name(&binding));
+                hub.delete(&path).await?;
             }
         }
         Ok(())

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::clusters::{CLUSTERS, cluster};
 use super::model::{self, Place};
 use super::objects::{APPS, OF_NAMESPACE, app};
 use super::snapshot::{Maps, Snapshot};
 use super::step::{Change, Step};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, items};
 
 /// What has happened, for the most part since the fleet settled last.
@@ -48,7 +48,7 @@ impl History {
             self.observe_app(&app, snapshot);
         }
         let mut found = Vec::new();
-        for cluster in (0..CLUSTERS).map(cluster) {
+        for cluster in (0..CLUSTERS).map(clusters::name) {
             self.observe_cluster(&cluster, snapshot);
             found.extend(self.observe_outside(&cluster, snapshot));
         }
@@ -60,7 +60,7 @@ impl History {
         match *change {
             Change::DeleteBinding { cluster, app } | Change::DeleteWork { cluster, app } => {
                 self.disturbed
-                    .insert((self::cluster(cluster), self::app(app)));
+                    .insert((clusters::name(cluster), self::app(app)));
             }
             Change::Drift {
                 cluster,
@@ -68,7 +68,7 @@ impl History {
                 map,
                 deletes,
             } => {
-                let (cluster, app) = (self::cluster(cluster), self::app(app));
+                let (cluster, app) = (clusters::name(cluster), self::app(app));
                 if deletes && let Some(maps) = self.outside.get_mut(&cluster) {
                     maps.remove(&(app.clone(), format!("map-{map}")));
                 }
@@ -78,7 +78,7 @@ impl History {
                 cluster,
                 is_there: false,
             } => {
-                if let Some(maps) = self.outside.get_mut(&self::cluster(cluster)) {
+                if let Some(maps) = self.outside.get_mut(&clusters::name(cluster)) {
                     maps.retain(|(app, _)| *app != self::app(OF_NAMESPACE));
                 }
             }

@@ -24,7 +24,6 @@
 //! properties of clusters.
 
 mod apis;
-mod clusters;
 mod fleet;
 mod history;
 mod model;

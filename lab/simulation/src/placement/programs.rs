@@ -5,7 +5,7 @@ use clap::Parser;
 use karmada_runtime::program::{Identity, Program};
 
 use super::apis::Apis;
-use super::clusters::{CLUSTERS, cluster};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::{self, Api, Connections, Role as _, programs};
 
 /// A program under simulation.
@@ -34,7 +34,7 @@ impl harness::Role for Role {
         let name = self.identity().name;
         match self {
             Self::Controller => name.to_owned(),
-            Self::Agent(nth) => format!("{name}-{}", cluster(nth)),
+            Self::Agent(nth) => format!("{name}-{}", clusters::name(nth)),
         }
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn assemble(apis: &Apis, connections: &Connections<Role>) -> Result<P
         }
         Role::Agent(nth) => {
             let member = connections.client(Api::Member(nth), apis.member(nth).service())?;
-            let flags = [identity.name, ALONE, "--cluster-name", &cluster(nth)];
+            let flags = [identity.name, ALONE, "--cluster-name", &clusters::name(nth)];
             let args = placement_agent::Args::try_parse_from(flags)?;
             placement_agent::assemble(&args, hub, member, &mut program);
         }

@@ -4,10 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::clusters::CLUSTERS;
 use super::objects::{APPS, MAPS, OF_NAMESPACE};
 use super::programs::Role;
 use super::step::{Apply, Change, PlacementShape, Policy, Scope, Step};
+use crate::harness::clusters::CLUSTERS;
 use crate::harness::{About, Api, ApiFault};
 
 /// The most steps of a sequence.

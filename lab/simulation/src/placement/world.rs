@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
-use super::clusters::CLUSTERS;
 use super::fleet::Members;
 use super::programs::{self, Role};
 use super::sequences::sequences;
 use super::snapshot::Snapshot;
 use super::step::{Change, Step};
 use super::{namespaced, settled};
+use crate::harness::clusters::CLUSTERS;
 use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
 /// The property that members hold what the placements ask for.

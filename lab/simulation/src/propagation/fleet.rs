@@ -14,9 +14,10 @@ use super::history::History;
 use super::moves::Moves;
 use super::objects::{self, CLUSTERS, NAMESPACE, SECRETS, Template};
 use super::specs;
-use super::step::{self, Change, PolicyShape, Spread};
+use super::step::{Change, PolicyShape, Spread};
 use crate::clock;
 use crate::harness::access::Access;
+use crate::harness::clusters;
 use crate::harness::value::{name, text};
 
 /// The pods for which a cluster has room when it joins.
@@ -44,17 +45,12 @@ impl Members {
             members: 0,
         };
         let execution =
-            (0..step::CLUSTERS).map(|nth| format!("karmada-es-{}", objects::cluster(nth)));
+            (0..clusters::CLUSTERS).map(|nth| format!("karmada-es-{}", clusters::name(nth)));
         let others = ["karmada-system", SECRETS, NAMESPACE].map(str::to_owned);
         for namespace in execution.chain(others) {
-            let body = json!({
-                "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace },
-            });
-            fleet
-                .write(Method::POST, "/api/v1/namespaces", &body)
-                .await?;
+            fleet.apis.fleet.create_namespace(&namespace).await?;
         }
-        for cluster in 0..step::CLUSTERS {
+        for cluster in 0..clusters::CLUSTERS {
             let region = cluster % 2;
             fleet.change(&Change::Join { cluster, region }).await?;
         }
@@ -78,42 +74,20 @@ impl Members {
         Ok(fleet)
     }
 
-    async fn write(&self, method: Method, path: &str, body: &Value) -> Result<bool> {
-        Ok(self.apis.fleet.write(method, path, body).await?.is_some())
-    }
-
-    /// Creates an object, or changes the one of its name.
-    async fn put(&self, collection: &str, object: &Value, change: &Value) -> Result<()> {
-        let path = format!("{collection}/{}", name(object));
-        if !self.write(Method::POST, collection, object).await? {
-            self.write(Method::PATCH, &path, change).await?;
-        }
-        Ok(())
-    }
-
-    async fn patch(&self, path: &str, patch: &Value) -> Result<()> {
-        self.write(Method::PATCH, path, patch).await?;
-        Ok(())
-    }
-
-    async fn delete(&self, path: &str) -> Result<()> {
-        self.write(Method::DELETE, path, &Value::Null).await?;
-        Ok(())
-    }
-
     /// Applies a change. One that concerns what is not there does nothing.
     pub(crate) async fn change(&mut self, change: &Change) -> Result<()> {
         self.history.clusters_changed |= matches!(
             change,
             Change::Join { .. } | Change::Taint { .. } | Change::Room { .. } | Change::Leave { .. }
         );
+        let fleet = self.apis.fleet.clone();
         match *change {
             Change::PutTemplate {
                 template,
                 version,
                 wipes,
             } => self.put_template(template, version, wipes).await,
-            Change::DeleteTemplate { template } => self.delete(&template.path()).await,
+            Change::DeleteTemplate { template } => fleet.delete(&template.path()).await,
             Change::PutPolicy { policy, ref shape } => {
                 self.history.is_bounded |= shape.spread != Spread::No;
                 let (collection, name) = objects::policy(policy);
@@ -129,16 +103,16 @@ impl Members {
                 } else {
                     json!([{ "op": "add", "path": "/spec/suspension", "value": suspension }])
                 };
-                self.patch(&format!("{collection}/{name}"), &patch).await
+                fleet.patch(&format!("{collection}/{name}"), &patch).await
             }
             Change::DeletePolicy { policy } => {
                 let (collection, name) = objects::policy(policy);
-                self.delete(&format!("{collection}/{name}")).await
+                fleet.delete(&format!("{collection}/{name}")).await
             }
             Change::Reschedule { template } => {
                 let now = clock::now().to_string();
                 let patch = json!({ "spec": { "rescheduleTriggeredAt": now } });
-                self.patch(&template.binding(), &patch).await
+                fleet.patch(&template.binding(), &patch).await
             }
             Change::PutOverride {
                 of_cluster,
@@ -153,7 +127,7 @@ impl Members {
             }
             Change::DeleteOverride { of_cluster } => {
                 let collection = objects::overrides(of_cluster);
-                self.delete(&format!("{collection}/o")).await
+                fleet.delete(&format!("{collection}/o")).await
             }
             Change::Join { cluster, region } => self.join(cluster, region).await,
             Change::Taint { cluster, effect } => {
@@ -162,14 +136,14 @@ impl Members {
                     json!([{ "key": "lab", "effect": effect, "timeAdded": time }])
                 });
                 let patch = json!({ "spec": { "taints": taints } });
-                self.patch(&objects::cluster_path(cluster), &patch).await
+                fleet.patch(&objects::cluster_path(cluster), &patch).await
             }
             Change::Room { cluster, pods } => {
                 let path = format!("{}/status", objects::cluster_path(cluster));
                 let patch = json!({ "status": { "resourceSummary": room(pods) } });
-                self.patch(&path, &patch).await
+                fleet.patch(&path, &patch).await
             }
-            Change::Leave { cluster } => self.delete(&objects::cluster_path(cluster)).await,
+            Change::Leave { cluster } => fleet.delete(&objects::cluster_path(cluster)).await,
             Change::ChangeCopy {
                 cluster,
                 template,
@@ -177,10 +151,10 @@ impl Members {
             } => self.change_copy(cluster, template, deletes).await,
             Change::DeleteWork { cluster, template } => self.delete_work(cluster, template).await,
             Change::DeleteBinding { template } => {
-                for cluster in 0..step::CLUSTERS {
+                for cluster in 0..clusters::CLUSTERS {
                     self.disturb(cluster, template);
                 }
-                self.delete(&template.binding()).await
+                fleet.delete(&template.binding()).await
             }
             Change::FailBack { is_on } => {
                 self.history.fails_back = is_on;
@@ -206,19 +180,26 @@ impl Members {
         let object = template.object(version);
         let contents = self.history.contents.entry(template).or_default();
         contents.push(template.content(&object).clone());
-        let (collection, path) = (template.collection(), template.path());
-        if !self.write(Method::POST, &collection, &object).await? {
+        let fleet = &self.apis.fleet;
+        if !fleet.create(&template.collection(), &object).await? {
             let method = if wipes { Method::PUT } else { Method::PATCH };
-            self.write(method, &path, &object).await?;
+            fleet.write(method, &template.path(), &object).await?;
         }
         Ok(())
     }
 
     async fn put_spec(&self, kind: &str, collection: &str, name: &str, spec: &Value) -> Result<()> {
-        let object = json!({ "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": { "name": name }, "spec": spec });
+        let object = json!({
+            "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind,
+            "metadata": { "name": name }, "spec": spec,
+        });
+        let fleet = &self.apis.fleet;
+        if fleet.create(collection, &object).await? {
+            return Ok(());
+        }
         // A merge patch would keep fields that the new spec lacks.
         let change = json!([{ "op": "replace", "path": "/spec", "value": spec }]);
-        self.put(collection, &object, &change).await
+        fleet.patch(&format!("{collection}/{name}"), &change).await
     }
 
     /// Returns the member of a cluster that is joined.
@@ -229,12 +210,13 @@ impl Members {
     }
 
     async fn join(&mut self, cluster: u8, region: u8) -> Result<()> {
-        let (name, path) = (objects::cluster(cluster), objects::cluster_path(cluster));
+        let (name, path) = (clusters::name(cluster), objects::cluster_path(cluster));
         let region = format!("r{region}");
         let labels = json!({ "region": region });
-        if self.apis.fleet.get(&path).await?.is_some() {
+        let fleet = self.apis.fleet.clone();
+        if fleet.get(&path).await?.is_some() {
             let change = json!({ "metadata": { "labels": labels }, "spec": { "region": region } });
-            return self.patch(&path, &change).await;
+            return fleet.patch(&path, &change).await;
         }
         let endpoint = format!("http://{name}-{}", self.members);
         self.members += 1;
@@ -246,7 +228,7 @@ impl Members {
             "metadata": { "name": name }, "stringData": { "token": "t" },
         });
         let secrets = format!("/api/v1/namespaces/{SECRETS}/secrets");
-        self.write(Method::POST, &secrets, &secret).await?;
+        fleet.create(&secrets, &secret).await?;
         let reference = json!({ "namespace": SECRETS, "name": name });
         let object = json!({
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -256,7 +238,7 @@ impl Members {
                 "region": region,
             },
         });
-        self.write(Method::POST, CLUSTERS, &object).await?;
+        fleet.create(CLUSTERS, &object).await?;
         let enabled = Template::ALL.map(|template| {
             json!({
                 "groupVersion": template.api_version(), "resources": [{ "kind": template.kind() }],
@@ -265,11 +247,11 @@ impl Members {
         let status = json!({ "status": {
             "apiEnablements": enabled, "resourceSummary": room(ROOM),
         } });
-        self.patch(&format!("{path}/status"), &status).await
+        fleet.patch(&format!("{path}/status"), &status).await
     }
 
     fn disturb(&mut self, cluster: u8, template: Template) {
-        let key = (objects::cluster(cluster), template);
+        let key = (clusters::name(cluster), template);
         self.history.disturbed.insert(key);
     }
 
@@ -278,22 +260,20 @@ impl Members {
             return Ok(());
         };
         self.disturb(cluster, template);
-        let (method, body) = if deletes {
-            (Method::DELETE, Value::Null)
-        } else {
-            (Method::PATCH, template.drift())
-        };
-        member.write(method, &template.path(), &body).await?;
-        Ok(())
+        if deletes {
+            return member.delete(&template.path()).await;
+        }
+        member.patch(&template.path(), &template.drift()).await
     }
 
     async fn delete_work(&mut self, cluster: u8, template: Template) -> Result<()> {
         self.disturb(cluster, template);
-        let works = objects::works(&objects::cluster(cluster));
+        let works = objects::works(&clusters::name(cluster));
         for work in self.apis.fleet.list(&works).await? {
             let manifest = &work["spec"]["workload"]["manifests"][0];
             if manifest["kind"] == template.kind() && name(manifest) == template.name() {
-                self.delete(&format!("{works}/{}", name(&work))).await?;
+                let path = format!("{works}/{}", name(&work));
+                self.apis.fleet.delete(&path).await?;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ use super::model;
 use super::objects::Template;
 use super::snapshot::Snapshot;
 use super::step::{Change, Step};
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, text};
 
 /// The time after which every program knows of a pause: no fault lasts longer, and a watch that failed
@@ -65,9 +66,9 @@ fn disturbs(change: &Change, cluster: &str, of: Template) -> bool {
         | Change::DeleteWork {
             cluster: nth,
             template,
-        } => *template == of && super::objects::cluster(*nth) == cluster,
+        } => *template == of && clusters::name(*nth) == cluster,
         Change::DeleteBinding { template } | Change::DeleteTemplate { template } => *template == of,
-        Change::Leave { cluster: nth } => super::objects::cluster(*nth) == cluster,
+        Change::Leave { cluster: nth } => clusters::name(*nth) == cluster,
         _ => false,
     }
 }

@@ -7,9 +7,10 @@ use proptest::sample::select;
 use super::objects::Template;
 use super::programs::Role;
 use super::step::{
-    Affinity, By, CLUSTERS, Change, Division, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
+    Affinity, By, Change, Division, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
     Toleration,
 };
+use crate::harness::clusters::CLUSTERS;
 use crate::harness::{About, Api, ApiFault, Part};
 
 pub(super) fn wait() -> impl Strategy<Value = Step> {

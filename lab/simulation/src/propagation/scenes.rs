@@ -10,9 +10,8 @@ use super::parts::{
     template, wait,
 };
 use super::programs::Role;
-use super::step::{
-    Affinity, By, CLUSTERS, Change, Division, Pause, PolicyShape, Step, TaintEffect,
-};
+use super::step::{Affinity, By, Change, Division, Pause, PolicyShape, Step, TaintEffect};
+use crate::harness::clusters::CLUSTERS;
 use crate::harness::{About, Api, ApiFault, Part};
 
 /// Generates one of the scenes.

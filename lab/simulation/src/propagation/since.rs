@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::model;
 use super::objects::Template;
 use super::schedule;
-use super::snapshot::{Snapshot, condition};
+use super::snapshot::Snapshot;
 use super::step::Change;
-use crate::harness::value::{items, text};
+use crate::harness::value::{condition, items, text};
 
 /// The place of a template: where it should run, where it was scheduled to, and where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

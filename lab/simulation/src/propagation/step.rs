@@ -193,6 +193,3 @@ pub enum Pause {
     /// On some clusters, as bits.
     On(u8),
 }
-
-/// The number of clusters.
-pub(crate) const CLUSTERS: u8 = 3;

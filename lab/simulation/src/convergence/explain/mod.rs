@@ -36,6 +36,7 @@ use super::kinds::{Kind, NAMESPACE, Side};
 use super::known::{Known, Moment};
 use super::program::{Process, Role};
 use crate::clock;
+use crate::harness::access::NAMESPACES;
 use crate::harness::value::text;
 use crate::harness::{self, Message};
 
@@ -45,9 +46,6 @@ const TIMER: Duration = Duration::from_millis(2);
 const METADATA_ONLY: &str = "PartialObjectMetadata";
 /// A message of one of these programs.
 type Entry = harness::Entry<Role>;
-
-/// The path of namespaces.
-const NAMESPACES: &str = "/api/v1/namespaces";
 
 /// Reads a record and finds writes that nothing explains.
 #[derive(Debug, Default)]

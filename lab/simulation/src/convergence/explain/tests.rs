@@ -9,7 +9,7 @@ use kube::Client;
 use serde_json::json;
 
 use super::*;
-use crate::convergence::apis::{Apis, LEASES};
+use crate::convergence::apis::{Apis, LEASES, lease};
 use crate::convergence::fleet::Controllers;
 use crate::convergence::program::CONTROLLER;
 use crate::convergence::step::{Change, Class, RemedyShape};
@@ -84,7 +84,7 @@ impl Writer {
     }
 
     fn lease(&self) -> String {
-        format!("{LEASES}/{}", self.program.name())
+        lease(self.program)
     }
 
     async fn lead(&self) {
