@@ -1,8 +1,6 @@
 //! After any sequence of steps the members hold what the placements ask for, and then no program writes but heartbeats.
 
-use std::thread::available_parallelism;
-
-use simulation::harness::{Api, ApiFault, FIRST_SEED, failed_once, run, search, sequence_of};
+use simulation::harness::{Api, ApiFault, run, search_from_first, sequence_of};
 use simulation::placement::{Apply, Change, Placement, PlacementShape, Policy, Scope, Step};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
@@ -38,12 +36,8 @@ fn put(app: u8, shape: PlacementShape) -> Step {
 /// Case F60: whatever happens, the members hold what the placements ask for, those say so, and then nobody writes.
 #[test]
 fn random_histories_settle() {
-    let threads = available_parallelism().unwrap().get();
-    let seeds = failed_once::<Placement>()
-        .unwrap()
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
-    let summary = search::<Placement>(seeds, threads).unwrap_or_else(|found| panic!("{found}"));
+    let summary =
+        search_from_first::<Placement>(SEQUENCES).unwrap_or_else(|found| panic!("{found}"));
     println!("{summary}");
     // A program that never writes, or a fault that never happens, proves nothing.
     assert_eq!(summary.figures.judged.len(), 2, "{summary}");

@@ -3,15 +3,10 @@
 #![expect(
     clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "the helpers of tests are tests"
 )]
 
-use std::thread::available_parallelism;
-
-use simulation::harness::{
-    Api, ApiFault, FIRST_SEED, Property, Summary, failed_once, run, search, sequence_of,
-};
+use simulation::harness::{self, Api, ApiFault, Property, Summary, run, sequence_of};
 use simulation::propagation::{
     Affinity, By, Change, Lazy, PolicyShape, Propagation, Role, Spread, Step, TaintEffect,
     Template, Toleration,
@@ -55,12 +50,8 @@ fn settles(steps: &[Step]) {
 
 /// Runs the seeds that failed once and as many others.
 fn search_from_first<P: Property>(sequences: u64) -> Summary {
-    let threads = available_parallelism().unwrap().get();
-    let seeds = failed_once::<P>()
-        .unwrap()
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + sequences);
-    let summary = search::<P>(seeds, threads).unwrap_or_else(|found| panic!("{found}"));
+    let summary = harness::search_from_first::<P>(sequences);
+    let summary = summary.unwrap_or_else(|found| panic!("{found}"));
     println!("{summary}");
     // A program that never writes proves nothing.
     assert_eq!(summary.figures.judged.len(), Role::ALL.len(), "{summary}");

@@ -1,14 +1,13 @@
 //! After any sequence of steps the fleet converges, and then no program writes.
 
 use std::collections::BTreeMap;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
 use simulation::convergence::{
     Change, ConditionState, Convergence, Match, RemedyShape, Role, Step,
 };
 use simulation::harness::{
-    About, Api, ApiFault, FIRST_SEED, failed_once, run, run_with, search, sequence_of,
+    About, Api, ApiFault, run, run_with, search, search_from_first, sequence_of,
 };
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
@@ -78,25 +77,17 @@ fn follow(log: &str, parts: &[&str]) {
 
 #[test]
 fn random_sequences_converge() {
-    let threads = available_parallelism().unwrap().get();
-    let failed_once = failed_once::<Convergence>().unwrap();
-    let seeds = failed_once
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
-    match search::<Convergence>(seeds, threads) {
-        Ok(summary) => {
-            println!("{summary}");
-            // A fault or a kind of write that hardly ever happens proves nothing.
-            assert_eq!(summary.figures.faults.len(), FAULTS, "{summary}");
-            assert_eq!(summary.figures.judged.len(), JUDGED, "{summary}");
-            for (what, count) in summary.figures.faults.iter().chain(&summary.figures.judged) {
-                assert!(
-                    *count >= SEQUENCES / 100,
-                    "only {count} of {what}: {summary}"
-                );
-            }
-        }
-        Err(found) => panic!("{found}"),
+    let summary =
+        search_from_first::<Convergence>(SEQUENCES).unwrap_or_else(|found| panic!("{found}"));
+    println!("{summary}");
+    // A fault or a kind of write that hardly ever happens proves nothing.
+    assert_eq!(summary.figures.faults.len(), FAULTS, "{summary}");
+    assert_eq!(summary.figures.judged.len(), JUDGED, "{summary}");
+    for (what, count) in summary.figures.faults.iter().chain(&summary.figures.judged) {
+        assert!(
+            *count >= SEQUENCES / 100,
+            "only {count} of {what}: {summary}"
+        );
     }
 }
 

@@ -8,11 +8,27 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use crate::clock;
+
 /// The user agent of the steps: faults are limited to those of the programs.
 pub(crate) const USER_AGENT: &str = "simulation";
 
 /// The path of namespaces.
 pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// Returns a server with these definitions of kinds. Every run gets forks of it, because compiling them takes longer
+/// than most runs.
+///
+/// # Errors
+/// A definition is wrong. The error is text, so that a static can hold it.
+pub(crate) fn prepared(definitions: impl IntoIterator<Item = Value>) -> Result<ApiServer, String> {
+    let server = ApiServer::starting_at(clock::now());
+    for definition in definitions {
+        let installed = server.install(&definition);
+        installed.map_err(|error| error.to_string())?;
+    }
+    Ok(server)
+}
 
 /// Access to an API by its paths.
 pub(crate) trait Access {

@@ -8,7 +8,7 @@
 //! | File | It answers |
 //! |---|---|
 //! | `world.rs` | what a world must bring, and what a run returns |
-//! | `step.rs`, `fault.rs` | what may happen to the programs and the APIs of any world |
+//! | `step.rs`, `fault.rs`, `draw.rs` | what may happen to the programs and the APIs of any world |
 //! | `search.rs` | which sequences run, which of them fail, and what is the shortest that still does |
 //! | `play.rs`, `session.rs` | how a step happens, what is checked, when a world has settled, and how long it is quiet |
 //! | `programs.rs` | how the processes start, stop and die |
@@ -29,6 +29,7 @@
 pub(crate) mod access;
 pub(crate) mod clusters;
 pub(crate) mod connection;
+pub(crate) mod draw;
 mod fault;
 mod log;
 mod pace;
@@ -47,7 +48,9 @@ pub use self::play::{run, run_with};
 pub use self::programs::Programs;
 pub(crate) use self::record::{Entry, Message};
 pub use self::record::{Process, Record, Role};
-pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
+pub use self::search::{
+    FIRST_SEED, Found, Summary, random_seed, search, search_from_first, sequence_of,
+};
 pub(crate) use self::session::Session;
 pub use self::step::Step;
 pub use self::world::{Figures, Property, Run, RunOf, StepOf, Timing, World};

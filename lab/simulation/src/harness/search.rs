@@ -80,7 +80,7 @@ pub fn random_seed() -> u64 {
 ///
 /// # Errors
 /// A line of the committed list does not begin with a seed.
-pub fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
+fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
     seeds(P::FAILED_ONCE)
 }
 
@@ -190,6 +190,17 @@ pub fn search<P: Property>(
         Some(found) => Err(found),
         None => Ok(summary.into_inner()),
     }
+}
+
+/// Runs the sequences that failed once, and then as many as the tests of every commit do.
+///
+/// # Errors
+/// The shortest sequence that fails.
+pub fn search_from_first<P: Property>(sequences: u64) -> Result<Summary, String> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let seeds = failed_once::<P>()?.into_iter();
+    let seeds = seeds.chain(FIRST_SEED..FIRST_SEED + sequences);
+    search::<P>(seeds, threads).map_err(|found| found.to_string())
 }
 
 /// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps and what was done.

@@ -5,19 +5,12 @@ use std::sync::LazyLock;
 use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 
-use crate::clock;
+use crate::harness::access::prepared;
 use crate::harness::clusters::CLUSTERS;
 
-/// A server with the kinds of a fleet. Every run gets forks of it, because compiling the definitions takes longer than
-/// most runs.
-static PREPARED: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::starting_at(clock::now());
-    for definition in fleet_api::definitions() {
-        let installed = server.install(&definition);
-        installed.map_err(|error| error.to_string())?;
-    }
-    Ok(server)
-});
+/// A server with the kinds of a fleet.
+static PREPARED: LazyLock<Result<ApiServer, String>> =
+    LazyLock::new(|| prepared(fleet_api::definitions()));
 
 /// The servers.
 #[derive(Clone, Debug)]

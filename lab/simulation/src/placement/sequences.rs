@@ -8,7 +8,7 @@ use super::objects::{APPS, MAPS, OF_NAMESPACE};
 use super::programs::Role;
 use super::step::{Apply, Change, PlacementShape, Policy, Scope, Step};
 use crate::harness::clusters::CLUSTERS;
-use crate::harness::{About, Api, ApiFault};
+use crate::harness::{About, Api, draw};
 
 /// The most steps of a sequence.
 const LONGEST: usize = 20;
@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => about_placements(),
         6 => about_clusters(),
         4 => by_hand(),
-        5 => about_programs(),
+        5 => draw::of_programs(program, 3, 6),
         10 => fault(),
         1 => Just(Step::Repair),
     ]
@@ -121,17 +121,6 @@ fn program() -> impl Strategy<Value = Role> {
     prop_oneof![1 => Just(Role::Controller), 1 => (0..CLUSTERS).prop_map(Role::Agent)]
 }
 
-fn about_programs() -> impl Strategy<Value = Step> {
-    let replica = 0;
-    prop_oneof![
-        3 => (program(), 0_u8..6, any::<bool>()).prop_map(move |(program, write, stored)| {
-            Step::Crash { program, replica, write, stored }
-        }),
-        1 => program().prop_map(move |program| Step::Kill { program, replica }),
-        3 => program().prop_map(move |program| Step::Start { program, replica }),
-    ]
-}
-
 /// Generates faults that can happen: each program reads and writes kinds of its own, and a member's API is its agent's
 /// alone.
 fn fault() -> impl Strategy<Value = Step> {
@@ -156,35 +145,16 @@ fn fault() -> impl Strategy<Value = Step> {
     let member = (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Api::Member(cluster), None, kind));
     // The longest are those of a member that counts as unhealthy.
     let seconds = prop_oneof![6 => 1_u16..=40, 1 => 300_u16..=500];
-    (prop_oneof![2 => hub, 1 => member], api_fault(), seconds).prop_map(
-        |((api, program, kind), fault, seconds)| Step::Fault {
+    (
+        prop_oneof![2 => hub, 1 => member],
+        draw::api_fault(3, [3, 2, 2, 3]),
+        seconds,
+    )
+        .prop_map(|((api, program, kind), fault, seconds)| Step::Fault {
             api,
             program,
             about: kind.map(About::kind),
             fault,
             seconds,
-        },
-    )
-}
-
-fn api_fault() -> impl Strategy<Value = ApiFault> {
-    let every = || 1_u8..4;
-    prop_oneof![
-        3 => every().prop_map(|every| ApiFault::Conflicts { every }),
-        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
-        1 => Just(ApiFault::Unauthorized),
-        1 => Just(ApiFault::Forbidden),
-        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
-        1 => Just(ApiFault::Unavailable),
-        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
-        2 => Just(ApiFault::Outage),
-        1 => Just(ApiFault::Silence),
-        3 => Just(ApiFault::CutWatches { inside_line: true }),
-        2 => Just(ApiFault::ExpireWatches),
-        2 => Just(ApiFault::FailWatches),
-        3 => (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
-        3 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
-    ]
+        })
 }

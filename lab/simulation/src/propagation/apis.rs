@@ -8,17 +8,12 @@ use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 use parking_lot::Mutex;
 
-use crate::clock;
+use crate::harness::access::prepared;
 
-/// A server with the kinds of a fleet. Every run gets a fork of it, because compiling the definitions takes
-/// longer than most runs.
+/// A server with the kinds of a fleet.
 static FLEET: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::starting_at(clock::now());
-    for definition in karmada_api::crd::fleet().map_err(|error| error.to_string())? {
-        let installed = server.install(&definition);
-        installed.map_err(|error| error.to_string())?;
-    }
-    Ok(server)
+    let definitions = karmada_api::crd::fleet();
+    prepared(definitions.map_err(|error| error.to_string())?)
 });
 
 /// The servers.

@@ -11,7 +11,7 @@ use super::step::{
     Toleration,
 };
 use crate::harness::clusters::CLUSTERS;
-use crate::harness::{About, Api, ApiFault, Part};
+use crate::harness::{About, Api, Part, draw};
 
 pub(super) fn wait() -> impl Strategy<Value = Step> {
     prop_oneof![
@@ -189,15 +189,7 @@ pub(super) fn by_hand() -> impl Strategy<Value = Step> {
 }
 
 pub(super) fn about_programs() -> impl Strategy<Value = Step> {
-    let program = || select(Role::ALL.to_vec());
-    let replica = 0;
-    prop_oneof![
-        2 => (program(), 0_u8..4, any::<bool>()).prop_map(move |(program, write, stored)| {
-            Step::Crash { program, replica, write, stored }
-        }),
-        1 => program().prop_map(move |program| Step::Kill { program, replica }),
-        3 => program().prop_map(move |program| Step::Start { program, replica }),
-    ]
+    draw::of_programs(|| select(Role::ALL.to_vec()), 2, 4)
 }
 
 /// Generates faults that can happen: each program reads and writes kinds of its own, and only the
@@ -223,35 +215,16 @@ pub(super) fn fault() -> impl Strategy<Value = Step> {
     let copies = ["configmaps", "deployments"].map(About::kind);
     let copies = prop::option::weighted(0.4, select(copies.to_vec()));
     let member = (0..CLUSTERS, copies).prop_map(|(nth, about)| (Api::Member(nth), None, about));
-    (prop_oneof![3 => fleet, 1 => member], api_fault(), 1_u8..=40).prop_map(
-        |((api, program, about), fault, seconds)| Step::Fault {
+    (
+        prop_oneof![3 => fleet, 1 => member],
+        draw::api_fault(4, [1, 1, 1, 1]),
+        1_u8..=40,
+    )
+        .prop_map(|((api, program, about), fault, seconds)| Step::Fault {
             api,
             program,
             about,
             fault,
             seconds: seconds.into(),
-        },
-    )
-}
-
-fn api_fault() -> impl Strategy<Value = ApiFault> {
-    let every = || 1_u8..4;
-    prop_oneof![
-        4 => every().prop_map(|every| ApiFault::Conflicts { every }),
-        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
-        1 => Just(ApiFault::Unauthorized),
-        1 => Just(ApiFault::Forbidden),
-        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
-        1 => Just(ApiFault::Unavailable),
-        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
-        2 => Just(ApiFault::Outage),
-        1 => Just(ApiFault::Silence),
-        1 => Just(ApiFault::CutWatches { inside_line: true }),
-        1 => Just(ApiFault::ExpireWatches),
-        1 => Just(ApiFault::FailWatches),
-        3 => (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
-        1 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
-    ]
+        })
 }
