@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt;
 use karmada_runtime::client;
 use kube::Client;
 use kube::client::Body;
@@ -104,12 +103,7 @@ impl Access for Server {
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
         match self {
             Self::Embedded(server) => server.exchange(request).await,
-            Self::Real(remote) => {
-                let response = remote.client.send(request).await?;
-                let status = response.status();
-                let body = response.into_body().collect().await?.to_bytes();
-                Ok((status, serde_json::from_slice(&body)?))
-            }
+            Self::Real(remote) => remote.client.exchange(request).await,
         }
     }
 }

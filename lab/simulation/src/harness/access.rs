@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
+use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower::ServiceExt;
@@ -108,6 +109,15 @@ pub(crate) trait Access {
             "{method} {path} of {body}: {response}"
         );
         Ok(status.is_success().then_some(response))
+    }
+}
+
+impl Access for Client {
+    async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
+        let response = Client::send(self, request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, serde_json::from_slice(&body)?))
     }
 }
 

@@ -3,8 +3,6 @@
 use std::time::Duration;
 
 use embedded_apiserver::Fault;
-use http::{Request, header};
-use http_body_util::BodyExt;
 use kube::Client;
 use serde_json::json;
 
@@ -154,24 +152,8 @@ impl Writer {
 }
 
 async fn send(client: &Client, method: Method, path: &str, body: Value) -> Value {
-    let kind = match (&method, &body) {
-        (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
-        (&Method::PATCH, _) => "application/merge-patch+json",
-        _ => "application/json",
-    };
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::CONTENT_TYPE, kind)
-        .body(kube::client::Body::from(body));
-    let response = client.send(request.unwrap()).await.unwrap();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    serde_json::from_slice(&body).unwrap()
+    let sent = Access::send(client, method, path, &body).await;
+    sent.unwrap().1
 }
 
 fn service() -> Value {
@@ -276,7 +258,7 @@ async fn an_unreadable_remedy_clears_nothing() {
         .await;
     let set = json!({ "status": { "remedyActions": ["Cordon"] } });
     let karmada = writer.fleet.apis.access(Side::Karmada);
-    karmada.write(Method::PATCH, M0, &set).await.unwrap();
+    karmada.patch(M0, &set).await.unwrap();
     writer.list().await;
     writer.lead().await;
     writer.later().await;
