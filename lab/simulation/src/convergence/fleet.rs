@@ -94,6 +94,7 @@ impl Controllers {
             backends,
         };
         fleet.change(&put_ingress).await?;
+        fleet.remember().await?;
         Ok(fleet)
     }
 

@@ -44,6 +44,7 @@ use crate::harness::{self, Message};
 const TIMER: Duration = Duration::from_millis(2);
 /// The kind of an answer to whoever wants no more than the metadata.
 const METADATA_ONLY: &str = "PartialObjectMetadata";
+
 /// A message of one of these programs.
 type Entry = harness::Entry<Role>;
 
