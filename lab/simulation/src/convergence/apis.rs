@@ -11,6 +11,7 @@ use karmada_runtime::client;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tower::service_fn;
 
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
 use super::late::{Delays, Late};
@@ -165,7 +166,8 @@ impl Apis {
                     service: server.service(),
                     delays: self.delays(side, program),
                 };
-                connections.client(side.into(), late)?
+                let service = service_fn(move |request| late.clone().send(request));
+                connections.client(side.into(), service)?
             }
             Server::Real(remote) => remote.connect(program.name()).await?,
         })

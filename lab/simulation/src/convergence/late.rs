@@ -1,11 +1,8 @@
 //! The way to an API on which a write may come late.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -91,7 +88,10 @@ impl Late {
     }
 
     /// Sends a request. A delayed one is sent even if the program has abandoned it.
-    async fn send(mut self, request: Request<Full<Bytes>>) -> io::Result<Response<Body>> {
+    pub(crate) async fn send(
+        mut self,
+        request: Request<Full<Bytes>>,
+    ) -> io::Result<Response<Body>> {
         let late = match *request.method() {
             Method::GET => None,
             _ => self.delays.begin(),
@@ -111,19 +111,5 @@ impl Late {
             response
         });
         sending.await.map_err(io::Error::other)?
-    }
-}
-
-impl Service<Request<Full<Bytes>>> for Late {
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
-        Box::pin(self.clone().send(request))
     }
 }

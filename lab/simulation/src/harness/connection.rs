@@ -1,10 +1,7 @@
 //! The connections of the programs to the APIs: each request is recorded, and a process may die at a write.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +13,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use karmada_runtime::client::{self, ClientError};
 use kube::{Client, Config};
 use parking_lot::Mutex;
-use tower::Service;
+use tower::{Service, service_fn};
 
 use super::fault::Api;
 use super::record::{Exchange, Message, Process, Record, Role};
@@ -89,11 +86,11 @@ impl<R: Role> Connections<R> {
             + Send
             + 'static,
     {
-        let connection = Connection {
-            service,
-            api,
-            of: self.clone(),
-        };
+        let of = self.clone();
+        let connection = service_fn(move |request| {
+            let (service, of) = (service.clone(), of.clone());
+            exchange(service, api, of, request)
+        });
         let name = self.process.program.user_agent();
         client::with_service(connection, nowhere(), &name)
     }
@@ -104,74 +101,67 @@ pub(crate) fn nowhere() -> Config {
     Config::new(http::Uri::from_static("http://api"))
 }
 
-/// The connection of one process to an API.
-#[derive(Clone, Debug)]
-struct Connection<R, S> {
-    service: S,
+/// Sends a request of a process to an API, and records both directions.
+async fn exchange<R: Role, S>(
+    mut service: S,
     api: Api,
     of: Connections<R>,
-}
-
-impl<R: Role, S> Connection<R, S>
+    request: Request<kube::client::Body>,
+) -> io::Result<Response<Body>>
 where
     S: Service<Request<Full<Bytes>>, Response = Response<Body>, Error = io::Error>,
 {
-    async fn exchange(
-        mut self,
-        request: Request<kube::client::Body>,
-    ) -> io::Result<Response<Body>> {
-        let (parts, body) = request.into_parts();
-        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        let path = parts.uri.path_and_query().map(ToString::to_string);
-        let path = path.unwrap_or_default();
-        let watches = path.contains("watch=true");
-        let Connections {
-            process,
-            fate,
-            record,
-        } = self.of;
-        if fate.lock().is_dead || !record.admits(&format!("{process} {} {path}", parts.method)) {
-            return std::future::pending().await;
-        }
-        let message = Message::Request {
-            method: parts.method.clone(),
-            path,
-            body: body.clone(),
-        };
-        let is_write = message.written().is_some();
-        let mut exchange = Exchange::begin(&record, process, self.api, message);
-        let request = Request::from_parts(parts, Full::new(body));
-        let last = if is_write { fate.lock().count() } else { None };
-        if let Some(stored) = last {
-            record.note(format!("{process} dies, stored: {stored}"));
-            if stored {
-                drop(self.service.call(request).await);
-            }
-            return std::future::pending().await;
-        }
-        travel::<R>().await;
-        let response = self.service.call(request).await;
-        travel::<R>().await;
-        let response = match response {
-            Ok(response) => response,
-            Err(error) => {
-                exchange.end(Message::Response(None));
-                return Err(error);
-            }
-        };
-        exchange.response_arrived();
-        exchange.record(Message::Response(Some(response.status().as_u16())));
-        let (parts, body) = response.into_parts();
-        let body = if watches && parts.status.is_success() {
-            watched(body, exchange)
-        } else {
-            let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-            exchange.end(Message::Body(body.clone()));
-            let body = Full::new(body).map_err(|never| match never {});
-            body.boxed_unsync()
-        };
-        Ok(Response::from_parts(parts, body))
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let path = parts.uri.path_and_query().map(ToString::to_string);
+    let path = path.unwrap_or_default();
+    let watches = path.contains("watch=true");
+    let Connections {
+        process,
+        fate,
+        record,
+    } = of;
+    if fate.lock().is_dead || !record.admits(&format!("{process} {} {path}", parts.method)) {
+        return std::future::pending().await;
     }
+    let message = Message::Request {
+        method: parts.method.clone(),
+        path,
+        body: body.clone(),
+    };
+    let is_write = message.written().is_some();
+    let mut exchange = Exchange::begin(&record, process, api, message);
+    let request = Request::from_parts(parts, Full::new(body));
+    let last = if is_write { fate.lock().count() } else { None };
+    if let Some(stored) = last {
+        record.note(format!("{process} dies, stored: {stored}"));
+        if stored {
+            drop(service.call(request).await);
+        }
+        return std::future::pending().await;
+    }
+    travel::<R>().await;
+    let response = service.call(request).await;
+    travel::<R>().await;
+    let response = match response {
+        Ok(response) => response,
+        Err(error) => {
+            exchange.end(Message::Response(None));
+            return Err(error);
+        }
+    };
+    exchange.response_arrived();
+    exchange.record(Message::Response(Some(response.status().as_u16())));
+    let (parts, body) = response.into_parts();
+    let body = if watches && parts.status.is_success() {
+        watched(body, exchange)
+    } else {
+        let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+        exchange.end(Message::Body(body.clone()));
+        let body = Full::new(body).map_err(|never| match never {});
+        body.boxed_unsync()
+    };
+    Ok(Response::from_parts(parts, body))
 }
 
 /// Waits as long as a message may be on its way.
@@ -206,24 +196,4 @@ fn watched<R: Role>(body: Body, exchange: Exchange<R>) -> Body {
         Some((piece, (body, exchange)))
     });
     StreamBody::new(lines.map_ok(Frame::data)).boxed_unsync()
-}
-
-impl<R: Role, S> Service<Request<kube::client::Body>> for Connection<R, S>
-where
-    S: Service<Request<Full<Bytes>>, Response = Response<Body>, Error = io::Error, Future: Send>
-        + Clone
-        + Send
-        + 'static,
-{
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.clone().exchange(request))
-    }
 }

@@ -95,7 +95,7 @@ impl Message {
 }
 
 /// The record of one run. Clones share it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Record<R> {
     shared: Arc<Mutex<Shared<R>>>,
 }
@@ -105,17 +105,8 @@ struct Shared<R> {
     log: Log<R>,
     requests: usize,
     pace: Pace,
-    /// The number of reads without a response.
-    reading: usize,
-    /// The number of writes without a response.
-    writing: usize,
-}
-
-impl<R> Clone for Record<R> {
-    fn clone(&self) -> Self {
-        let shared = Arc::clone(&self.shared);
-        Self { shared }
-    }
+    /// The requests without a response, each with `true` if it is a write.
+    pending: BTreeMap<usize, bool>,
 }
 
 impl<R> Default for Record<R> {
@@ -124,8 +115,7 @@ impl<R> Default for Record<R> {
             log: Log::default(),
             requests: 0,
             pace: Pace::default(),
-            reading: 0,
-            writing: 0,
+            pending: BTreeMap::new(),
         };
         Self {
             shared: Arc::new(Mutex::new(shared)),
@@ -193,13 +183,16 @@ impl<R: Role> Record<R> {
 
     /// Returns `true` while a program waits for a response to a write.
     pub(crate) fn is_writing(&self) -> bool {
-        self.shared.lock().writing > 0
+        self.shared
+            .lock()
+            .pending
+            .values()
+            .any(|is_write| *is_write)
     }
 
     /// Returns `true` while a program waits for a response.
     pub(crate) fn is_waiting(&self) -> bool {
-        let shared = self.shared.lock();
-        shared.reading + shared.writing > 0
+        !self.shared.lock().pending.is_empty()
     }
 }
 
@@ -210,8 +203,6 @@ pub(super) struct Exchange<R: Role> {
     process: Process<R>,
     api: Api,
     request: usize,
-    is_write: bool,
-    has_response: bool,
     is_over: bool,
 }
 
@@ -226,15 +217,13 @@ impl<R: Role> Exchange<R> {
         let mut shared = record.shared.lock();
         shared.requests += 1;
         let request = shared.requests;
-        *shared.pending(is_write) += 1;
+        shared.pending.insert(request, is_write);
         drop(shared);
         let exchange = Self {
             record: record.clone(),
             process,
             api,
             request,
-            is_write,
-            has_response: false,
             is_over: false,
         };
         exchange.record(message);
@@ -242,11 +231,8 @@ impl<R: Role> Exchange<R> {
     }
 
     /// Marks the response as arrived, or as lost.
-    pub(super) fn response_arrived(&mut self) {
-        if !self.has_response {
-            self.has_response = true;
-            *self.record.shared.lock().pending(self.is_write) -= 1;
-        }
+    pub(super) fn response_arrived(&self) {
+        self.record.shared.lock().pending.remove(&self.request);
     }
 
     pub(super) fn record(&self, message: Message) {
@@ -266,16 +252,6 @@ impl<R: Role> Exchange<R> {
 
     pub(super) fn is_over(&self) -> bool {
         self.is_over
-    }
-}
-
-impl<R> Shared<R> {
-    fn pending(&mut self, is_write: bool) -> &mut usize {
-        if is_write {
-            &mut self.writing
-        } else {
-            &mut self.reading
-        }
     }
 }
 

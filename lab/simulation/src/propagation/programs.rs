@@ -1,20 +1,17 @@
 //! The programs, and the APIs that each reaches.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use bytes::Bytes;
 use clap::Parser;
-use embedded_apiserver::{ApiService, Body};
-use http::{Request, Response};
+use embedded_apiserver::Body;
+use http::Request;
 use http_body_util::{BodyExt, Full};
 use karmada_runtime::members::{AccessError, Connect};
 use karmada_runtime::program::{Identity, Program};
-use tower::Service;
+use tower::{Service, service_fn};
 
 use super::apis::Apis;
 use crate::harness::{self, Api, Connections, Role as _, programs};
@@ -56,10 +53,19 @@ pub(crate) fn assemble(
     let role = connections.process.program;
     let identity = role.identity();
     let mut program = programs::program(identity);
-    let fleet = Upgradable {
-        service: apis.fleet.service(),
-        is_upgraded: Arc::clone(&apis.is_upgraded),
-    };
+    let (service, is_upgraded) = (apis.fleet.service(), Arc::clone(&apis.is_upgraded));
+    let fleet = service_fn(move |request: Request<Full<Bytes>>| {
+        let is_of_deployments = request.uri().path().contains("/deployments");
+        let response = service.clone().call(request);
+        let is_upgraded = Arc::clone(&is_upgraded);
+        async move {
+            let response = response.await;
+            if is_of_deployments && is_upgraded.load(Ordering::Relaxed) {
+                return response.map(|response| response.map(with_default));
+            }
+            response
+        }
+    });
     let fleet = connections.client(Api::Hub, fleet)?;
     // The election of a leader is a property of its own.
     let flags = [identity.name, "--leader-elect=false"].into_iter();
@@ -90,14 +96,6 @@ pub(crate) fn assemble(
     Ok(program)
 }
 
-/// The API of the fleet, which may become that of a later version.
-#[derive(Clone, Debug)]
-struct Upgradable {
-    service: ApiService,
-    /// Set once the API shows Deployments with a further default.
-    is_upgraded: Arc<AtomicBool>,
-}
-
 /// Adds a default to the Deployments in a response.
 fn with_default(body: Body) -> Body {
     let (before, after) = (
@@ -112,27 +110,4 @@ fn with_default(body: Body) -> Body {
         })
     })
     .boxed_unsync()
-}
-
-impl Service<Request<Full<Bytes>>> for Upgradable {
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Full<Bytes>>) -> Self::Future {
-        let is_upgraded = Arc::clone(&self.is_upgraded);
-        let is_of_deployments = request.uri().path().contains("/deployments");
-        let response = self.service.call(request);
-        Box::pin(async move {
-            let response = response.await?;
-            if is_of_deployments && is_upgraded.load(Ordering::Relaxed) {
-                return Ok(response.map(with_default));
-            }
-            Ok(response)
-        })
-    }
 }
