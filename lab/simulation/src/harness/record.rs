@@ -86,9 +86,8 @@ impl Message {
     /// Returns the path of a write, unless it is that of a lease, or dry.
     pub(crate) fn written(&self) -> Option<&str> {
         match self {
-            Self::Request { method, path, .. } if *method != Method::GET => {
-                Some(&**path).filter(|path| !path.contains("/leases") && !path.contains("dryRun"))
-            }
+            Self::Request { method, path, .. } if *method != Method::GET => Some(path.as_str())
+                .filter(|path| !path.contains("/leases") && !path.contains("dryRun")),
             _ => None,
         }
     }

@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => about_placements(),
         6 => about_clusters(),
         4 => by_hand(),
-        5 => draw::of_programs(program, 3, 6),
+        5 => draw::of_programs::<Change, _, _>(program, 3, 6),
         10 => fault(),
         1 => Just(Step::Repair),
     ]

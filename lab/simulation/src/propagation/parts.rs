@@ -189,7 +189,7 @@ pub(super) fn by_hand() -> impl Strategy<Value = Step> {
 }
 
 pub(super) fn about_programs() -> impl Strategy<Value = Step> {
-    draw::of_programs(|| select(Role::ALL.to_vec()), 2, 4)
+    draw::of_programs::<Change, _, _>(|| select(Role::ALL.to_vec()), 2, 4)
 }
 
 /// Generates faults that can happen: each program reads and writes kinds of its own, and only the
