@@ -1,9 +1,7 @@
 //! After any sequence of steps the members hold what the placements ask for, and then no program writes but heartbeats.
 
-use std::thread::available_parallelism;
-
-use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, search, sequence_of};
-use simulation::placement::{Apply, Placement, PlacementShape, Policy, Scope, Server, Step};
+use simulation::harness::{Api, ApiFault, run, search_from_first, sequence_of};
+use simulation::placement::{Apply, Change, Placement, PlacementShape, Policy, Scope, Step};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
 const SEQUENCES: u64 = 60;
@@ -32,18 +30,14 @@ fn millis(millis: u32) -> Step {
 }
 
 fn put(app: u8, shape: PlacementShape) -> Step {
-    Step::PutPlacement { app, shape }
+    Step::Change(Change::PutPlacement { app, shape })
 }
 
 /// Case F60: whatever happens, the members hold what the placements ask for, those say so, and then nobody writes.
 #[test]
 fn random_histories_settle() {
-    let threads = available_parallelism().unwrap().get();
-    let seeds = failed_once::<Placement>()
-        .unwrap()
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
-    let summary = search::<Placement>(seeds, threads).unwrap_or_else(|found| panic!("{found}"));
+    let summary =
+        search_from_first::<Placement>(SEQUENCES).unwrap_or_else(|found| panic!("{found}"));
     println!("{summary}");
     // A program that never writes, or a fault that never happens, proves nothing.
     assert_eq!(summary.figures.judged.len(), 2, "{summary}");
@@ -63,12 +57,15 @@ fn seeds_repeat_their_histories() {
 /// The agent dies while its cluster leaves, and the controller starts anew once it has left.
 #[test]
 fn left_cluster_is_forgotten() {
-    settles(&[millis(145), Step::Leave { cluster: 1 }]);
+    settles(&[millis(145), Step::Change(Change::Leave { cluster: 1 })]);
 }
 
 #[test]
 fn emptied_placement_is_at_rest() {
-    settles(&[millis(1_000), Step::DeleteNamespace { app: 0 }]);
+    settles(&[
+        millis(1_000),
+        Step::Change(Change::DeleteNamespace { app: 0 }),
+    ]);
 }
 
 /// The policy is edited in the first moments, with bindings for clusters that it then leaves out.
@@ -87,24 +84,23 @@ fn early_edit_holds_nobody_up() {
 /// A member whose API fails for longer than the controller bears keeps what it has, and catches up.
 #[test]
 fn unhealthy_member_keeps_everything() {
-    let (server, program, kind) = (Server::Member(0), None, None);
-    let fault = ApiFault::Unavailable;
-    let seconds = 500;
+    let (api, program, about) = (Api::Member(0), None, None);
+    let (fault, seconds) = (ApiFault::Unavailable, 500);
     settles(&[
         Step::Settle,
         Step::Fault {
-            server,
+            api,
             program,
-            kind,
+            about,
             fault,
             seconds,
         },
         millis(400_000),
-        Step::PutMap {
+        Step::Change(Change::PutMap {
             app: 0,
             map: 1,
             value: 3,
-        },
+        }),
         put(1, EVERYWHERE),
         millis(60_000),
     ]);
@@ -113,7 +109,7 @@ fn unhealthy_member_keeps_everything() {
 /// A placement of a namespace goes where that is, and another in its place where one goes.
 #[test]
 fn namespace_is_followed() {
-    let namespace = |cluster, is_there| Step::MemberNamespace { cluster, is_there };
+    let namespace = |cluster, is_there| Step::Change(Change::MemberNamespace { cluster, is_there });
     let two = PlacementShape {
         policy: Policy::Number {
             clusters: 2,
@@ -130,7 +126,7 @@ fn namespace_is_followed() {
         millis(500),
         namespace(2, true),
         Step::Settle,
-        Step::DeletePlacement { app: 2 },
+        Step::Change(Change::DeletePlacement { app: 2 }),
     ]);
 }
 
@@ -144,7 +140,7 @@ fn reports_change_nothing() {
         };
         put(0, shape)
     };
-    let map = |map, value| Step::PutMap { app: 0, map, value };
+    let map = |map, value| Step::Change(Change::PutMap { app: 0, map, value });
     for end in [Apply::ClientSide, Apply::ServerSide] {
         settles(&[
             map(1, 1),
@@ -152,13 +148,13 @@ fn reports_change_nothing() {
             with(Apply::ReportDiff),
             Step::Settle,
             map(2, 2),
-            Step::DeleteMap { app: 0, map: 1 },
+            Step::Change(Change::DeleteMap { app: 0, map: 1 }),
             Step::Settle,
             with(end),
             Step::Settle,
             with(Apply::ReportDiff),
             millis(100),
-            Step::DeletePlacement { app: 0 },
+            Step::Change(Change::DeletePlacement { app: 0 }),
         ]);
     }
 }

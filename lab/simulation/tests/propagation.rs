@@ -3,18 +3,13 @@
 #![expect(
     clippy::panic,
     clippy::print_stdout,
-    clippy::unwrap_used,
     reason = "the helpers of tests are tests"
 )]
 
-use std::thread::available_parallelism;
-
-use simulation::harness::{
-    ApiFault, FIRST_SEED, Property, Summary, failed_once, run, search, sequence_of,
-};
+use simulation::harness::{self, Api, ApiFault, Property, Summary, run, sequence_of};
 use simulation::propagation::{
-    Affinity, By, Lazy, PolicyShape, Propagation, Role, Spread, Step, TaintEffect, Template,
-    Toleration,
+    Affinity, By, Change, Lazy, PolicyShape, Propagation, Role, Spread, Step, TaintEffect,
+    Template, Toleration,
 };
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
@@ -34,7 +29,7 @@ fn seconds(seconds: u32) -> Step {
 
 fn taint(cluster: u8) -> Step {
     let effect = Some(TaintEffect::NoExecute);
-    Step::Taint { cluster, effect }
+    Step::Change(Change::Taint { cluster, effect })
 }
 
 fn policy_of(template: Template, affinity: Affinity) -> PolicyShape {
@@ -55,12 +50,8 @@ fn settles(steps: &[Step]) {
 
 /// Runs the seeds that failed once and as many others.
 fn search_from_first<P: Property>(sequences: u64) -> Summary {
-    let threads = available_parallelism().unwrap().get();
-    let seeds = failed_once::<P>()
-        .unwrap()
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + sequences);
-    let summary = search::<P>(seeds, threads).unwrap_or_else(|found| panic!("{found}"));
+    let summary = harness::search_from_first::<P>(sequences);
+    let summary = summary.unwrap_or_else(|found| panic!("{found}"));
     println!("{summary}");
     // A program that never writes proves nothing.
     assert_eq!(summary.figures.judged.len(), Role::ALL.len(), "{summary}");
@@ -95,9 +86,9 @@ fn a_seed_makes_the_same_history_again() {
 /// of Works is back.
 #[test]
 fn a_failure_that_no_watch_has_shown_does_not_stay_in_the_status() {
-    let (member, program, about) = (None, None, None);
+    let (api, program, about) = (Api::Hub, None, None);
     let outage = Step::Fault {
-        member,
+        api,
         program,
         about,
         fault: ApiFault::Outage,
@@ -106,11 +97,11 @@ fn a_failure_that_no_watch_has_shown_does_not_stay_in_the_status() {
     settles(&[
         seconds(1),
         outage,
-        Step::Leave { cluster: 1 },
-        Step::Join {
+        Step::Change(Change::Leave { cluster: 1 }),
+        Step::Change(Change::Join {
             cluster: 1,
             region: 0,
-        },
+        }),
         seconds(3),
     ]);
 }
@@ -123,15 +114,15 @@ fn what_is_not_scheduled_names_another_reason_once_its_tolerations_end() {
         ..policy_of(Template::ConfigMapA, Affinity::Names(0b001))
     };
     settles(&[
-        Step::Leave { cluster: 0 },
-        Step::PutPolicy { policy: 0, shape },
+        Step::Change(Change::Leave { cluster: 0 }),
+        Step::Change(Change::PutPolicy { policy: 0, shape }),
         taint(1),
     ]);
 }
 
 #[test]
 fn an_eviction_of_what_no_policy_has_any_more_does_not_end() {
-    let delete = Step::DeletePolicy { policy: 0 };
+    let delete = Step::Change(Change::DeletePolicy { policy: 0 });
     settles(&[Step::Settle, taint(0), seconds(5), delete]);
 }
 
@@ -141,12 +132,12 @@ fn a_workload_returns_to_an_earlier_group_with_the_flag_only() {
         let shape = policy_of(Template::Deployment, Affinity::Groups([0b001, 0b010]));
         let (cluster, effect) = (0, None);
         settles(&[
-            Step::FailBack { is_on },
-            Step::PutPolicy { policy: 0, shape },
+            Step::Change(Change::FailBack { is_on }),
+            Step::Change(Change::PutPolicy { policy: 0, shape }),
             Step::Settle,
             taint(cluster),
             Step::Settle,
-            Step::Taint { cluster, effect },
+            Step::Change(Change::Taint { cluster, effect }),
         ]);
     }
 }
@@ -159,15 +150,15 @@ fn a_workload_does_not_follow_the_room_of_regions() {
         spread: Spread::Regions([1, 1], [1, 1]),
         ..policy_of(template, Affinity::All)
     };
-    let rooms = |pods| [0, 2].map(|cluster| Step::Room { cluster, pods });
-    let deploy = Step::PutTemplate {
+    let rooms = |pods| [0, 2].map(|cluster| Step::Change(Change::Room { cluster, pods }));
+    let deploy = Step::Change(Change::PutTemplate {
         template,
         version: 1,
         wipes: false,
-    };
+    });
     let mut steps = vec![
-        Step::DeleteTemplate { template },
-        Step::PutPolicy { policy: 0, shape },
+        Step::Change(Change::DeleteTemplate { template }),
+        Step::Change(Change::PutPolicy { policy: 0, shape }),
     ];
     steps.extend(rooms(0));
     steps.extend([Step::Settle, deploy, Step::Settle]);

@@ -1,11 +1,14 @@
 //! After any sequence of steps the fleet converges, and then no program writes.
 
 use std::collections::BTreeMap;
-use std::thread::available_parallelism;
 use std::time::Duration;
 
-use simulation::convergence::{About, ConditionState, Convergence, Match, RemedyShape, Role, Step};
-use simulation::harness::{ApiFault, FIRST_SEED, failed_once, run, run_with, search, sequence_of};
+use simulation::convergence::{
+    Change, ConditionState, Convergence, Match, RemedyShape, Role, Step,
+};
+use simulation::harness::{
+    About, Api, ApiFault, run, run_with, search, search_from_first, sequence_of,
+};
 
 /// The number of random sequences of one run, beside those that failed once. Thousands run by `cargo xtask simulate`.
 const SEQUENCES: u64 = 200;
@@ -26,11 +29,27 @@ const STATUS_OF_M0: &str = "clusters/m0/status?&fieldManager=remedy-controller";
 const SET: &str = r#"{"status":{"remedyActions":["TrafficControl"]}}"#;
 const CLEARED: &str = r#"{"status":{"remedyActions":null}}"#;
 
+/// A fault of Karmada's API.
+fn fault(
+    program: Option<Role>,
+    about: Option<&'static str>,
+    fault: ApiFault,
+    seconds: u16,
+) -> Step {
+    Step::Fault {
+        api: Api::Hub,
+        program,
+        about: about.map(About::kind),
+        fault,
+        seconds,
+    }
+}
+
 fn put_remedy() -> Step {
-    Step::PutRemedy {
+    Step::Change(Change::PutRemedy {
         remedy: 0,
         spec: AT_ONCE,
-    }
+    })
 }
 
 fn seconds(seconds: u32) -> Step {
@@ -58,25 +77,17 @@ fn follow(log: &str, parts: &[&str]) {
 
 #[test]
 fn random_sequences_converge() {
-    let threads = available_parallelism().unwrap().get();
-    let failed_once = failed_once::<Convergence>().unwrap();
-    let seeds = failed_once
-        .into_iter()
-        .chain(FIRST_SEED..FIRST_SEED + SEQUENCES);
-    match search::<Convergence>(seeds, threads) {
-        Ok(summary) => {
-            println!("{summary}");
-            // A fault or a kind of write that hardly ever happens proves nothing.
-            assert_eq!(summary.figures.faults.len(), FAULTS, "{summary}");
-            assert_eq!(summary.figures.judged.len(), JUDGED, "{summary}");
-            for (what, count) in summary.figures.faults.iter().chain(&summary.figures.judged) {
-                assert!(
-                    *count >= SEQUENCES / 100,
-                    "only {count} of {what}: {summary}"
-                );
-            }
-        }
-        Err(found) => panic!("{found}"),
+    let summary =
+        search_from_first::<Convergence>(SEQUENCES).unwrap_or_else(|found| panic!("{found}"));
+    println!("{summary}");
+    // A fault or a kind of write that hardly ever happens proves nothing.
+    assert_eq!(summary.figures.faults.len(), FAULTS, "{summary}");
+    assert_eq!(summary.figures.judged.len(), JUDGED, "{summary}");
+    for (what, count) in summary.figures.faults.iter().chain(&summary.figures.judged) {
+        assert!(
+            *count >= SEQUENCES / 100,
+            "only {count} of {what}: {summary}"
+        );
     }
 }
 
@@ -121,7 +132,7 @@ fn a_remedy_deleted_while_the_controller_is_down_is_undone_when_it_is_back() {
             program,
             replica: 1,
         },
-        Step::DeleteRemedy { remedy: 0 },
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(60),
     ]);
     follow(&log, &[SET, "remedy-controller-0.1", CLEARED]);
@@ -137,16 +148,10 @@ fn a_write_skipped_because_the_cache_already_looked_right_is_made_later() {
     };
     let log = converges(&[
         seconds(5),
-        Step::Fault {
-            gateway: false,
-            program: Some(Role::Remedy),
-            about: Some(About::Clusters),
-            fault: delayed,
-            seconds: 30,
-        },
+        fault(Some(Role::Remedy), Some("clusters"), delayed, 30),
         put_remedy(),
         seconds(1),
-        Step::DeleteRemedy { remedy: 0 },
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(30),
     ]);
     follow(&log, &[SET, "DELETED", CLEARED]);
@@ -157,16 +162,10 @@ fn a_write_skipped_because_the_cache_already_looked_right_is_made_later() {
 #[test]
 fn an_action_that_another_writer_takes_back_unseen_is_set_again() {
     let log = converges(&[
-        Step::Fault {
-            gateway: false,
-            program: None,
-            about: Some(About::Clusters),
-            fault: ApiFault::ExpireWatches,
-            seconds: 1,
-        },
+        fault(None, Some("clusters"), ApiFault::ExpireWatches, 1),
         put_remedy(),
         Step::Wait { millis: 1 },
-        Step::RewriteStatus { cluster: 0, age: 1 },
+        Step::Change(Change::RewriteStatus { cluster: 0, age: 1 }),
         seconds(10),
     ]);
     let set = format!("{STATUS_OF_M0} {SET}");
@@ -177,23 +176,19 @@ fn an_action_that_another_writer_takes_back_unseen_is_set_again() {
 /// undoes the other's writes: with pauses, and only until the former leader reads the new lease.
 #[test]
 fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
-    let outage = |seconds| Step::Fault {
-        gateway: false,
-        program: None,
-        about: None,
-        fault: ApiFault::Outage,
-        seconds,
-    };
     for (program, change) in [
         (Role::Remedy, put_remedy()),
-        (Role::Ingress, Step::DeleteIngress { ingress: 0 }),
+        (
+            Role::Ingress,
+            Step::Change(Change::DeleteIngress { ingress: 0 }),
+        ),
     ] {
         for millis in [1, 700, 1_666] {
             converges(&[
                 Step::Wait { millis: 1 },
-                outage(2),
+                fault(None, None, ApiFault::Outage, 2),
                 Step::Wait { millis },
-                Step::DeleteLease { program },
+                Step::Change(Change::DeleteLease { program }),
                 change.clone(),
             ]);
         }
@@ -204,20 +199,14 @@ fn two_leaders_by_a_deleted_lease_do_not_fight_without_a_pause() {
 fn late_write_of(program: Role) -> String {
     converges(&[
         seconds(5),
-        Step::Fault {
-            gateway: false,
-            program: Some(program),
-            about: None,
-            fault: ApiFault::Late { millis: 20_000 },
-            seconds: 1,
-        },
+        fault(Some(program), None, ApiFault::Late { millis: 20_000 }, 1),
         put_remedy(),
         Step::Wait { millis: 1 },
         Step::Kill {
             program,
             replica: 0,
         },
-        Step::DeleteRemedy { remedy: 0 },
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(60),
     ])
 }
@@ -234,16 +223,16 @@ fn two_controllers_during_a_leader_change_agree() {
     let log = converges(&[
         put_remedy(),
         seconds(5),
-        Step::StealLease { program },
-        Step::DeleteRemedy { remedy: 0 },
+        Step::Change(Change::StealLease { program }),
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(1),
         put_remedy(),
-        Step::Condition {
+        Step::Change(Change::Condition {
             cluster: 0,
             reporter: false,
             status: Some(ConditionState::Unhealthy),
-        },
-        Step::DeleteRemedy { remedy: 0 },
+        }),
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(60),
     ]);
     follow(&log, &[SET, CLEARED]);
@@ -256,18 +245,12 @@ fn two_controllers_during_a_leader_change_agree() {
 fn an_ingress_released_on_a_stale_view_keeps_nothing_of_ours() {
     let steps = [
         Step::Wait { millis: 1 },
-        Step::DeleteClass { class: 0 },
-        Step::Fault {
-            gateway: false,
-            program: None,
-            about: None,
-            fault: ApiFault::Silence,
-            seconds: 1,
-        },
-        Step::Address {
+        Step::Change(Change::DeleteClass { class: 0 }),
+        fault(None, None, ApiFault::Silence, 1),
+        Step::Change(Change::Address {
             ingress: 0,
             served: true,
-        },
+        }),
         Step::Wait { millis: 1 },
     ];
     for seed in 0..20 {
@@ -279,14 +262,14 @@ fn an_ingress_released_on_a_stale_view_keeps_nothing_of_ours() {
 /// karmada#5030: another writer puts a whole status back as it was.
 #[test]
 fn actions_survive_a_cluster_status_that_another_writer_rewrites_wholesale() {
-    let rewrite = Step::RewriteStatus { cluster: 0, age: 1 };
+    let rewrite = Step::Change(Change::RewriteStatus { cluster: 0, age: 1 });
     let log = converges(&[
         seconds(5),
         put_remedy(),
         seconds(5),
         rewrite.clone(),
         seconds(5),
-        Step::DeleteRemedy { remedy: 0 },
+        Step::Change(Change::DeleteRemedy { remedy: 0 }),
         seconds(5),
         rewrite,
         seconds(5),
@@ -330,7 +313,7 @@ const OF_TEN_MINUTES: [ApiFault; 16] = [
 ];
 
 /// Returns the seconds for which a fault of ten minutes lasts.
-fn lasting(fault: ApiFault) -> u8 {
+fn lasting(fault: ApiFault) -> u16 {
     match fault {
         // Programs list again only when watches expire, which is the next fault; and a watch has a
         // bookmark once a minute.
@@ -349,29 +332,25 @@ fn no_verdict_is_missed_in_ten_minutes_of_faults() {
         equal: true,
         status: ConditionState::Unhealthy,
     };
-    let remedy = Step::PutRemedy {
+    let remedy = Step::Change(Change::PutRemedy {
         remedy: 0,
         spec: RemedyShape {
             matches: Some(vec![matching]),
             ..AT_ONCE
         },
-    };
-    let observe = |resolves| Step::Observe {
-        cluster: 0,
-        resolves,
+    });
+    let observe = |resolves| {
+        Step::Change(Change::Observe {
+            cluster: 0,
+            resolves,
+        })
     };
     let mut steps = vec![remedy, observe(true), seconds(10)];
-    for (fault, resolves) in OF_TEN_MINUTES
+    for (of_api, resolves) in OF_TEN_MINUTES
         .into_iter()
         .zip([false, true].into_iter().cycle())
     {
-        steps.push(Step::Fault {
-            gateway: false,
-            program: None,
-            about: None,
-            fault,
-            seconds: lasting(fault),
-        });
+        steps.push(fault(None, None, of_api, lasting(of_api)));
         steps.push(observe(resolves));
         steps.push(seconds(40));
     }

@@ -31,6 +31,8 @@ use tower::Service;
 
 use super::addresses::{LISTENING, PODS, name, pod_ip};
 use super::figures::Figures;
+use crate::harness::access::{Access as _, USER_AGENT};
+use crate::harness::connection::nowhere;
 
 /// The cluster of the agents.
 pub const CLUSTER: &str = "member1";
@@ -38,8 +40,6 @@ pub const CLUSTER: &str = "member1";
 pub(super) const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
 /// The default `--max-endpoints-per-slice` of kube-controller-manager.
 const ENDPOINTS_PER_SLICE: usize = 100;
-/// The user agent of the simulation's own requests, which are not counted.
-const OBSERVER: &str = "simulation";
 
 /// Both APIs, which stop when dropped.
 pub struct Apis {
@@ -58,7 +58,8 @@ pub struct Counted {
     /// The connection that the agents of this process share.
     pub(super) agents: Client,
     figures: Arc<Mutex<Figures>>,
-    client: Client,
+    /// The server itself: the simulation's own requests to it are not counted.
+    server: ApiServer,
     _serving: JoinSet<()>,
 }
 
@@ -69,23 +70,16 @@ impl Apis {
         let folder = tempfile::tempdir()?;
         let karmada = Counted::start(folder.path(), "karmada").await?;
         let member = Counted::start(folder.path(), "member").await?;
-        let client = karmada.client.clone();
         let namespace = execution_namespace(CLUSTER);
-        create(
-            &client,
-            "/api/v1/namespaces",
-            json!({ "metadata": { "name": namespace } }),
-        )
-        .await?;
-        let cluster = json!({ "metadata": { "name": CLUSTER }, "spec": { "syncMode": "Push" } });
-        create(
-            &client,
-            "/apis/cluster.karmada.io/v1alpha1/clusters",
-            cluster,
-        )
-        .await?;
-        let service = json!({ "metadata": { "name": SERVICE.0 } });
-        create(&member.client, "/api/v1/namespaces", service).await?;
+        karmada.server.create_namespace(&namespace).await?;
+        let cluster = json!({
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
+            "metadata": { "name": CLUSTER }, "spec": { "syncMode": "Push" },
+        });
+        let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
+        karmada.server.create(clusters, &cluster).await?;
+        member.server.create_namespace(SERVICE.0).await?;
+        let client = client::with_service(karmada.server.service(), nowhere(), USER_AGENT)?;
         let apis = Self {
             karmada,
             member,
@@ -112,6 +106,7 @@ impl Apis {
                 })
             };
             let slice = json!({
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                 "metadata": {
                     "name": format!("{service}-{}", nodes[0]),
                     "labels": { "kubernetes.io/service-name": service },
@@ -120,7 +115,7 @@ impl Apis {
                 "ports": [{ "name": "admin", "port": port, "protocol": "TCP" }],
                 "endpoints": nodes.iter().map(endpoint).collect::<Vec<_>>(),
             });
-            create(&self.member.client, &path, slice).await?;
+            self.member.server.create(&path, &slice).await?;
         }
         Ok(())
     }
@@ -159,7 +154,7 @@ impl Counted {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let figures = Arc::<Mutex<Figures>>::default();
-        let router = counted(server, Arc::clone(&figures));
+        let router = counted(server.clone(), Arc::clone(&figures));
         let mut serving = JoinSet::new();
         // The server runs until the simulation drops it.
         serving.spawn(async move { drop(axum::serve(listener, router).await) });
@@ -171,9 +166,9 @@ impl Counted {
         };
         Ok(Self {
             agents: client::connect(&source, cluster_health_agent::NAME).await?,
-            client: client::connect(&source, OBSERVER).await?,
             kubeconfig,
             figures,
+            server,
             _serving: serving,
         })
     }
@@ -191,13 +186,7 @@ fn counted(server: ApiServer, figures: Arc<Mutex<Figures>>) -> Router {
         let figures = Arc::clone(&figures);
         async move {
             let (parts, body) = request.into_parts();
-            let agent = parts
-                .headers
-                .get("user-agent")
-                .and_then(|agent| agent.to_str().ok());
-            if !agent.is_some_and(|agent| agent.starts_with(OBSERVER)) {
-                figures.lock().count(&parts);
-            }
+            figures.lock().count(&parts);
             match service.call(Request::from_parts(parts, body)).await {
                 Ok(response) => response.map(|body| {
                     // A frame is a whole response or a whole line of a watch, so no address is split.
@@ -215,24 +204,6 @@ fn routed(text: &[u8]) -> Bytes {
     text.replace(PODS, LISTENING).into()
 }
 
-async fn create(client: &Client, path: &str, mut object: Value) -> Result<()> {
-    let (version, kind) = match path.rsplit('/').next() {
-        Some("namespaces") => ("v1", "Namespace"),
-        Some("clusters") => ("cluster.karmada.io/v1alpha1", "Cluster"),
-        _ => ("discovery.k8s.io/v1", "EndpointSlice"),
-    };
-    object["apiVersion"] = version.into();
-    object["kind"] = kind.into();
-    let request = Request::post(path)
-        .header("content-type", "application/json")
-        .body(serde_json::to_vec(&object)?)?;
-    client
-        .request::<Value>(request)
-        .await
-        .with_context(|| format!("cannot create {kind}"))?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -245,7 +216,7 @@ mod tests {
     async fn agents_are_found_where_they_listen() {
         drop(rustls::crypto::ring::default_provider().install_default());
         let apis = Apis::start(2, 7).await.unwrap();
-        let slices: Api<EndpointSlice> = Api::all(apis.member.client.clone());
+        let slices: Api<EndpointSlice> = Api::all(apis.member.agents.clone());
         let found = slices.list(&ListParams::default()).await.unwrap();
         let endpoints = found.items.into_iter().filter_map(|slice| slice.endpoints);
         let addresses: Vec<String> = endpoints.flatten().flat_map(|one| one.addresses).collect();

@@ -13,8 +13,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::apis::Apis;
-use super::objects::cluster_name;
-use crate::harness::process;
+use super::kinds::Side;
+use crate::harness::access::Access;
+use crate::harness::{clusters, programs};
 
 /// The interval between two rounds.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -29,9 +30,10 @@ pub(crate) struct Agent {
 impl Agent {
     /// Starts the agent of a cluster, and creates the namespace of its lease.
     pub(crate) async fn start(apis: &Apis, cluster: u8, resolves: bool) -> Result<Self> {
-        let name = cluster_name(cluster);
-        apis.create_namespace(&karmada_api::execution_namespace(&name))
-            .await?;
+        let name = clusters::name(cluster);
+        let namespace = karmada_api::execution_namespace(&name);
+        let karmada = apis.access(Side::Karmada);
+        karmada.create_namespace(&namespace).await?;
         let args = Args::try_parse_from([
             NAME,
             "--karmada-kubeconfig=none",
@@ -43,7 +45,7 @@ impl Agent {
             // Its verdict follows every change, however often DNS has failed.
             "--max-recovery-hold=3s",
         ])?;
-        let mut program = process::program(IDENTITY);
+        let mut program = programs::program(IDENTITY);
         let (finished, rounds) = mpsc::channel(1);
         cluster_health_agent::observe(args, apis.unrecorded(NAME).await?, rounds, &mut program)?;
         let (resolves, observed) = watch::channel(resolves);

@@ -1,25 +1,24 @@
 //! The two APIs, and the writes of all clients but our controllers.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use anyhow::{Result, anyhow};
-use embedded_apiserver::{ApiServer, Injection};
+use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode};
-use http_body_util::BodyExt;
 use karmada_runtime::client;
+use kube::Client;
 use kube::client::Body;
-use kube::{Client, Config};
 use serde_json::{Value, json};
+use tower::service_fn;
 
-use super::connection::{Delays, Recorded};
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
-use super::program::{Process, Role};
-use super::record::Record;
+use super::late::{Delays, Late};
+use super::program::Role;
 use crate::harness::access::Access;
-use crate::harness::value;
+use crate::harness::connection::nowhere;
+use crate::harness::{Connections, value};
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
@@ -64,6 +63,11 @@ fn loosen(definition: &mut Value) {
 /// The path of the leases.
 pub(crate) const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases";
 
+/// Returns the path of the lease of a program.
+pub(crate) fn lease(program: Role) -> String {
+    format!("{LEASES}/{}", program.name())
+}
+
 /// A server. Only the programs' clients record their requests to it.
 #[derive(Clone, Debug)]
 pub(crate) enum Server {
@@ -96,21 +100,11 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Returns the configuration of a client of an embedded server.
-fn nowhere() -> Config {
-    Config::new(http::Uri::from_static("http://api"))
-}
-
 impl Access for Server {
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
         match self {
             Self::Embedded(server) => server.exchange(request).await,
-            Self::Real(remote) => {
-                let response = remote.client.send(request).await?;
-                let status = response.status();
-                let body = response.into_body().collect().await?.to_bytes();
-                Ok((status, serde_json::from_slice(&body)?))
-            }
+            Self::Real(remote) => remote.client.exchange(request).await,
         }
     }
 }
@@ -146,20 +140,8 @@ impl Apis {
     /// Creates the namespaces that the objects and the leases need.
     pub(crate) async fn lay_out(&self) -> Result<()> {
         for namespace in ["karmada-system", NAMESPACE] {
-            self.create_namespace(namespace).await?;
+            self.karmada.create_namespace(namespace).await?;
         }
-        Ok(())
-    }
-
-    /// Creates a namespace at Karmada.
-    pub(crate) async fn create_namespace(&self, name: &str) -> Result<()> {
-        let body = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
-        });
-        let access = self.access(Side::Karmada);
-        access
-            .write(Method::POST, "/api/v1/namespaces", &body)
-            .await?;
         Ok(())
     }
 
@@ -171,26 +153,23 @@ impl Apis {
         }
     }
 
-    /// Connects a program to an API. Requests to an embedded server are recorded.
+    /// Connects a process to an API. Requests to an embedded server are recorded.
     pub(crate) async fn client(
         &self,
         side: Side,
-        process: Process,
-        record: &Record,
+        connections: &Connections<Role>,
     ) -> Result<Client> {
-        let name = process.program.name();
+        let program = connections.process.program;
         Ok(match self.access(side) {
             Server::Embedded(server) => {
-                let service = Recorded {
-                    inner: server.service(),
-                    record: record.clone(),
-                    process,
-                    side,
-                    delays: self.delays(side, process.program),
+                let late = Late {
+                    service: server.service(),
+                    delays: self.delays(side, program),
                 };
-                client::with_service(service, nowhere(), name)?
+                let service = service_fn(move |request| late.clone().send(request));
+                connections.client(side.into(), service)?
             }
-            Server::Real(remote) => remote.connect(name).await?,
+            Server::Real(remote) => remote.connect(program.name()).await?,
         })
     }
 
@@ -202,41 +181,22 @@ impl Apis {
         })
     }
 
-    /// Injects a fault into an embedded server; real servers ignore it.
-    pub(crate) fn inject(&self, side: Side, injection: Injection) {
-        if let Server::Embedded(server) = self.access(side) {
-            server.faults().inject(injection);
-        }
-    }
-
     /// Returns the delays of a program's writes to an API.
     pub(crate) fn delays(&self, side: Side, program: Role) -> Delays {
         self.delays[side as usize][program as usize].clone()
     }
 
-    /// Returns the number of times each fault was applied.
-    pub(crate) fn hits(&self) -> BTreeMap<&'static str, u64> {
-        let mut hits = BTreeMap::new();
-        for server in [&self.karmada, &self.gateway] {
-            if let Server::Embedded(server) = server {
-                for (fault, count) in server.faults().hits() {
-                    *hits.entry(fault).or_default() += count;
-                }
-            }
-        }
-        let late = self.delays.iter().flatten().map(Delays::hits).sum();
-        hits.insert("Late", late);
-        hits
+    /// Returns the delays of all writes.
+    pub(crate) fn all_delays(&self) -> impl Iterator<Item = &Delays> {
+        self.delays.iter().flatten()
     }
 
-    /// Ends every fault.
-    pub(crate) fn end_faults(&self) {
-        for server in [&self.karmada, &self.gateway] {
-            if let Server::Embedded(server) = server {
-                server.faults().clear();
-            }
+    /// Returns the embedded server of an API.
+    pub(crate) fn embedded_server(&self, side: Side) -> Option<ApiServer> {
+        match self.access(side) {
+            Server::Embedded(server) => Some(server.clone()),
+            Server::Real(_) => None,
         }
-        self.delays.iter().flatten().for_each(Delays::clear);
     }
 
     /// Reads one object.
@@ -262,29 +222,21 @@ impl Apis {
         object["kind"] = kind_name.into();
         object["metadata"]["name"] = name.into();
         let access = self.access(kind.side());
-        match self.object(kind, name).await? {
-            None => {
-                access
-                    .write(Method::POST, &kind.collection(), &object)
-                    .await?
-            }
-            Some(found) => {
-                for (key, value) in found["metadata"].as_object().into_iter().flatten() {
-                    if object["metadata"].get(key).is_none() {
-                        object["metadata"][key] = value.clone();
-                    }
-                }
-                access.write(Method::PUT, &kind.path(name), &object).await?
-            }
+        let Some(found) = self.object(kind, name).await? else {
+            access.create(&kind.collection(), &object).await?;
+            return Ok(());
         };
+        for (key, value) in found["metadata"].as_object().into_iter().flatten() {
+            if object["metadata"].get(key).is_none() {
+                object["metadata"][key] = value.clone();
+            }
+        }
+        let path = kind.path(name);
+        access.write(Method::PUT, &path, &object).await?;
         Ok(())
     }
 
     pub(crate) async fn delete(&self, kind: Kind, name: &str) -> Result<()> {
-        let access = self.access(kind.side());
-        access
-            .write(Method::DELETE, &kind.path(name), &Value::Null)
-            .await?;
-        Ok(())
+        self.access(kind.side()).delete(&kind.path(name)).await
     }
 }

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 use super::apis::Apis;
 use super::kinds::{Kind, Side};
 use super::model;
-use super::objects::{
-    self, cluster_name, cluster_names, condition_type, ingress_name, service_name,
-};
+use super::objects::{self, condition_type, ingress_name, service_name};
 use super::step::ConditionState;
 use crate::harness::access::Access;
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, items};
 
 /// The finalizer of another controller on ingresses.
@@ -24,7 +23,7 @@ pub(crate) async fn set_condition(
     reporter: bool,
     verdict: Option<ConditionState>,
 ) -> Result<()> {
-    let name = cluster_name(cluster);
+    let name = clusters::name(cluster);
     let Some(found) = apis.object(Kind::Cluster, &name).await? else {
         return Ok(());
     };
@@ -38,10 +37,7 @@ pub(crate) async fn set_condition(
     }
     let path = format!("{}/status", Kind::Cluster.path(&name));
     let body = json!({ "status": { "conditions": conditions } });
-    apis.access(Side::Karmada)
-        .write(Method::PATCH, &path, &body)
-        .await?;
-    Ok(())
+    apis.access(Side::Karmada).patch(&path, &body).await
 }
 
 /// Adds the finalizer of another controller to an ingress, or removes it.
@@ -61,9 +57,8 @@ pub(crate) async fn hold(apis: &Apis, name: &str, held: bool) -> Result<()> {
     finalizers.push(&ours);
     let body = json!({ "metadata": { "finalizers": finalizers } });
     apis.access(Side::Karmada)
-        .write(Method::PATCH, &kind.path(name), &body)
-        .await?;
-    Ok(())
+        .patch(&kind.path(name), &body)
+        .await
 }
 
 /// Removes a finalizer; from a cluster, only once that is being deleted.
@@ -84,16 +79,15 @@ pub(crate) async fn remove_finalizer(
         .collect();
     let body = json!({ "metadata": { "finalizers": rest } });
     apis.access(Side::Karmada)
-        .write(Method::PATCH, &kind.path(name), &body)
-        .await?;
-    Ok(())
+        .patch(&kind.path(name), &body)
+        .await
 }
 
 /// Binds a Service to clusters, and reports it as applied in some.
 pub(crate) async fn bind(apis: &Apis, service: u8, to: u8, applied: u8) -> Result<()> {
     let service = service_name(service);
     let name = model::binding_name(service);
-    let applied: Vec<Value> = cluster_names(applied)
+    let applied: Vec<Value> = clusters::names(applied)
         .iter()
         .map(|name| json!({ "clusterName": name, "applied": true }))
         .collect();
@@ -101,10 +95,7 @@ pub(crate) async fn bind(apis: &Apis, service: u8, to: u8, applied: u8) -> Resul
         .await?;
     let path = format!("{}/status", Kind::Binding.path(&name));
     let body = json!({ "status": { "aggregatedStatus": applied } });
-    apis.access(Side::Karmada)
-        .write(Method::PATCH, &path, &body)
-        .await?;
-    Ok(())
+    apis.access(Side::Karmada).patch(&path, &body).await
 }
 
 /// Gives the template of a Service other ports, or deletes it.
@@ -131,7 +122,7 @@ pub(crate) async fn collect(
 ) -> Result<()> {
     let name = format!(
         "imported-{}-{}",
-        cluster_name(cluster),
+        clusters::name(cluster),
         service_name(service)
     );
     let Some(endpoints) = endpoints else {
@@ -155,10 +146,9 @@ pub(crate) async fn set_address(apis: &Apis, ingress: u8, served: bool) -> Resul
     // A merge patch alone would keep fields that `balancer` lacks.
     let body = json!({ "status": { "loadBalancer": null } });
     let access = apis.access(Side::Gateway);
-    access.write(Method::PATCH, &path, &body).await?;
+    access.patch(&path, &body).await?;
     let body = json!({ "status": { "loadBalancer": balancer } });
-    access.write(Method::PATCH, &path, &body).await?;
-    Ok(())
+    access.patch(&path, &body).await
 }
 
 /// Replaces the spec of an object. Returns `false` if the server refuses it, as a real one does with
@@ -168,4 +158,17 @@ pub(crate) async fn write_spec(apis: &Apis, kind: Kind, name: &str, spec: &Value
     let body = json!({ "spec": spec });
     let (status, _) = access.send(Method::PATCH, &kind.path(name), &body).await?;
     Ok(status.is_success())
+}
+
+/// Deletes one of our objects in the gateway, if there are any.
+pub(crate) async fn delete_from_gateway(apis: &Apis, nth: u8) -> Result<()> {
+    let objects = apis.objects().await?;
+    let ours = objects.keys();
+    let ours = ours.filter(|(kind, _)| kind.side() == Side::Gateway);
+    let ours: Vec<_> = ours.collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let (kind, name) = ours[usize::from(nth) % ours.len()];
+    apis.delete(*kind, name).await
 }

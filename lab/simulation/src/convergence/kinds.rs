@@ -4,11 +4,31 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::harness::Api;
+
 /// One of the two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     Karmada,
     Gateway,
+}
+
+impl From<Side> for Api {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Karmada => Self::Hub,
+            Side::Gateway => Self::Member(0),
+        }
+    }
+}
+
+impl From<Api> for Side {
+    fn from(api: Api) -> Self {
+        match api {
+            Api::Hub => Self::Karmada,
+            Api::Member(_) => Self::Gateway,
+        }
+    }
 }
 
 /// A kind of object.

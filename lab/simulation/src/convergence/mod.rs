@@ -5,20 +5,20 @@
 //! seed determines a sequence of [`Step`]s and the whole run, request by request.
 //!
 //! ```text
-//! sequences ─▶ step ─▶ fleet ─▶ clients, replicas, agent ─▶ apis
-//!                               replicas ─▶ connection ─▶ record ─▶ explain: why was this written?
-//!                      world ◀─ settled: is what is stored what `model` demands?
+//! sequences ─▶ step ─▶ fleet ─▶ clients, agent ─▶ apis ◀─ program
+//!                                 the record of the harness ─▶ explain: why was this written?
+//!                         world ◀─ settled: is what is stored what `model` demands?
 //! ```
 //!
 //! | File | It answers |
 //! |---|---|
 //! | `world.rs` | what the harness drives, and what must hold at every moment |
 //! | `step.rs`, `sequences.rs` | what may happen, and how often |
-//! | `fleet.rs` | what a step does |
+//! | `fleet.rs` | what a change does |
 //! | `clients.rs`, `agent.rs` | what everybody but the controllers writes |
-//! | `replicas.rs`, `program.rs` | which processes run |
+//! | `program.rs` | which programs run, and on which APIs |
 //! | `apis.rs`, `kinds.rs`, `objects.rs` | which servers, kinds and objects there are |
-//! | `connection.rs`, `record.rs`, `log.rs` | which requests were made, with which responses |
+//! | `late.rs` | which writes come late |
 //! | `model.rs` | what the documentation demands |
 //! | `settled.rs` | whether a settled fleet is as the model demands |
 //! | `explain/`, `known.rs` | whether a write follows from what its process had received |
@@ -27,27 +27,25 @@
 mod agent;
 mod apis;
 mod clients;
-mod connection;
 mod explain;
 mod fleet;
 mod kinds;
 mod known;
-mod log;
+mod late;
 mod model;
 mod objects;
 mod program;
 mod real;
-mod record;
-mod replicas;
 mod sequences;
 mod settled;
 mod step;
 mod world;
 
 pub use self::apis::Remote;
+pub use self::fleet::Controllers;
 pub use self::program::Role;
 pub use self::real::OnRealApis;
 pub use self::step::{
-    About, Backends, Class, ConditionState, Corrupted, Expires, Match, RemedyShape, Step,
+    Backends, Change, Class, ConditionState, Corrupted, Expires, Match, RemedyShape, Step,
 };
-pub use self::world::{Controllers, Convergence};
+pub use self::world::Convergence;

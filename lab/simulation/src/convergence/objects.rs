@@ -8,14 +8,11 @@ use serde_json::{Value, json};
 
 use super::kinds::NAMESPACE;
 use super::program::CONTROLLER;
-use super::step::{Backends, CLUSTERS, Class, ConditionState, Expires, RemedyShape};
+use super::step::{Backends, Class, ConditionState, Expires, RemedyShape};
+use crate::harness::clusters;
 
 /// The names of the classes. The first one is ours in a new fleet.
 const CLASSES: [&str; 2] = ["karmada-rs", "other"];
-
-pub(crate) fn cluster_name(cluster: u8) -> String {
-    format!("m{cluster}")
-}
 
 pub(crate) fn service_name(service: u8) -> &'static str {
     if service == 0 { "web" } else { "api" }
@@ -31,14 +28,6 @@ pub(crate) fn remedy_name(remedy: u8) -> String {
 
 pub(crate) fn class_name(class: u8) -> &'static str {
     CLASSES[usize::from(class) % CLASSES.len()]
-}
-
-/// Returns the names of the clusters whose bits are set.
-pub(crate) fn cluster_names(bits: u8) -> Vec<String> {
-    (0..CLUSTERS)
-        .filter(|n| bits & (1 << n) != 0)
-        .map(cluster_name)
-        .collect()
 }
 
 pub(crate) fn condition_type(reporter: bool) -> &'static str {
@@ -111,7 +100,7 @@ pub(crate) fn class(ours: bool, default: bool) -> Value {
 
 /// Builds the binding that places a Service in these clusters.
 pub(crate) fn binding(service: &str, to: u8) -> Value {
-    let clusters = cluster_names(to).into_iter();
+    let clusters = clusters::names(to).into_iter();
     let clusters: Vec<Value> = clusters.map(|name| json!({ "name": name })).collect();
     let resource = json!({
         "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": service,
@@ -132,7 +121,7 @@ pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
                 "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.karmada.io",
             },
             "annotations": {
-                "work.karmada.io/namespace": format!("karmada-es-{}", cluster_name(cluster)),
+                "work.karmada.io/namespace": format!("karmada-es-{}", clusters::name(cluster)),
             },
         },
         "addressType": "IPv4",
@@ -145,7 +134,7 @@ pub(crate) fn endpoint_slice(service: u8, cluster: u8, endpoints: u8) -> Value {
 pub(crate) fn remedy(of: &RemedyShape, now: Timestamp) -> Value {
     let mut spec = json!({});
     if let Some(bits) = of.clusters {
-        spec["clusterAffinity"] = json!({ "clusterNames": cluster_names(bits) });
+        spec["clusterAffinity"] = json!({ "clusterNames": clusters::names(bits) });
     }
     if let Some(matches) = &of.matches {
         let matches = matches.iter().map(|one| {

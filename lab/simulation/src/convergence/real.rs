@@ -4,18 +4,16 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use http::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::apis::{Apis, LEASES, Remote};
-use super::fleet::Fleet;
+use super::apis::{Apis, Remote, lease};
+use super::fleet::Controllers;
 use super::kinds::{Kind, Side};
 use super::program::Role;
-use super::record::Record;
-use super::settled;
-use super::step::{REPLICAS, Step};
+use super::step::Step;
 use crate::harness::access::Access;
+use crate::harness::{Record, Role as _, Session, World};
 
 /// The timeout until the fleet has settled: an abandoned lease expires after 15 s, and a failed
 /// reconcile may be requeued later than that.
@@ -29,7 +27,7 @@ const LONGEST_WAIT: u32 = 3_000;
 /// A small fleet on two real API servers, with two replicas of each program.
 #[derive(Debug)]
 pub struct OnRealApis {
-    fleet: Fleet,
+    session: Session<Controllers>,
 }
 
 impl OnRealApis {
@@ -38,17 +36,19 @@ impl OnRealApis {
     /// # Errors
     /// A step cannot be applied, or a program ends by itself.
     pub async fn play(karmada: Remote, gateway: Remote, steps: &[Step]) -> Result<Self> {
-        let apis = Apis::real(karmada, gateway);
-        let mut fleet = Fleet::new(apis, Record::default()).await?;
-        fleet.start_all().await?;
+        let record = Record::default();
+        let world = Controllers::on(Apis::real(karmada, gateway), record.clone()).await?;
+        let mut session = Session::new(world, record);
+        session.start_all().await?;
         for step in steps {
-            fleet.apply(&shortened(step)).await?;
-            if let Some(ended) = fleet.replicas.ended() {
+            session.apply(&shortened(step)).await?;
+            session.world.remember().await?;
+            if let Some(ended) = session.programs.ended() {
                 bail!(ended);
             }
         }
-        fleet.replicas.start_missing(&fleet.apis).await?;
-        Ok(Self { fleet })
+        session.revive().await?;
+        Ok(Self { session })
     }
 
     /// Waits until the objects match the model.
@@ -59,7 +59,7 @@ impl OnRealApis {
         let (begun, mut looks) = (Instant::now(), 0);
         while looks < LOOKS {
             sleep(POLL).await;
-            let differences = settled::differences(&self.fleet.apis.objects().await?);
+            let differences = self.session.world.differences().await?;
             looks = if differences.is_empty() { looks + 1 } else { 0 };
             ensure!(
                 begun.elapsed() < SETTLES_WITHIN,
@@ -75,29 +75,21 @@ impl OnRealApis {
     /// # Errors
     /// An object cannot be removed.
     pub async fn end(mut self) -> Result<()> {
-        for program in Role::ALL {
-            for replica in 0..REPLICAS {
-                self.fleet.replicas.kill(program, replica).await;
-            }
-            let lease = format!("{LEASES}/{}", program.name());
-            let karmada = self.fleet.apis.access(Side::Karmada);
-            karmada.write(Method::DELETE, &lease, &Value::Null).await?;
+        self.session.kill_all().await;
+        let apis = &self.session.world.apis;
+        for program in Role::all() {
+            apis.access(Side::Karmada).delete(&lease(program)).await?;
         }
-        for (kind, name) in self.fleet.apis.objects().await?.into_keys() {
+        for (kind, name) in apis.objects().await?.into_keys() {
             // No controller is left that would remove these finalizers.
             if matches!(kind, Kind::Cluster | Kind::MultiClusterIngress) {
                 let body = json!({ "metadata": { "finalizers": null } });
-                let access = self.fleet.apis.access(kind.side());
-                access
-                    .write(Method::PATCH, &kind.path(&name), &body)
-                    .await?;
+                let access = apis.access(kind.side());
+                access.patch(&kind.path(&name), &body).await?;
             }
-            self.fleet.apis.delete(kind, &name).await?;
+            apis.delete(kind, &name).await?;
         }
-        ensure!(
-            self.fleet.apis.objects().await?.is_empty(),
-            "objects remain"
-        );
+        ensure!(apis.objects().await?.is_empty(), "objects remain");
         Ok(())
     }
 }

@@ -3,18 +3,20 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::kinds::Side;
 use super::program::Role;
 use super::step::{
-    About, Backends, CLASSES, CLUSTERS, Class, ConditionState, Corrupted, Expires, INGRESSES,
-    Match, REMEDIES, REPLICAS, RemedyShape, SERVICES, Step,
+    Backends, CLASSES, Change, Class, ConditionState, Corrupted, Expires, INGRESSES, Match,
+    REMEDIES, RemedyShape, SERVICES, Step,
 };
-use crate::harness::ApiFault;
+use crate::harness::clusters::CLUSTERS;
+use crate::harness::{About, ApiFault, Role as _};
 
 /// The most steps of a sequence, without the waits for bookmarks.
 const LONGEST: usize = 24;
 
 /// The seconds in which every open watch has a bookmark due.
-const BOOKMARKS: u8 = 60;
+const BOOKMARKS: u16 = 60;
 
 /// Returns the strategy that generates sequences, and shrinks them to fewer and simpler steps.
 pub(crate) fn sequences() -> impl Strategy<Value = Vec<Step>> {
@@ -62,13 +64,14 @@ fn wait() -> impl Strategy<Value = Step> {
 fn about_clusters() -> impl Strategy<Value = Step> {
     let cluster = 0..CLUSTERS;
     prop_oneof![
-        1 => cluster.clone().prop_map(|cluster| Step::Join { cluster }),
-        1 => cluster.clone().prop_map(|cluster| Step::Leave { cluster }),
-        1 => cluster.clone().prop_map(|cluster| Step::RemoveFinalizer { cluster }),
+        1 => cluster.clone().prop_map(|cluster| Change::Join { cluster }),
+        1 => cluster.clone().prop_map(|cluster| Change::Leave { cluster }),
+        1 => cluster.clone().prop_map(|cluster| Change::RemoveFinalizer { cluster }),
         4 => (cluster.clone(), prop::bool::weighted(0.25), prop::option::weighted(0.9, verdict()))
-            .prop_map(|(cluster, reporter, status)| Step::Condition { cluster, reporter, status }),
-        2 => (cluster, 0_u8..4).prop_map(|(cluster, age)| Step::RewriteStatus { cluster, age }),
+            .prop_map(|(cluster, reporter, status)| Change::Condition { cluster, reporter, status }),
+        2 => (cluster, 0_u8..4).prop_map(|(cluster, age)| Change::RewriteStatus { cluster, age }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn verdict() -> impl Strategy<Value = ConditionState> {
@@ -82,9 +85,10 @@ fn verdict() -> impl Strategy<Value = ConditionState> {
 fn about_remedies() -> impl Strategy<Value = Step> {
     let remedy = 0..REMEDIES;
     prop_oneof![
-        2 => (remedy.clone(), spec()).prop_map(|(remedy, spec)| Step::PutRemedy { remedy, spec }),
-        1 => remedy.prop_map(|remedy| Step::DeleteRemedy { remedy }),
+        2 => (remedy.clone(), spec()).prop_map(|(remedy, spec)| Change::PutRemedy { remedy, spec }),
+        1 => remedy.prop_map(|remedy| Change::DeleteRemedy { remedy }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn spec() -> impl Strategy<Value = RemedyShape> {
@@ -135,14 +139,15 @@ fn about_ingresses() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         5 => (ingress.clone(), class, backends)
-            .prop_map(|(ingress, class, backends)| Step::PutIngress { ingress, class, backends }),
-        2 => ingress.clone().prop_map(|ingress| Step::DeleteIngress { ingress }),
+            .prop_map(|(ingress, class, backends)| Change::PutIngress { ingress, class, backends }),
+        2 => ingress.clone().prop_map(|ingress| Change::DeleteIngress { ingress }),
         1 => (ingress, any::<bool>())
-            .prop_map(|(ingress, held)| Step::HoldIngress { ingress, held }),
+            .prop_map(|(ingress, held)| Change::HoldIngress { ingress, held }),
         2 => (0..CLASSES, prop::bool::weighted(0.6), prop::bool::weighted(0.4))
-            .prop_map(|(class, ours, default)| Step::PutClass { class, ours, default }),
-        1 => (0..CLASSES).prop_map(|class| Step::DeleteClass { class }),
+            .prop_map(|(class, ours, default)| Change::PutClass { class, ours, default }),
+        1 => (0..CLASSES).prop_map(|class| Change::DeleteClass { class }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn about_backends() -> impl Strategy<Value = Step> {
@@ -150,16 +155,17 @@ fn about_backends() -> impl Strategy<Value = Step> {
     let applied = prop_oneof![3 => Just(0_u8), 1 => bits.clone()];
     prop_oneof![
         3 => (service.clone(), bits, applied)
-            .prop_map(|(service, to, applied)| Step::Bind { service, to, applied }),
-        1 => service.clone().prop_map(|service| Step::Unbind { service }),
+            .prop_map(|(service, to, applied)| Change::Bind { service, to, applied }),
+        1 => service.clone().prop_map(|service| Change::Unbind { service }),
         2 => (service.clone(), prop::option::weighted(0.8, 0_u8..3))
-            .prop_map(|(service, ports)| Step::Template { service, ports }),
+            .prop_map(|(service, ports)| Change::Template { service, ports }),
         3 => (service, cluster, prop::option::weighted(0.8, 0_u8..3))
-            .prop_map(|(service, cluster, endpoints)| Step::Collect { service, cluster, endpoints }),
+            .prop_map(|(service, cluster, endpoints)| Change::Collect { service, cluster, endpoints }),
         1 => (0..INGRESSES, any::<bool>())
-            .prop_map(|(ingress, served)| Step::Address { ingress, served }),
-        1 => (0_u8..8).prop_map(|nth| Step::DeleteFromGateway { nth }),
+            .prop_map(|(ingress, served)| Change::Address { ingress, served }),
+        1 => (0_u8..8).prop_map(|nth| Change::DeleteFromGateway { nth }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn program() -> impl Strategy<Value = Role> {
@@ -167,13 +173,13 @@ fn program() -> impl Strategy<Value = Role> {
 }
 
 fn about_programs() -> impl Strategy<Value = Step> {
-    let replica = || (program(), 0..REPLICAS);
+    let replica = || (program(), 0..Role::REPLICAS);
     prop_oneof![
         3 => replica().prop_map(|(program, replica)| Step::Kill { program, replica }),
         1 => replica().prop_map(|(program, replica)| Step::Stop { program, replica }),
         4 => replica().prop_map(|(program, replica)| Step::Start { program, replica }),
-        1 => program().prop_map(|program| Step::StealLease { program }),
-        1 => program().prop_map(|program| Step::DeleteLease { program }),
+        1 => program().prop_map(|program| Step::Change(Change::StealLease { program })),
+        1 => program().prop_map(|program| Step::Change(Change::DeleteLease { program })),
     ]
 }
 
@@ -183,55 +189,58 @@ fn corrupt() -> impl Strategy<Value = Step> {
         (0..INGRESSES).prop_map(|nth| (Corrupted::Ingress, nth)),
         (0..SERVICES).prop_map(|nth| (Corrupted::Binding, nth)),
     ]
-    .prop_map(|(corrupted, nth)| Step::Corrupt { corrupted, nth })
+    .prop_map(|(corrupted, nth)| Step::Change(Change::Corrupt { corrupted, nth }))
 }
 
 /// Generates faults that can happen: each API has its clients, each client its kinds, and only writes
 /// conflict, lose their response, or come late.
 fn fault() -> impl Strategy<Value = Step> {
     let client = prop_oneof![
-        3 => Just((false, Some(Role::Remedy))),
-        3 => Just((false, Some(Role::Ingress))),
-        5 => Just((false, None)),
-        4 => Just((true, Some(Role::Ingress))),
+        3 => Just((Side::Karmada, Some(Role::Remedy))),
+        3 => Just((Side::Karmada, Some(Role::Ingress))),
+        5 => Just((Side::Karmada, None)),
+        4 => Just((Side::Gateway, Some(Role::Ingress))),
     ];
-    (client, api_fault(), 1_u8..=40).prop_flat_map(|((gateway, program), fault, seconds)| {
+    (client, api_fault(), 1_u8..=40).prop_flat_map(|((side, program), fault, seconds)| {
         let written = matches!(
             fault,
             ApiFault::Conflicts { .. } | ApiFault::LoseResponses { .. }
         );
-        let kinds = about(gateway, program, written);
+        let kinds = about(side, program, written);
         let about = prop::option::weighted(0.5, prop::sample::select(kinds));
         about.prop_map(move |about| Step::Fault {
-            gateway,
+            api: side.into(),
             program,
             // A late write is of any kind.
-            about: about.filter(|_| !matches!(fault, ApiFault::Late { .. })),
+            about: about
+                .filter(|_| !matches!(fault, ApiFault::Late { .. }))
+                .map(About::kind),
             fault,
             seconds: match fault {
-                ApiFault::WithholdBookmarks => BOOKMARKS + seconds,
-                _ => seconds,
+                ApiFault::WithholdBookmarks => BOOKMARKS + u16::from(seconds),
+                _ => seconds.into(),
             },
         })
     })
 }
 
 /// Returns the kinds that a program reads from an API, or writes to it.
-fn about(gateway: bool, program: Option<Role>, written: bool) -> Vec<About> {
+fn about(side: Side, program: Option<Role>, written: bool) -> Vec<&'static str> {
+    let gateway = side == Side::Gateway;
     let remedy = program != Some(Role::Ingress);
     let ingress = program != Some(Role::Remedy);
     let all = [
         // The kind, and whether it is read at the gateway, by the remedy-controller, by the
         // ingress-controller, and written.
-        (About::Clusters, false, true, true, remedy),
-        (About::Remedies, false, true, true, remedy),
-        (About::MultiClusterIngresses, false, false, true, true),
-        (About::IngressClasses, false, false, true, false),
-        (About::ResourceBindings, false, false, true, false),
-        (About::Services, true, false, true, gateway),
-        (About::EndpointSlices, true, false, true, gateway),
-        (About::Ingresses, true, false, false, gateway),
-        (About::Leases, false, true, true, true),
+        ("clusters", false, true, true, remedy),
+        ("remedies", false, true, true, remedy),
+        ("multiclusteringresses", false, false, true, true),
+        ("ingressclasses", false, false, true, false),
+        ("resourcebindings", false, false, true, false),
+        ("services", true, false, true, gateway),
+        ("endpointslices", true, false, true, gateway),
+        ("ingresses", true, false, false, gateway),
+        ("leases", false, true, true, true),
     ];
     let concerned = all
         .into_iter()
@@ -243,7 +252,7 @@ fn about(gateway: bool, program: Option<Role>, written: bool) -> Vec<About> {
             };
             is_read && (*writes || !written)
         });
-    concerned.map(|(about, ..)| about).collect()
+    concerned.map(|(plural, ..)| plural).collect()
 }
 
 fn api_fault() -> impl Strategy<Value = ApiFault> {

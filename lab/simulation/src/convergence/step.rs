@@ -1,14 +1,17 @@
-//! The steps of a sequence: changes to objects, programs and APIs.
+//! The changes of a sequence: to objects, agents and leases.
 
 use std::fmt;
 
 use super::program::Role;
-use crate::harness::ApiFault;
+use crate::harness;
 
 /// A step of a sequence.
+pub type Step = harness::Step<Change, Role>;
+
+/// What users, agents and others change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
-pub enum Step {
+pub enum Change {
     /// A cluster joins, with Karmada's finalizer.
     Join { cluster: u8 },
     /// A cluster is deleted; it stays until its finalizer is removed.
@@ -65,30 +68,12 @@ pub enum Step {
     Address { ingress: u8, served: bool },
     /// An object of ours in the gateway is deleted.
     DeleteFromGateway { nth: u8 },
-    /// A replica is killed.
-    Kill { program: Role, replica: u8 },
-    /// A replica is stopped as by SIGTERM.
-    Stop { program: Role, replica: u8 },
-    /// A replica starts unless it runs already.
-    Start { program: Role, replica: u8 },
     /// Another holder takes the lease of a program and never renews it.
     StealLease { program: Role },
     /// The lease of a program is deleted.
     DeleteLease { program: Role },
-    /// An API has a fault for some seconds, for one program or all.
-    Fault {
-        gateway: bool,
-        program: Option<Role>,
-        about: Option<About>,
-        fault: ApiFault,
-        seconds: u8,
-    },
     /// An object gets a spec that the programs cannot read.
     Corrupt { corrupted: Corrupted, nth: u8 },
-    /// Every fault ends, and every object is readable again.
-    Repair,
-    /// Time passes.
-    Wait { millis: u32 },
 }
 
 /// The status of a condition.
@@ -168,38 +153,6 @@ pub enum Backends {
     Both,
 }
 
-/// The kind to which a fault is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is a kind")]
-pub enum About {
-    Clusters,
-    Remedies,
-    MultiClusterIngresses,
-    IngressClasses,
-    ResourceBindings,
-    Services,
-    EndpointSlices,
-    Ingresses,
-    Leases,
-}
-
-impl About {
-    /// Returns the plural name in paths.
-    pub(crate) fn plural(self) -> &'static str {
-        match self {
-            Self::Clusters => "clusters",
-            Self::Remedies => "remedies",
-            Self::MultiClusterIngresses => "multiclusteringresses",
-            Self::IngressClasses => "ingressclasses",
-            Self::ResourceBindings => "resourcebindings",
-            Self::Services => "services",
-            Self::EndpointSlices => "endpointslices",
-            Self::Ingresses => "ingresses",
-            Self::Leases => "leases",
-        }
-    }
-}
-
 /// The kind of an object that becomes unreadable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is a kind")]
@@ -220,9 +173,7 @@ impl fmt::Display for ConditionState {
 }
 
 // Few of each, so that random steps often concern the same objects.
-pub(crate) const CLUSTERS: u8 = 3;
 pub(crate) const SERVICES: u8 = 2;
 pub(crate) const INGRESSES: u8 = 3;
 pub(crate) const REMEDIES: u8 = 3;
 pub(crate) const CLASSES: u8 = 2;
-pub(crate) const REPLICAS: u8 = 2;

@@ -1,21 +1,24 @@
 //! The world of the controllers of health and traffic.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
+use embedded_apiserver::ApiServer;
 use jiff::Timestamp;
+use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
+use super::agent::Agent;
 use super::apis::Apis;
-use super::explain::{Explainer, is_write};
-use super::fleet::Fleet;
-use super::log::{Entries, shown};
-use super::program::Role;
-use super::record::{Entry, Message, Record};
+use super::fleet::Controllers;
+use super::kinds::Side;
+use super::late::Delays;
+use super::program::{self, Role};
 use super::sequences::sequences;
 use super::settled;
-use super::step::Step;
-use crate::harness::{Figures, Log, Property, Timing, World, settle, stay_quiet};
+use super::step::{Change, Step};
+use crate::harness::{Api, Connections, Programs, Property, Record, Role as _, Timing, World};
 
 /// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);
@@ -37,32 +40,22 @@ impl Property for Convergence {
     }
 }
 
-/// A small fleet with two replicas of each controller, and why each of its writes was made.
-#[derive(Debug)]
-pub struct Controllers {
-    fleet: Fleet,
-    explainer: Explainer,
-}
-
 impl Controllers {
-    fn record(&self) -> &Record {
-        &self.fleet.replicas.record
-    }
-
     /// Returns a program that has no leader, or whose leader has not renewed the lease in time.
-    fn leaderless(&self) -> Option<Role> {
+    fn leaderless(&self, programs: &Programs<Role>) -> Option<Role> {
         let leads = |program: &Role| {
             let leader = self.explainer.leader(*program);
             leader.is_some_and(|(process, since)| {
-                since.elapsed() <= RENEWAL && self.fleet.replicas.runs(process)
+                since.elapsed() <= RENEWAL && programs.runs(process)
             })
         };
-        Role::ALL.into_iter().find(|program| !leads(program))
+        Role::all().into_iter().find(|program| !leads(program))
     }
 }
 
 impl World for Controllers {
-    type Step = Step;
+    type Change = Change;
+    type Role = Role;
     const BEGINNING: Timestamp = Timestamp::UNIX_EPOCH;
     const TIMING: Timing = Timing {
         look: Duration::from_secs(6),
@@ -72,82 +65,81 @@ impl World for Controllers {
         // The longest chain is: a stolen lease expires after 15 s, a failed reconcile is requeued after 30 s, a watch
         // starts again after 5 s, a slow response arrives after 20 s, and then no request may be made for some looks.
         settles_within: Duration::from_mins(2),
+        after_restart: None,
     };
 
-    async fn new() -> Result<Self> {
-        Ok(Self {
-            fleet: Fleet::new(Apis::embedded()?, Record::default()).await?,
-            explainer: Explainer::default(),
-        })
+    async fn new(record: &Record<Role>) -> Result<Self> {
+        Self::on(Apis::embedded()?, record.clone()).await
     }
 
-    async fn start(&mut self) -> Result<()> {
-        self.fleet.start_all().await
+    async fn assemble(&self, connections: Connections<Role>) -> Result<Program> {
+        program::assemble(&self.apis, &connections).await
     }
 
-    async fn apply(&mut self, step: &Step) -> Result<()> {
-        self.fleet.apply(step).await?;
-        self.check().await
+    async fn apply(&mut self, change: &Change) -> Result<()> {
+        self.change(change).await
     }
 
-    async fn check(&mut self) -> Result<()> {
-        if let Some(ended) = self.fleet.replicas.ended() {
-            bail!(ended);
-        }
-        ensure!(!self.fleet.has_lost_an_agent(), "an agent ended by itself");
-        if let Some(request) = self.record().without_pause() {
-            bail!("a program repeats a request without a pause: {request}");
-        }
-        let entries = self.record().since(self.explainer.position());
-        if let Some(unexplained) = self.explainer.read(&entries) {
-            bail!(unexplained);
+    fn servers(&self) -> Vec<ApiServer> {
+        let sides = [Side::Karmada, Side::Gateway].into_iter();
+        sides
+            .filter_map(|side| self.apis.embedded_server(side))
+            .collect()
+    }
+
+    async fn server(&self, api: Api) -> Result<Option<ApiServer>> {
+        Ok(self.apis.embedded_server(api.into()))
+    }
+
+    fn delay(&self, api: Api, program: Option<Role>, by: Duration) -> Result<()> {
+        for one in program.map_or_else(Role::all, |program| vec![program]) {
+            self.apis.delays(api.into(), one).add(by);
         }
         Ok(())
     }
 
-    async fn recover(&mut self) -> Result<()> {
-        self.fleet.repair().await?;
-        self.fleet.replicas.start_missing(&self.fleet.apis).await
+    async fn repair(&mut self) -> Result<()> {
+        self.apis.all_delays().for_each(Delays::clear);
+        self.make_readable().await
     }
 
-    fn position(&self) -> usize {
-        self.record().len()
+    async fn observe(&mut self, step: Option<&Step>, _is_changed: bool) -> Result<Vec<String>> {
+        if step.is_some() {
+            self.remember().await?;
+        }
+        let mut found = Vec::new();
+        if self.agents.values().any(Agent::has_ended) {
+            found.push("an agent ended by itself".to_owned());
+        }
+        let entries = self.record.since(self.explainer.position());
+        found.extend(self.explainer.read(&entries));
+        Ok(found)
     }
 
-    fn write_since(&self, position: usize) -> Option<String> {
-        let entries = self.record().since(position);
-        entries.iter().find(|entry| is_write(entry)).map(shown)
-    }
-
-    fn unrest(&self) -> Option<String> {
-        if let Some(program) = self.leaderless() {
+    fn unrest(&self, programs: &Programs<Role>) -> Option<String> {
+        if let Some(program) = self.leaderless(programs) {
             return Some(format!("no replica leads the {}", program.name()));
         }
         let waits = || "programs wait for a response".to_owned();
-        self.record().is_waiting().then(waits)
+        let is_waiting = self.record.is_waiting() || self.apis.all_delays().any(Delays::is_waiting);
+        is_waiting.then(waits)
     }
 
-    async fn differences(&mut self) -> Result<Vec<String>> {
-        Ok(settled::differences(&self.fleet.apis.objects().await?))
+    async fn differences(&self) -> Result<Vec<String>> {
+        Ok(settled::differences(&self.apis.objects().await?))
     }
 
-    async fn finish(&mut self, _: &[Step], quiet: Duration) -> Result<()> {
-        self.recover().await?;
-        settle(self).await?;
-        stay_quiet(self, quiet).await
+    fn judged(&self) -> Option<BTreeMap<&'static str, u64>> {
+        Some(self.explainer.judged().clone())
     }
 
-    fn figures(&self) -> Figures {
-        let entries = self.record().since(0);
-        let is_request = |entry: &&Entry| matches!(entry.message, Message::Request { .. });
-        Figures {
-            requests: entries.iter().filter(is_request).count() as u64,
-            judged: self.explainer.judged().clone(),
-            faults: self.fleet.faults(),
-        }
-    }
-
-    fn log(&self) -> Box<dyn Log> {
-        Box::new(Entries(self.record().since(0)))
+    fn faults(&self) -> BTreeMap<&'static str, u64> {
+        let late: u64 = self.apis.all_delays().map(Delays::hits).sum();
+        let counts = [
+            ("Late", late),
+            ("Corrupt", self.corruptions),
+            ("ForeignValue", self.mutated),
+        ];
+        counts.into()
     }
 }

@@ -4,12 +4,32 @@ use anyhow::{Result, ensure};
 use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
+use kube::Client;
 use kube::client::Body;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
+
+use crate::clock;
 
 /// The user agent of the steps: faults are limited to those of the programs.
 pub(crate) const USER_AGENT: &str = "simulation";
+
+/// The path of namespaces.
+pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// Returns a server with these definitions of kinds. Every run gets forks of it, because compiling them takes longer
+/// than most runs.
+///
+/// # Errors
+/// A definition is wrong. The error is text, so that a static can hold it.
+pub(crate) fn prepared(definitions: impl IntoIterator<Item = Value>) -> Result<ApiServer, String> {
+    let server = ApiServer::starting_at(clock::now());
+    for definition in definitions {
+        let installed = server.install(&definition);
+        installed.map_err(|error| error.to_string())?;
+    }
+    Ok(server)
+}
 
 /// Access to an API by its paths.
 pub(crate) trait Access {
@@ -52,6 +72,33 @@ pub(crate) trait Access {
         Ok(items.map(std::mem::take).unwrap_or_default())
     }
 
+    /// Creates an object. Returns `false` if it exists already, or its namespace does not.
+    async fn create(&self, collection: &str, object: &Value) -> Result<bool> {
+        let created = self.write(Method::POST, collection, object).await?;
+        Ok(created.is_some())
+    }
+
+    /// Creates a namespace unless it exists.
+    async fn create_namespace(&self, name: &str) -> Result<()> {
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
+        });
+        self.create(NAMESPACES, &namespace).await?;
+        Ok(())
+    }
+
+    /// Changes an object if it exists.
+    async fn patch(&self, path: &str, patch: &Value) -> Result<()> {
+        self.write(Method::PATCH, path, patch).await?;
+        Ok(())
+    }
+
+    /// Deletes an object if it exists.
+    async fn delete(&self, path: &str) -> Result<()> {
+        self.write(Method::DELETE, path, &Value::Null).await?;
+        Ok(())
+    }
+
     /// Sends a write. Returns `None` if the object is absent, exists already or has changed meanwhile,
     /// all of which random sequences cause.
     async fn write(&self, method: Method, path: &str, body: &Value) -> Result<Option<Value>> {
@@ -62,6 +109,15 @@ pub(crate) trait Access {
             "{method} {path} of {body}: {response}"
         );
         Ok(status.is_success().then_some(response))
+    }
+}
+
+impl Access for Client {
+    async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
+        let response = Client::send(self, request).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, serde_json::from_slice(&body)?))
     }
 }
 

@@ -1,48 +1,46 @@
-//! The connections of the programs to the APIs: each request is logged, and a program may die at a write.
+//! The connections of the programs to the APIs: each request is recorded, and a process may die at a write.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use embedded_apiserver::{ApiService, Body};
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Full};
+use bytes::Bytes;
+use embedded_apiserver::Body;
+use futures::TryStreamExt;
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 use karmada_runtime::client::{self, ClientError};
 use kube::{Client, Config};
 use parking_lot::Mutex;
-use tower::Service;
+use tower::{Service, service_fn};
 
-use super::traffic::{Pending, Traffic};
-
-/// A message takes less time than this.
-const LATENCY_MILLIS: u64 = 20;
+use super::fault::Api;
+use super::record::{Exchange, Message, Process, Record, Role};
 
 /// The fate of one process.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
+pub(super) struct Fate {
     /// The number of writes until it dies, and `true` if the last one is stored.
     crash: Option<(u8, bool)>,
     is_dead: bool,
 }
 
 /// The fate of one process, which its connections share.
-pub(crate) type SharedFate = Arc<Mutex<Fate>>;
+pub(super) type SharedFate = Arc<Mutex<Fate>>;
 
 impl Fate {
     /// Lets the process die at a write.
-    pub(crate) fn crash(&mut self, write: u8, stored: bool) {
+    pub(super) fn crash(&mut self, write: u8, stored: bool) {
         self.crash = Some((write, stored));
     }
 
     /// Lets the process live on.
-    pub(crate) fn spare(&mut self) {
+    pub(super) fn spare(&mut self) {
         self.crash = None;
     }
 
-    pub(crate) fn is_dead(&self) -> bool {
+    pub(super) fn is_dead(&self) -> bool {
         self.is_dead
     }
 
@@ -58,99 +56,144 @@ impl Fate {
     }
 }
 
-/// The connection of one process to an API.
+/// What the connections of one process share.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
-    pub(crate) service: ApiService,
-    /// The name of the API in the log.
-    pub(crate) api: String,
-    /// The name of the program in the log.
-    pub(crate) program: String,
-    pub(crate) fate: SharedFate,
-    pub(crate) traffic: Traffic,
+pub struct Connections<R> {
+    /// The process.
+    pub process: Process<R>,
+    pub(super) fate: SharedFate,
+    record: Record<R>,
 }
 
-/// Returns a client of the program `name` on a connection.
-pub(crate) fn client<S>(connection: S, name: &str) -> Result<Client, ClientError>
+impl<R: Role> Connections<R> {
+    pub(crate) fn new(process: Process<R>, record: Record<R>) -> Self {
+        Self {
+            process,
+            fate: SharedFate::default(),
+            record,
+        }
+    }
+
+    /// Returns a client of an API that `service` serves.
+    pub(crate) fn client<S>(&self, api: Api, service: S) -> Result<Client, ClientError>
+    where
+        S: Service<
+                Request<Full<Bytes>>,
+                Response = Response<Body>,
+                Error = io::Error,
+                Future: Send,
+            > + Clone
+            + Send
+            + 'static,
+    {
+        let of = self.clone();
+        let connection = service_fn(move |request| {
+            let (service, of) = (service.clone(), of.clone());
+            exchange(service, api, of, request)
+        });
+        let name = self.process.program.user_agent();
+        client::with_service(connection, nowhere(), &name)
+    }
+}
+
+/// Returns the configuration of a client of an embedded server.
+pub(crate) fn nowhere() -> Config {
+    Config::new(http::Uri::from_static("http://api"))
+}
+
+/// Sends a request of a process to an API, and records both directions.
+async fn exchange<R: Role, S>(
+    mut service: S,
+    api: Api,
+    of: Connections<R>,
+    request: Request<kube::client::Body>,
+) -> io::Result<Response<Body>>
 where
-    S: Service<Request<kube::client::Body>, Response = Response<Body>, Error = io::Error>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
+    S: Service<Request<Full<Bytes>>, Response = Response<Body>, Error = io::Error>,
 {
-    let config = Config::new(http::Uri::from_static("http://api"));
-    client::with_service(connection, config, name)
-}
-
-impl Connection {
-    async fn exchange(
-        mut self,
-        request: Request<kube::client::Body>,
-    ) -> io::Result<Response<Body>> {
-        let (parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let path = parts.uri.path_and_query().map(ToString::to_string);
+    let path = path.unwrap_or_default();
+    let watches = path.contains("watch=true");
+    let Connections {
+        process,
+        fate,
+        record,
+    } = of;
+    if fate.lock().is_dead || !record.admits(&format!("{process} {} {path}", parts.method)) {
+        return std::future::pending().await;
+    }
+    let message = Message::Request {
+        method: parts.method.clone(),
+        path,
+        body: body.clone(),
+    };
+    let is_write = message.written().is_some();
+    let mut exchange = Exchange::begin(&record, process, api, message);
+    let request = Request::from_parts(parts, Full::new(body));
+    let last = if is_write { fate.lock().count() } else { None };
+    if let Some(stored) = last {
+        record.note(format!("{process} dies, stored: {stored}"));
+        if stored {
+            drop(service.call(request).await);
+        }
+        return std::future::pending().await;
+    }
+    travel::<R>().await;
+    let response = service.call(request).await;
+    travel::<R>().await;
+    let response = match response {
+        Ok(response) => response,
+        Err(error) => {
+            exchange.end(Message::Response(None));
+            return Err(error);
+        }
+    };
+    exchange.response_arrived();
+    exchange.record(Message::Response(Some(response.status().as_u16())));
+    let (parts, body) = response.into_parts();
+    let body = if watches && parts.status.is_success() {
+        watched(body, exchange)
+    } else {
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
-        let path = parts.uri.path_and_query().map(ToString::to_string);
-        let line = format!(
-            "{} {} {} {}",
-            self.program,
-            self.api,
-            parts.method,
-            path.unwrap_or_default()
-        );
-        if self.fate.lock().is_dead || !self.traffic.count(&line) {
-            return std::future::pending().await;
+        exchange.end(Message::Body(body.clone()));
+        let body = Full::new(body).map_err(|never| match never {});
+        body.boxed_unsync()
+    };
+    Ok(Response::from_parts(parts, body))
+}
+
+/// Waits as long as a message may be on its way.
+async fn travel<R: Role>() {
+    if R::LATENCY > 0 {
+        let millis = fastrand::u64(..R::LATENCY);
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+    }
+}
+
+/// Returns the frames of a watch, each recorded when the program takes it.
+fn watched<R: Role>(body: Body, exchange: Exchange<R>) -> Body {
+    let lines = futures::stream::unfold((body, exchange), |(mut body, mut exchange)| async move {
+        if exchange.is_over() {
+            return None;
         }
-        self.traffic
-            .note(&format!("{line} {}", String::from_utf8_lossy(&body)));
-        let is_dry = parts
-            .uri
-            .query()
-            .is_some_and(|query| query.contains("dryRun=All"));
-        let is_write = parts.method != Method::GET && !is_dry;
-        let _pending = is_write.then(|| Pending::begin(&self.traffic, &line));
-        let request = Request::from_parts(parts, Full::new(body));
-        let last = if is_write {
-            self.fate.lock().count()
-        } else {
-            None
-        };
-        if let Some(stored) = last {
-            self.traffic
-                .note(&format!("{} dies, stored: {stored}", self.program));
-            if stored {
-                drop(self.service.call(request).await);
+        let piece = match body.frame().await {
+            Some(Ok(frame)) => {
+                let piece = frame.into_data().unwrap_or_default();
+                exchange.record(Message::Body(piece.clone()));
+                Ok(piece)
             }
-            return std::future::pending().await;
-        }
-        travel().await;
-        let response = self.service.call(request).await;
-        travel().await;
-        let outcome = match &response {
-            Ok(response) => response.status().to_string(),
-            Err(error) => error.to_string(),
+            Some(Err(error)) => {
+                exchange.end(Message::Ended);
+                Err(error)
+            }
+            None => {
+                exchange.end(Message::Ended);
+                return None;
+            }
         };
-        self.traffic.note(&format!("{line}: {outcome}"));
-        response
-    }
-}
-
-/// Waits as long as a message may be on its way, so that requests overtake each other.
-async fn travel() {
-    let millis = fastrand::u64(..LATENCY_MILLIS);
-    tokio::time::sleep(Duration::from_millis(millis)).await;
-}
-
-impl Service<Request<kube::client::Body>> for Connection {
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        Box::pin(self.clone().exchange(request))
-    }
+        Some((piece, (body, exchange)))
+    });
+    StreamBody::new(lines.map_ok(Frame::data)).boxed_unsync()
 }

@@ -1,8 +1,42 @@
-//! The faults of an API.
+//! The APIs of a world, and their faults.
 
 use std::time::Duration;
 
 use embedded_apiserver::{Fault, Injection};
+
+/// An API of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Api {
+    /// The one that all programs share.
+    Hub,
+    /// That of a member.
+    Member(u8),
+}
+
+/// The requests to which a fault is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The kind of object, by its plural name.
+    pub plural: &'static str,
+    /// The part of the object, or all of it.
+    pub part: Option<Part>,
+}
+
+impl About {
+    /// Limits a fault to a kind of object, by its plural name.
+    pub const fn kind(plural: &'static str) -> Self {
+        let part = None;
+        Self { plural, part }
+    }
+}
+
+/// A part of an object that has a path of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are Kubernetes'")]
+pub enum Part {
+    Spec,
+    Status,
+}
 
 /// A fault of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,36 +8,49 @@
 //! | File | It answers |
 //! |---|---|
 //! | `world.rs` | what a world must bring, and what a run returns |
+//! | `step.rs`, `fault.rs`, `draw.rs` | what may happen to the programs and the APIs of any world |
 //! | `search.rs` | which sequences run, which of them fail, and what is the shortest that still does |
-//! | `play.rs` | in which order a world is driven, when it has settled, and for how long nothing may write then |
-//! | `process.rs` | how one process of a program starts, stops and dies |
-//! | `connection.rs`, `traffic.rs` | what its requests were, and at which write it dies |
-//! | `access.rs` | how a step reads and writes objects, beside the programs |
-//! | `fault.rs` | what may go wrong with an API |
+//! | `play.rs`, `session.rs` | how a step happens, what is checked, when a world has settled, and how long it is quiet |
+//! | `programs.rs` | how the processes start, stop and die |
+//! | `connection.rs`, `record.rs`, `log.rs` | what their requests and responses were, and at which write one dies |
+//! | `access.rs`, `clusters.rs` | how a change reads and writes objects, beside the programs, and of which clusters |
 //! | `pace.rs` | how a program is found that repeats a request without a pause |
 //! | `value.rs` | how an oracle reads objects |
 //!
 //! A new world is a folder beside `convergence`, `propagation` and `placement`:
-//! 1. its steps, and the strategy that draws sequences of them (few objects, so that steps meet);
-//! 2. a type that implements [`World`]: it starts the programs, applies a step, and compares what is stored with a
-//!    model that is written from the documentation, not from the programs;
+//! 1. its programs, a [`Role`] each, and its changes, with the strategy that draws sequences of them (few objects, so
+//!    that steps meet);
+//! 2. a type that implements [`World`]: it assembles the programs, applies a change, and compares what is stored with
+//!    a model that is written from the documentation, not from the programs;
 //! 3. a [`Property`] that names the world, its sequences, and the list of seeds that failed once;
 //! 4. the property's name in `commands/mod.rs`, for `cargo xtask simulate` and `fuzz`, and a test beside the others
 //!    in `tests/` that runs those seeds and some hundreds.
 
 pub(crate) mod access;
+pub(crate) mod clusters;
 pub(crate) mod connection;
+pub(crate) mod draw;
 mod fault;
-pub(crate) mod pace;
+mod log;
+mod pace;
 mod play;
-pub(crate) mod process;
+pub(crate) mod programs;
+mod record;
 mod search;
-pub(crate) mod traffic;
+mod session;
+mod step;
 pub(crate) mod value;
 mod world;
 
-pub use self::fault::ApiFault;
+pub use self::connection::Connections;
+pub use self::fault::{About, Api, ApiFault, Part};
 pub use self::play::{run, run_with};
-pub(crate) use self::play::{settle, stay_quiet};
-pub use self::search::{FIRST_SEED, Found, Summary, failed_once, random_seed, search, sequence_of};
-pub use self::world::{Figures, Log, Property, Run, StepOf, Timing, World};
+pub use self::programs::Programs;
+pub(crate) use self::record::{Entry, Message};
+pub use self::record::{Process, Record, Role};
+pub use self::search::{
+    FIRST_SEED, Found, Summary, random_seed, search, search_from_first, sequence_of,
+};
+pub(crate) use self::session::Session;
+pub use self::step::Step;
+pub use self::world::{Figures, Property, Run, RunOf, StepOf, Timing, World};

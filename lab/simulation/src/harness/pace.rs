@@ -8,7 +8,7 @@ const MOST_AT_ONCE: usize = 3_000;
 
 /// The number of requests in the newest instant.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
+pub(super) struct Pace {
     instant: Option<(Instant, usize)>,
     exceeded: Option<String>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Counts a request. Returns `false` if this instant has too many: virtual time advances only while every
     /// task waits, so a busy loop would never end.
-    pub(crate) fn admits(&mut self, request: &str) -> bool {
+    pub(super) fn admits(&mut self, request: &str) -> bool {
         let now = Instant::now();
         let count = match self.instant {
             Some((at, count)) if at == now => count + 1,
@@ -30,7 +30,7 @@ impl Pace {
     }
 
     /// Returns the first request that was too many.
-    pub(crate) fn exceeded(&self) -> Option<String> {
+    pub(super) fn exceeded(&self) -> Option<String> {
         self.exceeded.clone()
     }
 }

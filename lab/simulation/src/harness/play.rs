@@ -1,14 +1,15 @@
-//! One run of a world, in virtual time: its steps, the wait until it has settled, and the quiet after it.
+//! One run of a world, in virtual time: its steps, and its end.
 
 use std::panic;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
 use tokio::runtime::Builder;
-use tokio::time::{Instant, sleep};
 
-use super::world::{Figures, Property, Run, StepOf, World};
+use super::record::Record;
+use super::session::Session;
+use super::world::{Figures, Property, Run, RunOf, StepOf, World};
 use crate::clock;
 
 /// The stack of a thread, in bytes. Unoptimised, the futures of a fleet and the drawing of its steps need more than the two
@@ -30,12 +31,12 @@ pub(super) fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// Runs a sequence. The seed is that of all that the programs and the world draw.
-pub fn run<P: Property>(steps: &[StepOf<P>], seed: u64) -> Run {
+pub fn run<P: Property>(steps: &[StepOf<P::World>], seed: u64) -> RunOf<P> {
     run_with::<P>(steps, seed, P::QUIET)
 }
 
 /// Runs a sequence, after which no program may write for as long as `quiet`.
-pub fn run_with<P: Property>(steps: &[StepOf<P>], seed: u64, quiet: Duration) -> Run {
+pub fn run_with<P: Property>(steps: &[StepOf<P::World>], seed: u64, quiet: Duration) -> RunOf<P> {
     let run = on_large_stack(|| on_this_thread::<P::World>(steps, seed, quiet));
     run.unwrap_or_else(|error| Run {
         outcome: Err(format!("{error:#}")),
@@ -44,7 +45,11 @@ pub fn run_with<P: Property>(steps: &[StepOf<P>], seed: u64, quiet: Duration) ->
     })
 }
 
-fn on_this_thread<W: World>(steps: &[W::Step], seed: u64, quiet: Duration) -> Result<Run> {
+fn on_this_thread<W: World>(
+    steps: &[StepOf<W>],
+    seed: u64,
+    quiet: Duration,
+) -> Result<Run<W::Role>> {
     // The jitter draws from this thread's generator, and the runtime stays on this thread.
     fastrand::seed(seed);
     let runtime = Builder::new_current_thread()
@@ -54,72 +59,29 @@ fn on_this_thread<W: World>(steps: &[W::Step], seed: u64, quiet: Duration) -> Re
     runtime.block_on(in_virtual_time::<W>(steps, quiet))
 }
 
-async fn in_virtual_time<W: World>(steps: &[W::Step], quiet: Duration) -> Result<Run> {
+async fn in_virtual_time<W: World>(steps: &[StepOf<W>], quiet: Duration) -> Result<Run<W::Role>> {
     clock::begin(W::BEGINNING);
-    let mut world = W::new().await?;
-    let outcome = play(&mut world, steps, quiet).await;
+    let record = Record::default();
+    let mut session = Session::new(W::new(&record).await?, record.clone());
+    let outcome = play(&mut session, steps, quiet).await;
     Ok(Run {
         outcome: outcome.map_err(|error| format!("{error:#}")),
-        figures: world.figures(),
+        figures: session.figures(),
         // Requests that follow come from the runtime as it drops the programs.
-        log: Some(world.log()),
+        log: Some(record.log()),
     })
 }
 
-async fn play<W: World>(world: &mut W, steps: &[W::Step], quiet: Duration) -> Result<()> {
-    world.start().await?;
+async fn play<W: World>(
+    session: &mut Session<W>,
+    steps: &[StepOf<W>],
+    quiet: Duration,
+) -> Result<()> {
+    session.check(None).await?;
+    session.start_all().await?;
     for (nth, step) in steps.iter().enumerate() {
-        let applied = world.apply(step).await;
-        applied.with_context(|| format!("in step {nth}, {step:?}"))?;
+        let played = session.play(step).await;
+        played.with_context(|| format!("in step {nth}, {step:?}"))?;
     }
-    world.finish(steps, quiet).await
-}
-
-/// Waits until no program writes and the oracle finds no difference.
-pub(crate) async fn settle<W: World>(world: &mut W) -> Result<()> {
-    let (begun, timing) = (Instant::now(), W::TIMING);
-    let (mut seen, mut calm) = (world.position(), 0);
-    loop {
-        sleep(timing.look).await;
-        world.check().await?;
-        let writes = || "programs still write, or wait for a response".to_owned();
-        let unrest = world
-            .unrest()
-            .or_else(|| world.write_since(seen).map(|_| writes()));
-        seen = world.position();
-        calm = if unrest.is_none() { calm + 1 } else { 0 };
-        let missing = match unrest {
-            Some(unrest) => vec![unrest],
-            None if calm < timing.calm_looks => {
-                vec!["the programs became calm only now".to_owned()]
-            }
-            None => world.differences().await?,
-        };
-        if missing.is_empty() {
-            return world.settled();
-        }
-        ensure!(
-            begun.elapsed() < timing.settles_within,
-            "not settled after {:?}: {}",
-            timing.settles_within,
-            missing.join("; ")
-        );
-    }
-}
-
-/// Checks that no program writes for `quiet`, and that the oracle finds no difference then.
-pub(crate) async fn stay_quiet<W: World>(world: &mut W, quiet: Duration) -> Result<()> {
-    let seen = world.position();
-    sleep(quiet).await;
-    world.check().await?;
-    if let Some(write) = world.write_since(seen) {
-        bail!("a write in a settled world: {write}");
-    }
-    let differences = world.differences().await?;
-    ensure!(
-        differences.is_empty(),
-        "the world did not stay settled: {}",
-        differences.join("; ")
-    );
-    Ok(())
+    session.finish(steps, quiet).await
 }

@@ -80,7 +80,7 @@ pub fn random_seed() -> u64 {
 ///
 /// # Errors
 /// A line of the committed list does not begin with a seed.
-pub fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
+fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
     seeds(P::FAILED_ONCE)
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Found {
 }
 
 /// Generates the sequence of a seed, with the runner that can shrink it.
-fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<StepOf<P>>>) {
+fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<StepOf<P::World>>>) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config {
@@ -151,7 +151,7 @@ fn sequence<P: Property>(seed: u64) -> (TestRunner, impl ValueTree<Value = Vec<S
 }
 
 /// Returns the sequence of a seed.
-pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P>> {
+pub fn sequence_of<P: Property>(seed: u64) -> Vec<StepOf<P::World>> {
     on_large_stack(|| sequence::<P>(seed).1.current())
 }
 
@@ -190,6 +190,17 @@ pub fn search<P: Property>(
         Some(found) => Err(found),
         None => Ok(summary.into_inner()),
     }
+}
+
+/// Runs the sequences that failed once, and then as many as the tests of every commit do.
+///
+/// # Errors
+/// The shortest sequence that fails.
+pub fn search_from_first<P: Property>(sequences: u64) -> Result<Summary, String> {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let seeds = failed_once::<P>()?.into_iter();
+    let seeds = seeds.chain(FIRST_SEED..FIRST_SEED + sequences);
+    search::<P>(seeds, threads).map_err(|found| found.to_string())
 }
 
 /// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps and what was done.

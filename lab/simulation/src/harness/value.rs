@@ -14,6 +14,12 @@ pub(crate) fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item 
     found.into_iter().flatten()
 }
 
+/// Returns the status of a condition, or an empty string.
+pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
+    let mut conditions = items(object, "/status/conditions");
+    text(conditions.find(|one| one["type"] == kind), "/status")
+}
+
 /// Returns the name.
 pub(crate) fn name(object: &Value) -> &str {
     text(object, "/metadata/name")

@@ -4,64 +4,110 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use embedded_apiserver::ApiServer;
 use jiff::Timestamp;
+use karmada_runtime::program::Program;
 use proptest::strategy::BoxedStrategy;
 
-/// Programs on embedded APIs, the steps that may happen to them, and an oracle.
+use super::connection::Connections;
+use super::fault::Api;
+use super::log::Log;
+use super::programs::Programs;
+use super::record::{Record, Role};
+use super::step::Step;
+
+/// Programs on embedded APIs, the changes that may happen to them, and an oracle.
 #[expect(
     async_fn_in_trait,
     reason = "a world stays on one thread, which its runtime never leaves"
 )]
 pub trait World: Sized {
-    /// A step: something that users, members, APIs or programs do, or that time passes.
-    type Step: Clone + fmt::Debug + Send + Sync + 'static;
+    /// What users, members and others change.
+    type Change: Clone + fmt::Debug + Send + Sync + 'static;
+    /// The programs.
+    type Role: Role;
     /// The time at the start of every run.
     const BEGINNING: Timestamp;
     /// When the world counts as settled.
     const TIMING: Timing;
+    /// The most [heartbeats](Self::is_heartbeat) in a minute.
+    const HEARTBEATS: usize = 0;
 
     /// Creates the APIs and the objects at the start. No program runs yet.
-    async fn new() -> Result<Self>;
+    async fn new(record: &Record<Self::Role>) -> Result<Self>;
 
-    /// Starts every program.
-    async fn start(&mut self) -> Result<()>;
+    /// Assembles a process of a program.
+    async fn assemble(&self, connections: Connections<Self::Role>) -> Result<Program>;
 
-    /// Applies a step, and checks what must hold at every moment.
-    async fn apply(&mut self, step: &Self::Step) -> Result<()>;
+    /// Applies a change. One that concerns what is not there does nothing.
+    async fn apply(&mut self, change: &Self::Change) -> Result<()>;
 
-    /// Checks what must hold at every moment.
-    async fn check(&mut self) -> Result<()>;
+    /// Returns the program that starts again with a change.
+    fn restarted(_: &Self::Change) -> Option<Self::Role> {
+        None
+    }
 
-    /// Ends every fault, and starts what does not run.
-    async fn recover(&mut self) -> Result<()>;
+    /// Returns `true` if programs notice a part of a change only when they start.
+    fn is_noticed_at_start(_: &Self::Change) -> bool {
+        false
+    }
 
-    /// Returns the place in the record of requests that has been reached.
-    fn position(&self) -> usize;
+    /// Returns every embedded server.
+    fn servers(&self) -> Vec<ApiServer>;
 
-    /// Returns the first write from a place in the record on.
-    fn write_since(&self, position: usize) -> Option<String>;
+    /// Returns the embedded server of an API.
+    async fn server(&self, api: Api) -> Result<Option<ApiServer>>;
 
-    /// Returns why the world cannot have settled yet, if it is known.
-    fn unrest(&self) -> Option<String>;
+    /// Delays the next write of a program, or of each.
+    fn delay(&self, _: Api, _: Option<Self::Role>, _: Duration) -> Result<()> {
+        bail!("no connection of this world delays writes")
+    }
 
-    /// Returns every difference between what is stored and what the oracle demands of a settled world.
-    async fn differences(&mut self) -> Result<Vec<String>>;
-
-    /// Notes that the world has settled.
-    fn settled(&mut self) -> Result<()> {
+    /// Ends the faults that are not those of servers.
+    async fn repair(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Ends a run after its steps: recovers, settles, and then lets nothing write for as long as `quiet`.
-    async fn finish(&mut self, steps: &[Self::Step], quiet: Duration) -> Result<()>;
+    /// Notes a step, if there was one, and what came of it. Returns what may not be at any moment. The objects are
+    /// as at the last call unless something `is_changed`.
+    async fn observe(
+        &mut self,
+        step: Option<&StepOf<Self>>,
+        is_changed: bool,
+    ) -> Result<Vec<String>>;
 
-    /// Returns the figures of the run so far.
-    fn figures(&self) -> Figures;
+    /// Returns why the world cannot have settled yet, if it is known.
+    fn unrest(&self, _: &Programs<Self::Role>) -> Option<String> {
+        None
+    }
 
-    /// Returns the record of the run so far.
-    fn log(&self) -> Box<dyn Log>;
+    /// Returns `true` if a write to a path is a part of a settled world.
+    fn is_heartbeat(_path: &str) -> bool {
+        false
+    }
+
+    /// Returns every difference between what is stored and what the oracle demands of a settled world.
+    async fn differences(&self) -> Result<Vec<String>>;
+
+    /// Notes that the world has settled. Returns what should be otherwise then.
+    fn settled(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the number of writes that were judged, by what they write; by default, those of each program are.
+    fn judged(&self) -> Option<BTreeMap<&'static str, u64>> {
+        None
+    }
+
+    /// Returns the number of times that each fault was applied that is not one of servers.
+    fn faults(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::new()
+    }
 }
+
+/// The steps of a world.
+pub type StepOf<W> = Step<<W as World>::Change, <W as World>::Role>;
 
 /// The times by which a world counts as settled.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +118,8 @@ pub struct Timing {
     pub calm_looks: u32,
     /// The timeout until the world has settled.
     pub settles_within: Duration,
+    /// The part of the quiet at the end that is waited again once every program has started anew, if they do.
+    pub after_restart: Option<u32>,
 }
 
 /// A property of random sequences of steps: the world settles as its oracle demands, and then nothing writes.
@@ -88,33 +136,29 @@ pub trait Property {
     const QUIET: Duration;
 
     /// Returns the strategy that generates sequences.
-    fn sequences() -> BoxedStrategy<Vec<StepOf<Self>>>;
+    fn sequences() -> BoxedStrategy<Vec<StepOf<Self::World>>>;
 }
 
-/// The steps of a property's world.
-pub type StepOf<P> = <<P as Property>::World as World>::Step;
-
-/// The result of one run.
+/// The result of one run of the programs `R`.
 #[derive(Debug)]
-pub struct Run {
+pub struct Run<R> {
     /// The error is the property that does not hold.
     pub outcome: Result<(), String>,
     /// What was done.
     pub figures: Figures,
-    pub(super) log: Option<Box<dyn Log>>,
+    pub(super) log: Option<Log<R>>,
 }
 
-impl Run {
+/// The result of one run of a property.
+pub type RunOf<P> = Run<<<P as Property>::World as World>::Role>;
+
+impl<R: Role> Run<R> {
     /// Returns every request of the programs and every response, one a line.
     pub fn log(&self) -> String {
-        self.log.as_ref().map_or_else(String::new, |log| log.text())
+        self.log
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string)
     }
-}
-
-/// A record of requests, which is made readable only if somebody reads it.
-pub trait Log: fmt::Debug + Send {
-    /// Returns the record as lines.
-    fn text(&self) -> String;
 }
 
 /// The number of things that were done in a run.

@@ -5,19 +5,12 @@ use std::sync::LazyLock;
 use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 
-use super::clusters::CLUSTERS;
-use crate::clock;
+use crate::harness::access::prepared;
+use crate::harness::clusters::CLUSTERS;
 
-/// A server with the kinds of a fleet. Every run gets forks of it, because compiling the definitions takes longer than
-/// most runs.
-static PREPARED: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::starting_at(clock::now());
-    for definition in fleet_api::definitions() {
-        let installed = server.install(&definition);
-        installed.map_err(|error| error.to_string())?;
-    }
-    Ok(server)
-});
+/// A server with the kinds of a fleet.
+static PREPARED: LazyLock<Result<ApiServer, String>> =
+    LazyLock::new(|| prepared(fleet_api::definitions()));
 
 /// The servers.
 #[derive(Clone, Debug)]
@@ -40,8 +33,12 @@ impl Apis {
         &self.members[usize::from(cluster)]
     }
 
-    /// Returns every server, the hub first.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &ApiServer> {
-        [&self.hub].into_iter().chain(&self.members)
+    /// Returns every server.
+    pub(crate) fn all(&self) -> Vec<ApiServer> {
+        [&self.hub]
+            .into_iter()
+            .chain(&self.members)
+            .cloned()
+            .collect()
     }
 }

@@ -1,45 +1,40 @@
-//! The fleet of one run: the APIs, the programs, and the steps that change them.
+//! The fleet of one run, and the changes of it.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-use embedded_apiserver::ApiServer;
-use http::Method;
-use serde_json::{Value, json};
+use anyhow::Result;
+use serde_json::json;
 
 use super::apis::Apis;
-use super::clusters::{self, CLUSTERS, cluster};
-use super::objects::{
-    self, BINDINGS, MEMBERS, NAMESPACES, OF_NAMESPACE, PLACEMENT, SNAPSHOTS, app,
-};
-use super::programs::Programs;
-use super::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
-use crate::harness::access::Access;
-use crate::harness::traffic::Traffic;
+use super::history::History;
+use super::objects::{self, BINDINGS, MEMBERS, OF_NAMESPACE, PLACEMENT, SNAPSHOTS, app};
+use super::snapshot::Snapshot;
+use super::step::{Apply, Change, PlacementShape, Policy, Scope};
+use crate::harness::access::{Access, NAMESPACES};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, name, text};
 
-/// The APIs, the programs, and what has happened to them.
+/// A hub and its members in a run, and what is known about their past.
 #[derive(Debug)]
-pub(crate) struct Fleet {
+pub struct Members {
     pub(crate) apis: Apis,
-    pub(crate) programs: Programs,
+    pub(crate) history: History,
+    pub(crate) snapshot: Snapshot,
 }
 
-impl Fleet {
-    /// Creates three clusters and three applications, each with a map, one of them with a placement. No program runs yet.
-    pub(crate) async fn new(traffic: Traffic) -> Result<Self> {
-        let mut fleet = Self {
+impl Members {
+    /// Creates three clusters and three applications, each with a map, one of them with a placement.
+    pub(crate) async fn begin() -> Result<Self> {
+        let fleet = Self {
             apis: Apis::new()?,
-            programs: Programs::new(traffic),
+            history: History::default(),
+            snapshot: Snapshot::default(),
         };
         for cluster in 0..CLUSTERS {
             let region = cluster % 2;
-            fleet.apply(&Step::Join { cluster, region }).await?;
+            fleet.change(&Change::Join { cluster, region }).await?;
         }
         for app in 0..=OF_NAMESPACE {
             let (map, value) = (0, 0);
-            fleet.apply(&Step::PutMap { app, map, value }).await?;
+            fleet.change(&Change::PutMap { app, map, value }).await?;
         }
         let shape = PlacementShape {
             policy: Policy::All,
@@ -48,114 +43,98 @@ impl Fleet {
             scope: Scope::Whole,
             apply: Apply::ClientSide,
         };
-        fleet.apply(&Step::PutPlacement { app: 0, shape }).await?;
+        fleet
+            .change(&Change::PutPlacement { app: 0, shape })
+            .await?;
         Ok(fleet)
     }
 
-    async fn write(&self, method: Method, path: &str, body: &Value) -> Result<bool> {
-        Ok(self.apis.hub.write(method, path, body).await?.is_some())
-    }
-
-    async fn delete(&self, path: &str) -> Result<()> {
-        self.write(Method::DELETE, path, &Value::Null).await?;
-        Ok(())
-    }
-
-    /// Applies a step. One that concerns what is not there does nothing.
-    pub(crate) async fn apply(&mut self, step: &Step) -> Result<()> {
-        match *step {
-            Step::PutMap { app, map, value } => self.put_map(app, map, value).await?,
-            Step::DeleteMap { app, map } => self.delete(&objects::map_path(app, map)).await?,
-            Step::DeleteNamespace { app } => {
-                self.delete(&format!("{NAMESPACES}/{}", objects::app(app)))
-                    .await?;
+    /// Applies a change. One that concerns what is not there does nothing.
+    pub(crate) async fn change(&self, change: &Change) -> Result<()> {
+        let hub = &self.apis.hub;
+        match *change {
+            Change::PutMap { app, map, value } => self.put_map(app, map, value).await,
+            Change::DeleteMap { app, map } => hub.delete(&objects::map_path(app, map)).await,
+            Change::DeleteNamespace { app } => {
+                let path = format!("{NAMESPACES}/{}", objects::app(app));
+                hub.delete(&path).await
             }
-            Step::PutPlacement { app, shape } => self.put_placement(app, shape).await?,
-            Step::DeletePlacement { app } => {
+            Change::PutPlacement { app, shape } => self.put_placement(app, shape).await,
+            Change::DeletePlacement { app } => {
                 let placements = objects::placements(app);
-                self.delete(&format!("{placements}/{}", objects::app(app)))
-                    .await?;
+                let path = format!("{placements}/{}", objects::app(app));
+                hub.delete(&path).await
             }
-            Step::Join { cluster, region } => self.join(cluster, region).await?,
-            Step::Taint {
+            Change::Join { cluster, region } => self.join(cluster, region).await,
+            Change::Taint {
                 cluster,
                 is_tainted,
             } => {
-                let path = format!("{MEMBERS}/{}", clusters::cluster(cluster));
-                let change = json!({ "spec": { "taints": objects::taints(is_tainted) } });
-                self.write(Method::PATCH, &path, &change).await?;
+                let path = format!("{MEMBERS}/{}", clusters::name(cluster));
+                let patch = json!({ "spec": { "taints": objects::taints(is_tainted) } });
+                hub.patch(&path, &patch).await
             }
-            Step::Leave { cluster } => {
-                self.delete(&format!("{MEMBERS}/{}", clusters::cluster(cluster)))
-                    .await?;
+            Change::Leave { cluster } => {
+                let path = format!("{MEMBERS}/{}", clusters::name(cluster));
+                hub.delete(&path).await
             }
-            Step::MemberNamespace { cluster, is_there } => {
-                self.set_namespace(cluster, is_there).await?;
+            Change::MemberNamespace { cluster, is_there } => {
+                let (member, namespace) = (self.apis.member(cluster), app(OF_NAMESPACE));
+                if is_there {
+                    return member.create_namespace(&namespace).await;
+                }
+                member.delete(&format!("{NAMESPACES}/{namespace}")).await
             }
-            Step::Drift {
+            Change::Drift {
                 cluster,
                 app,
                 map,
                 deletes,
             } => {
-                self.drift(cluster, &objects::map_path(app, map), deletes)
-                    .await?;
+                let (member, path) = (self.apis.member(cluster), objects::map_path(app, map));
+                if deletes {
+                    return member.delete(&path).await;
+                }
+                let drift = json!({ "data": { "value": "drifted", "other": "theirs" } });
+                member.patch(&path, &drift).await
             }
-            Step::DeleteBinding { cluster, app } => self.delete_binding(cluster, app).await?,
-            Step::DeleteWork { cluster, app } => {
-                let works = objects::works(&clusters::cluster(cluster));
-                self.delete(&format!("{works}/{}-work", objects::app(app)))
-                    .await?;
+            Change::DeleteBinding { cluster, app } => self.delete_binding(cluster, app).await,
+            Change::DeleteWork { cluster, app } => {
+                let works = objects::works(&clusters::name(cluster));
+                let path = format!("{works}/{}-work", objects::app(app));
+                hub.delete(&path).await
             }
-            Step::DeleteSnapshots { app } => {
-                for snapshot in self.apis.hub.list(SNAPSHOTS).await? {
+            Change::DeleteSnapshots { app } => {
+                for snapshot in hub.list(SNAPSHOTS).await? {
                     if text(&snapshot, PLACEMENT) == objects::app(app) {
-                        self.delete(&format!("{SNAPSHOTS}/{}", name(&snapshot)))
-                            .await?;
+                        let path = format!("{SNAPSHOTS}/{}", name(&snapshot));
+                        hub.delete(&path).await?;
                     }
                 }
-            }
-            Step::Crash {
-                program,
-                write,
-                stored,
-            } => self.programs.crash(program, write, stored),
-            Step::Kill { program } => self.programs.kill(program).await,
-            Step::Start { program } => self.programs.start(&self.apis, program).await?,
-            Step::Fault { .. } => self.fail(step)?,
-            Step::Repair => self.end_faults(),
-            Step::Settle => {
-                self.end_faults();
-                self.programs.revive(&self.apis).await?;
-            }
-            Step::Wait { millis } => {
-                tokio::time::sleep(Duration::from_millis(millis.into())).await;
+                Ok(())
             }
         }
-        Ok(())
     }
 
     async fn put_map(&self, app: u8, map: u8, value: u8) -> Result<()> {
-        let name = objects::app(app);
-        self.write(Method::POST, NAMESPACES, &objects::namespace(&name))
-            .await?;
+        let (hub, name) = (&self.apis.hub, objects::app(app));
+        hub.create_namespace(&name).await?;
         let object = objects::map(map, value);
-        let collection = objects::maps(&name);
-        if !self.write(Method::POST, &collection, &object).await? {
-            self.write(Method::PATCH, &objects::map_path(app, map), &object)
-                .await?;
+        if hub.create(&objects::maps(&name), &object).await? {
+            return Ok(());
         }
-        Ok(())
+        hub.patch(&objects::map_path(app, map), &object).await
     }
 
     /// Creates a placement, or changes it unless the API's admission would refuse that.
     async fn put_placement(&self, app: u8, shape: PlacementShape) -> Result<()> {
         let (placements, placement) = (objects::placements(app), objects::placement(app, shape));
-        if self.write(Method::POST, &placements, &placement).await? {
+        let hub = &self.apis.hub;
+        if hub.create(&placements, &placement).await? {
             return Ok(());
         }
         let path = format!("{placements}/{}", objects::app(app));
-        let Some(existing) = self.apis.hub.get(&path).await? else {
+        let Some(existing) = hub.get(&path).await? else {
             return Ok(());
         };
         let before = &existing["spec"]["policy"];
@@ -178,101 +157,29 @@ impl Fleet {
                 "value": placement["spec"]["strategy"],
             },
         ]);
-        self.write(Method::PATCH, &path, &change).await?;
-        Ok(())
+        hub.patch(&path, &change).await
     }
 
     async fn join(&self, nth: u8, region: u8) -> Result<()> {
-        let member = objects::member(nth, region);
-        if !self.write(Method::POST, MEMBERS, &member).await? {
-            let path = format!("{MEMBERS}/{}", cluster(nth));
-            let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
-            self.write(Method::PATCH, &path, &labels).await?;
+        let (hub, member) = (&self.apis.hub, objects::member(nth, region));
+        if hub.create(MEMBERS, &member).await? {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    async fn set_namespace(&self, cluster: u8, is_there: bool) -> Result<()> {
-        let (member, namespace) = (self.apis.member(cluster), app(OF_NAMESPACE));
-        if is_there {
-            let namespace = objects::namespace(&namespace);
-            member.write(Method::POST, NAMESPACES, &namespace).await?;
-        } else {
-            let path = format!("{NAMESPACES}/{namespace}");
-            member.write(Method::DELETE, &path, &Value::Null).await?;
-        }
-        Ok(())
-    }
-
-    async fn drift(&self, cluster: u8, path: &str, deletes: bool) -> Result<()> {
-        let change = json!({ "data": { "value": "drifted", "other": "theirs" } });
-        let (method, body) = if deletes {
-            (Method::DELETE, Value::Null)
-        } else {
-            (Method::PATCH, change)
-        };
-        let member = self.apis.member(cluster);
-        member.write(method, path, &body).await?;
-        Ok(())
+        let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
+        let path = format!("{MEMBERS}/{}", clusters::name(nth));
+        hub.patch(&path, &labels).await
     }
 
     async fn delete_binding(&self, cluster: u8, app: u8) -> Result<()> {
-        let (cluster, app) = (clusters::cluster(cluster), self::app(app));
-        for binding in self.apis.hub.list(BINDINGS).await? {
+        let (cluster, app) = (clusters::name(cluster), self::app(app));
+        let hub = &self.apis.hub;
+        for binding in hub.list(BINDINGS).await? {
             let target = text(&binding, "/spec/targetCluster");
             if text(&binding, PLACEMENT) == app && target == cluster {
-                self.delete(&format!("{BINDINGS}/{}", name(&binding)))
-                    .await?;
+                let path = format!("{BINDINGS}/{}", name(&binding));
+                hub.delete(&path).await?;
             }
         }
         Ok(())
     }
-
-    fn fail(&self, step: &Step) -> Result<()> {
-        let &Step::Fault {
-            server,
-            program,
-            kind,
-            fault,
-            seconds,
-        } = step
-        else {
-            return Ok(());
-        };
-        let Ok(injection) = fault.injection() else {
-            bail!("no connection of this world delays writes");
-        };
-        // A part of the programs' user agents: the steps' own requests must succeed.
-        let client = program.map_or_else(|| "placement-".to_owned(), super::role::Role::process);
-        let mut injection = injection
-            .lasting(Duration::from_secs(seconds.into()))
-            .client(client);
-        if let Some(kind) = kind {
-            injection = injection.kind(kind);
-        }
-        let server = match server {
-            Server::Hub => &self.apis.hub,
-            Server::Member(cluster) => self.apis.member(cluster),
-        };
-        server.faults().inject(injection);
-        Ok(())
-    }
-
-    /// Ends every fault.
-    pub(crate) fn end_faults(&self) {
-        self.apis.all().for_each(|server| server.faults().clear());
-    }
-
-    /// Returns the number of times that each fault was applied.
-    pub(crate) fn faults(&self) -> BTreeMap<&'static str, u64> {
-        let mut hits = BTreeMap::new();
-        for (fault, count) in self.apis.all().flat_map(hits_of) {
-            *hits.entry(fault).or_default() += count;
-        }
-        hits
-    }
-}
-
-fn hits_of(server: &ApiServer) -> BTreeMap<&'static str, u64> {
-    server.faults().hits()
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::clusters::{CLUSTERS, cluster};
 use super::model::{self, Place};
 use super::objects::{APPS, OF_NAMESPACE, app};
 use super::snapshot::{Maps, Snapshot};
-use super::step::Step;
+use super::step::{Change, Step};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, items};
 
 /// What has happened, for the most part since the fleet settled last.
@@ -41,43 +41,49 @@ pub(crate) struct History {
 impl History {
     /// Notes what has happened since the last look. Returns what may never happen.
     pub(crate) fn observe(&mut self, step: Option<&Step>, snapshot: &Snapshot) -> Vec<String> {
-        match step {
-            Some(Step::DeleteBinding { cluster, app } | Step::DeleteWork { cluster, app }) => {
-                let (cluster, app) = (self::cluster(*cluster), self::app(*app));
-                self.disturbed.insert((cluster, app));
-            }
-            Some(Step::Drift {
-                cluster,
-                app,
-                map,
-                deletes,
-            }) => {
-                let (cluster, app) = (self::cluster(*cluster), self::app(*app));
-                if *deletes && let Some(maps) = self.outside.get_mut(&cluster) {
-                    maps.remove(&(app.clone(), format!("map-{map}")));
-                }
-                self.drifted.insert((cluster, app));
-            }
-            Some(Step::MemberNamespace {
-                cluster,
-                is_there: false,
-            }) => {
-                if let Some(maps) = self.outside.get_mut(&self::cluster(*cluster)) {
-                    maps.retain(|(app, _)| *app != self::app(OF_NAMESPACE));
-                }
-            }
-            _ => {}
+        if let Some(change) = step.and_then(Step::change) {
+            self.note(change);
         }
         for app in (0..APPS).map(app) {
             self.observe_app(&app, snapshot);
         }
         let mut found = Vec::new();
-        for cluster in (0..CLUSTERS).map(cluster) {
+        for cluster in (0..CLUSTERS).map(clusters::name) {
             self.observe_cluster(&cluster, snapshot);
             found.extend(self.observe_outside(&cluster, snapshot));
         }
         found.extend(self.lost(snapshot));
         found
+    }
+
+    fn note(&mut self, change: &Change) {
+        match *change {
+            Change::DeleteBinding { cluster, app } | Change::DeleteWork { cluster, app } => {
+                self.disturbed
+                    .insert((clusters::name(cluster), self::app(app)));
+            }
+            Change::Drift {
+                cluster,
+                app,
+                map,
+                deletes,
+            } => {
+                let (cluster, app) = (clusters::name(cluster), self::app(app));
+                if deletes && let Some(maps) = self.outside.get_mut(&cluster) {
+                    maps.remove(&(app.clone(), format!("map-{map}")));
+                }
+                self.drifted.insert((cluster, app));
+            }
+            Change::MemberNamespace {
+                cluster,
+                is_there: false,
+            } => {
+                if let Some(maps) = self.outside.get_mut(&clusters::name(cluster)) {
+                    maps.retain(|(app, _)| *app != self::app(OF_NAMESPACE));
+                }
+            }
+            _ => {}
+        }
     }
 
     fn observe_app(&mut self, app: &str, snapshot: &Snapshot) {

@@ -5,7 +5,7 @@
 //! the controller on the hub, and an agent in each member. A seed determines a sequence of [`Step`]s and the whole run.
 //!
 //! ```text
-//! sequences ─▶ step ─▶ fleet ─▶ programs ─▶ apis ─▶ snapshot ─▶ history, settled ─▶ world
+//! sequences ─▶ step ─▶ fleet ─▶ apis ◀─ programs    apis ─▶ snapshot ─▶ history, settled ─▶ world
 //! ```
 //!
 //! | File | It answers |
@@ -13,7 +13,7 @@
 //! | `world.rs` | what the harness drives, and what must hold at every moment |
 //! | `step.rs`, `sequences.rs` | what may happen, and how often |
 //! | `fleet.rs`, `objects.rs`, `clusters.rs` | what a step does, and to what |
-//! | `role.rs`, `programs.rs` | which processes run |
+//! | `programs.rs` | which programs run, and on which APIs |
 //! | `apis.rs`, `snapshot.rs` | which servers there are, and what they hold at one moment |
 //! | `history.rs` | what of the past decides, since it may be kept |
 //! | `model.rs` | which clusters the documentation allows, and which it demands |
@@ -24,20 +24,19 @@
 //! properties of clusters.
 
 mod apis;
-mod clusters;
 mod fleet;
 mod history;
 mod model;
 mod namespaced;
 mod objects;
 mod programs;
-mod role;
 mod sequences;
 mod settled;
 mod snapshot;
 mod step;
 mod world;
 
-pub use self::role::Role;
-pub use self::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
-pub use self::world::{Members, Placement};
+pub use self::fleet::Members;
+pub use self::programs::Role;
+pub use self::step::{Apply, Change, PlacementShape, Policy, Scope, Step};
+pub use self::world::Placement;

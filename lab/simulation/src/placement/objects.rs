@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::clusters::cluster;
 use super::step::{Apply, PlacementShape, Policy, Scope};
+use crate::harness::access::NAMESPACES;
+use crate::harness::clusters;
 
 /// The number of applications: a namespace, and a placement of the same name.
 pub(crate) const APPS: u8 = 2;
@@ -12,7 +13,6 @@ pub(crate) const OF_NAMESPACE: u8 = APPS;
 /// The number of maps that an application may have.
 pub(crate) const MAPS: u8 = 3;
 
-pub(crate) const NAMESPACES: &str = "/api/v1/namespaces";
 pub(crate) const MEMBERS: &str = "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters";
 pub(crate) const PLACEMENTS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourceplacements";
@@ -26,12 +26,6 @@ pub(crate) const OWNERS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/app
 
 /// The label of what belongs to a placement.
 pub(crate) const PLACEMENT: &str = "/metadata/labels/kubernetes-fleet.io~1parent-CRP";
-
-/// Returns the names of the clusters whose bits are set.
-pub(crate) fn clusters(bits: u8) -> Vec<String> {
-    let set = (0..8).filter(|nth| bits & (1 << nth) != 0);
-    set.map(cluster).collect()
-}
 
 /// Returns the name of an application, of its namespace and of its placement.
 pub(crate) fn app(nth: u8) -> String {
@@ -73,10 +67,6 @@ pub(crate) fn map_path(app: u8, map: u8) -> String {
     format!("{}/map-{map}", maps(&self::app(app)))
 }
 
-pub(crate) fn namespace(name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
-}
-
 /// Returns a map as a user writes it. Those with an even value are labelled; the others are not, or not any longer.
 pub(crate) fn map(map: u8, value: u8) -> Value {
     let tier = value.is_multiple_of(2).then_some("x");
@@ -90,7 +80,7 @@ pub(crate) fn map(map: u8, value: u8) -> Value {
 pub(crate) fn member(nth: u8, region: u8) -> Value {
     json!({
         "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-        "metadata": { "name": cluster(nth), "labels": { "region": self::region(region) } },
+        "metadata": { "name": clusters::name(nth), "labels": { "region": self::region(region) } },
         "spec": { "identity": {
             "kind": "ServiceAccount", "name": "agent", "namespace": "fleet-system",
         } },
@@ -180,7 +170,7 @@ fn policy(shape: PlacementShape) -> Value {
     let mut policy = match shape.policy {
         Policy::All => json!({ "placementType": "PickAll" }),
         Policy::Named(bits) => {
-            return json!({ "placementType": "PickFixed", "clusterNames": clusters(bits) });
+            return json!({ "placementType": "PickFixed", "clusterNames": clusters::names(bits) });
         }
         Policy::Number { clusters, .. } => {
             json!({ "placementType": "PickN", "numberOfClusters": clusters })

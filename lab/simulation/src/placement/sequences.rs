@@ -4,11 +4,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::clusters::CLUSTERS;
 use super::objects::{APPS, MAPS, OF_NAMESPACE};
-use super::role::Role;
-use super::step::{Apply, PlacementShape, Policy, Scope, Server, Step};
-use crate::harness::ApiFault;
+use super::programs::Role;
+use super::step::{Apply, Change, PlacementShape, Policy, Scope, Step};
+use crate::harness::clusters::CLUSTERS;
+use crate::harness::{About, Api, draw};
 
 /// The most steps of a sequence.
 const LONGEST: usize = 20;
@@ -26,7 +26,7 @@ fn step() -> impl Strategy<Value = Step> {
         7 => about_placements(),
         6 => about_clusters(),
         4 => by_hand(),
-        5 => about_programs(),
+        5 => draw::of_programs::<Change, _, _>(program, 3, 6),
         10 => fault(),
         1 => Just(Step::Repair),
     ]
@@ -47,18 +47,20 @@ fn wait() -> impl Strategy<Value = Step> {
 fn about_maps() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..=OF_NAMESPACE, 0..MAPS, 0_u8..10)
-            .prop_map(|(app, map, value)| Step::PutMap { app, map, value }),
-        2 => (0..=OF_NAMESPACE, 0..MAPS).prop_map(|(app, map)| Step::DeleteMap { app, map }),
-        1 => (0..APPS).prop_map(|app| Step::DeleteNamespace { app }),
+            .prop_map(|(app, map, value)| Change::PutMap { app, map, value }),
+        2 => (0..=OF_NAMESPACE, 0..MAPS).prop_map(|(app, map)| Change::DeleteMap { app, map }),
+        1 => (0..APPS).prop_map(|app| Change::DeleteNamespace { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn about_placements() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (0..=OF_NAMESPACE, shape())
-            .prop_map(|(app, shape)| Step::PutPlacement { app, shape }),
-        1 => (0..=OF_NAMESPACE).prop_map(|app| Step::DeletePlacement { app }),
+            .prop_map(|(app, shape)| Change::PutPlacement { app, shape }),
+        1 => (0..=OF_NAMESPACE).prop_map(|app| Change::DeletePlacement { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn shape() -> impl Strategy<Value = PlacementShape> {
@@ -91,39 +93,32 @@ fn shape() -> impl Strategy<Value = PlacementShape> {
 
 fn about_clusters() -> impl Strategy<Value = Step> {
     prop_oneof![
-        3 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
-        2 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
+        3 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Change::Join { cluster, region }),
+        2 => (0..CLUSTERS).prop_map(|cluster| Change::Leave { cluster }),
         3 => (0..CLUSTERS, any::<bool>())
-            .prop_map(|(cluster, is_tainted)| Step::Taint { cluster, is_tainted }),
+            .prop_map(|(cluster, is_tainted)| Change::Taint { cluster, is_tainted }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn by_hand() -> impl Strategy<Value = Step> {
     let place = || (0..CLUSTERS, 0..APPS);
     prop_oneof![
         3 => (0..CLUSTERS, prop::bool::weighted(0.7)).prop_map(|(cluster, is_there)| {
-            Step::MemberNamespace { cluster, is_there }
+            Change::MemberNamespace { cluster, is_there }
         }),
         4 => (place(), 0..MAPS, any::<bool>()).prop_map(|((cluster, app), map, deletes)| {
-            Step::Drift { cluster, app, map, deletes }
+            Change::Drift { cluster, app, map, deletes }
         }),
-        1 => place().prop_map(|(cluster, app)| Step::DeleteBinding { cluster, app }),
-        1 => place().prop_map(|(cluster, app)| Step::DeleteWork { cluster, app }),
-        1 => (0..APPS).prop_map(|app| Step::DeleteSnapshots { app }),
+        1 => place().prop_map(|(cluster, app)| Change::DeleteBinding { cluster, app }),
+        1 => place().prop_map(|(cluster, app)| Change::DeleteWork { cluster, app }),
+        1 => (0..APPS).prop_map(|app| Change::DeleteSnapshots { app }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn program() -> impl Strategy<Value = Role> {
     prop_oneof![1 => Just(Role::Controller), 1 => (0..CLUSTERS).prop_map(Role::Agent)]
-}
-
-fn about_programs() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        3 => (program(), 0_u8..6, any::<bool>())
-            .prop_map(|(program, write, stored)| Step::Crash { program, write, stored }),
-        1 => program().prop_map(|program| Step::Kill { program }),
-        3 => program().prop_map(|program| Step::Start { program }),
-    ]
 }
 
 /// Generates faults that can happen: each program reads and writes kinds of its own, and a member's API is its agent's
@@ -142,44 +137,24 @@ fn fault() -> impl Strategy<Value = Step> {
     ];
     let kind = prop::option::weighted(0.3, select(on_hub.to_vec()));
     let hub = (prop::option::weighted(0.6, program()), kind)
-        .prop_map(|(program, kind)| (Server::Hub, program, kind));
+        .prop_map(|(program, kind)| (Api::Hub, program, kind));
     let kind = prop::option::weighted(
         0.3,
         select(vec!["configmaps", "namespaces", "appliedworks"]),
     );
-    let member =
-        (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Server::Member(cluster), None, kind));
+    let member = (0..CLUSTERS, kind).prop_map(|(cluster, kind)| (Api::Member(cluster), None, kind));
     // The longest are those of a member that counts as unhealthy.
     let seconds = prop_oneof![6 => 1_u16..=40, 1 => 300_u16..=500];
-    (prop_oneof![2 => hub, 1 => member], api_fault(), seconds).prop_map(
-        |((server, program, kind), fault, seconds)| Step::Fault {
-            server,
+    (
+        prop_oneof![2 => hub, 1 => member],
+        draw::api_fault(3, [3, 2, 2, 3]),
+        seconds,
+    )
+        .prop_map(|((api, program, kind), fault, seconds)| Step::Fault {
+            api,
             program,
-            kind,
+            about: kind.map(About::kind),
             fault,
             seconds,
-        },
-    )
-}
-
-fn api_fault() -> impl Strategy<Value = ApiFault> {
-    let every = || 1_u8..4;
-    prop_oneof![
-        3 => every().prop_map(|every| ApiFault::Conflicts { every }),
-        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
-        1 => Just(ApiFault::Unauthorized),
-        1 => Just(ApiFault::Forbidden),
-        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
-        1 => Just(ApiFault::Unavailable),
-        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
-        2 => Just(ApiFault::Outage),
-        1 => Just(ApiFault::Silence),
-        3 => Just(ApiFault::CutWatches { inside_line: true }),
-        2 => Just(ApiFault::ExpireWatches),
-        2 => Just(ApiFault::FailWatches),
-        3 => (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
-        3 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
-    ]
+        })
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::clusters::{CLUSTERS, cluster};
 use super::history::History;
 use super::model::{self, Place};
 use super::objects::{APPS, app};
 use super::snapshot::Snapshot;
-use crate::harness::value::{is_deleting, items, name, text};
+use crate::harness::clusters::{self, CLUSTERS};
+use crate::harness::value::{condition, is_deleting, items, name, text};
 
 /// The most groups of snapshots that are kept by default.
 const MOST_SNAPSHOTS: usize = 10;
@@ -17,7 +17,7 @@ const MOST_SNAPSHOTS: usize = 10;
 /// Returns every difference between the objects and the model, but for those in a namespace.
 pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let mut found = Vec::new();
-    for cluster in (0..CLUSTERS).map(cluster) {
+    for cluster in (0..CLUSTERS).map(clusters::name) {
         found.extend(of_cluster(snapshot, &cluster));
     }
     for app in (0..APPS).map(app) {
@@ -44,20 +44,12 @@ fn of_cluster(snapshot: &Snapshot, cluster: &str) -> Vec<String> {
     if is_deleting(member) {
         found.push(format!("{cluster} has not left yet"));
     }
-    for condition in ["ReadyToJoin", "Joined"] {
-        if status_of(member, "/status/conditions", condition) != "True" {
-            found.push(format!("{cluster} is not {condition}"));
+    for kind in ["ReadyToJoin", "Joined"] {
+        if condition(member, kind) != "True" {
+            found.push(format!("{cluster} is not {kind}"));
         }
     }
     found
-}
-
-/// Returns the status of a condition.
-fn status_of<'a>(object: &'a Value, conditions: &str, kind: &str) -> &'a str {
-    text(
-        items(object, conditions).find(|one| one["type"] == kind),
-        "/status",
-    )
 }
 
 /// The check of one application and all that became of it.

@@ -7,12 +7,12 @@ use embedded_apiserver::ApiServer;
 use serde_json::Value;
 
 use super::apis::Apis;
-use super::clusters::{CLUSTERS, cluster};
 use super::objects::{
-    self, BINDINGS, MEMBERS, NAMESPACES, OF_NAMESPACE, OWNERS, PLACEMENT, PLACEMENTS, POLICIES,
-    SNAPSHOTS, app, in_namespace,
+    self, BINDINGS, MEMBERS, OF_NAMESPACE, OWNERS, PLACEMENT, PLACEMENTS, POLICIES, SNAPSHOTS, app,
+    in_namespace,
 };
-use crate::harness::access::Access;
+use crate::harness::access::{Access, NAMESPACES};
+use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, name, text};
 
 /// The maps of an application by their names.
@@ -96,7 +96,7 @@ impl Snapshot {
             namespaced: Namespaced::read(hub).await?,
             ..Self::default()
         };
-        for (cluster, member) in (0..CLUSTERS).map(|nth| (cluster(nth), apis.member(nth))) {
+        for (cluster, member) in (0..CLUSTERS).map(|nth| (clusters::name(nth), apis.member(nth))) {
             let space = format!("{NAMESPACES}/{}", objects::space(&cluster));
             if hub.get(&space).await?.is_some() {
                 snapshot.spaces.insert(cluster.clone());

@@ -1,12 +1,15 @@
-//! The steps of a sequence: changes to objects, members, programs and APIs.
+//! The changes of a sequence: to objects and members.
 
-use super::role::Role;
-use crate::harness::ApiFault;
+use super::programs::Role;
+use crate::harness;
 
-/// A step of a sequence. The last application has a placement in its namespace, the others have one of the whole hub.
+/// A step of a sequence.
+pub type Step = harness::Step<Change, Role>;
+
+/// What users and others change. The last application has a placement in its namespace, the others have one of the whole hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
-pub enum Step {
+pub enum Change {
     /// A map of an application is created or changed, and its namespace is there.
     PutMap { app: u8, map: u8, value: u8 },
     /// A map is deleted.
@@ -38,38 +41,6 @@ pub enum Step {
     DeleteWork { cluster: u8, app: u8 },
     /// Somebody deletes every snapshot of what a placement selects.
     DeleteSnapshots { app: u8 },
-    /// A program dies at one of its next writes, after it was stored or before.
-    Crash {
-        program: Role,
-        write: u8,
-        stored: bool,
-    },
-    /// A program is killed.
-    Kill { program: Role },
-    /// A program starts unless it runs already.
-    Start { program: Role },
-    /// An API fails requests of one program, or of all, about one kind, or about all, for some seconds.
-    Fault {
-        server: Server,
-        program: Option<Role>,
-        kind: Option<&'static str>,
-        fault: ApiFault,
-        seconds: u16,
-    },
-    /// Every fault ends.
-    Repair,
-    /// Every fault ends, every program runs, and time passes until the fleet has settled.
-    Settle,
-    /// Time passes.
-    Wait { millis: u32 },
-}
-
-/// An API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is an API")]
-pub enum Server {
-    Hub,
-    Member(u8),
 }
 
 /// The spec of a placement.

@@ -8,25 +8,21 @@ use anyhow::{Result, anyhow};
 use embedded_apiserver::ApiServer;
 use parking_lot::Mutex;
 
-use crate::clock;
+use crate::harness::access::prepared;
 
-/// A server with the kinds of a fleet. Every run gets a fork of it, because compiling the definitions takes
-/// longer than most runs.
+/// A server with the kinds of a fleet.
 static FLEET: LazyLock<Result<ApiServer, String>> = LazyLock::new(|| {
-    let server = ApiServer::starting_at(clock::now());
-    for definition in karmada_api::crd::fleet().map_err(|error| error.to_string())? {
-        let installed = server.install(&definition);
-        installed.map_err(|error| error.to_string())?;
-    }
-    Ok(server)
+    let definitions = karmada_api::crd::fleet();
+    prepared(definitions.map_err(|error| error.to_string())?)
 });
 
 /// The servers.
 #[derive(Clone, Debug)]
 pub(crate) struct Apis {
     pub(crate) fleet: ApiServer,
-    /// The members, by the addresses at which Clusters name them. One that joins again is a new one.
-    pub(crate) members: Arc<Mutex<BTreeMap<String, ApiServer>>>,
+    /// The members with the number of each, by the addresses at which Clusters name them. One that joins again is a
+    /// new one.
+    pub(crate) members: Arc<Mutex<BTreeMap<String, (u8, ApiServer)>>>,
     /// Set once the API of the fleet shows Deployments with a further default.
     pub(crate) is_upgraded: Arc<AtomicBool>,
 }
@@ -43,22 +39,14 @@ impl Apis {
 
     /// Returns the member at an address.
     pub(crate) fn member(&self, endpoint: &str) -> Option<ApiServer> {
-        self.members.lock().get(endpoint).cloned()
-    }
-
-    /// Returns the version of the objects of each server.
-    pub(crate) fn versions(&self) -> Vec<u64> {
-        let servers = self.all();
-        servers.iter().map(ApiServer::version).collect()
+        let members = self.members.lock();
+        members.get(endpoint).map(|(_, member)| member.clone())
     }
 
     /// Returns every server.
     pub(crate) fn all(&self) -> Vec<ApiServer> {
         let members = self.members.lock();
-        [&self.fleet]
-            .into_iter()
-            .chain(members.values())
-            .cloned()
-            .collect()
+        let members = members.values().map(|(_, member)| member);
+        [&self.fleet].into_iter().chain(members).cloned().collect()
     }
 }

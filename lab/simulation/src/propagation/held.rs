@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use super::model;
 use super::objects::Template;
 use super::snapshot::Snapshot;
-use super::step::Step;
+use super::step::{Change, Step};
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, text};
 
 /// The time after which every program knows of a pause: no fault lasts longer, and a watch that failed
@@ -29,9 +30,9 @@ pub(crate) struct Held {
 impl Held {
     /// Notes which copies are held now. Returns those that should have been, and are gone.
     pub(crate) fn observe(&mut self, step: Option<&Step>, snapshot: &Snapshot) -> Vec<String> {
-        if let Some(step) = step {
+        if let Some(change) = step.and_then(Step::change) {
             self.since
-                .retain(|((cluster, template, _), _)| !disturbs(step, cluster, *template));
+                .retain(|((cluster, template, _), _)| !disturbs(change, cluster, *template));
         }
         let mut gone = Vec::new();
         let (paused, now) = (paused(snapshot), Instant::now());
@@ -54,20 +55,20 @@ impl Held {
     }
 }
 
-/// Returns `true` if a step may take a copy away in spite of a pause.
-fn disturbs(step: &Step, cluster: &str, of: Template) -> bool {
-    match step {
-        Step::ChangeCopy {
+/// Returns `true` if a change may take a copy away in spite of a pause.
+fn disturbs(change: &Change, cluster: &str, of: Template) -> bool {
+    match change {
+        Change::ChangeCopy {
             cluster: nth,
             template,
             ..
         }
-        | Step::DeleteWork {
+        | Change::DeleteWork {
             cluster: nth,
             template,
-        } => *template == of && super::objects::cluster(*nth) == cluster,
-        Step::DeleteBinding { template } | Step::DeleteTemplate { template } => *template == of,
-        Step::Leave { cluster: nth } => super::objects::cluster(*nth) == cluster,
+        } => *template == of && clusters::name(*nth) == cluster,
+        Change::DeleteBinding { template } | Change::DeleteTemplate { template } => *template == of,
+        Change::Leave { cluster: nth } => clusters::name(*nth) == cluster,
         _ => false,
     }
 }

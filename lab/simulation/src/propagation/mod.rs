@@ -5,8 +5,8 @@
 //! virtual time. A seed determines a sequence of [`Step`]s and the whole run.
 //!
 //! ```text
-//! sequences, scenes ─▶ step ─▶ fleet ─▶ programs ─▶ connection ─▶ apis
-//!                              fleet ─▶ history        apis ─▶ snapshot ─▶ settled, moves, held ─▶ world
+//! sequences, scenes ─▶ step ─▶ fleet ─▶ apis ◀─ programs
+//!                              fleet ─▶ history    apis ─▶ snapshot ─▶ settled, moves, held ─▶ world
 //! ```
 //!
 //! | File | It answers |
@@ -14,7 +14,7 @@
 //! | `world.rs` | what the harness drives, and what must hold at every moment |
 //! | `step.rs`, `parts.rs`, `scenes.rs`, `sequences.rs` | what may happen, and how often |
 //! | `fleet.rs`, `objects.rs`, `specs.rs` | what a step does |
-//! | `role.rs`, `programs.rs`, `connection.rs` | which processes run, what they request, and at which write they die |
+//! | `programs.rs` | which programs run, and on which APIs |
 //! | `apis.rs`, `snapshot.rs` | which servers there are, and what they hold at one moment |
 //! | `model.rs` | what the documentation demands, `schedule.rs` where workloads run |
 //! | `settled.rs` | whether a settled fleet is as the model demands |
@@ -27,7 +27,6 @@
 //! leader election is a part of [`convergence`](crate::convergence).
 
 mod apis;
-mod connection;
 mod fleet;
 mod held;
 mod history;
@@ -36,7 +35,6 @@ mod moves;
 mod objects;
 mod parts;
 mod programs;
-mod role;
 mod scenes;
 mod schedule;
 mod sequences;
@@ -47,10 +45,11 @@ mod specs;
 mod step;
 mod world;
 
+pub use self::fleet::Members;
 pub use self::objects::Template;
-pub use self::role::Role;
+pub use self::programs::Role;
 pub use self::step::{
-    About, Affinity, By, Division, Part, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
+    Affinity, By, Change, Division, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
     Toleration,
 };
-pub use self::world::{Lazy, Members, Propagation};
+pub use self::world::{Lazy, Propagation};

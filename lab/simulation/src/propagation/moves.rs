@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::objects::Template;
-use super::role::Role;
+use super::programs::Role;
 use super::since::{ByHand, Since, essence, place};
 use super::snapshot::Snapshot;
-use super::step::Step;
+use super::step::{Change, Step};
 
 /// The moves of all templates.
 #[derive(Debug, Default)]
@@ -54,21 +54,27 @@ impl Moves {
             || snapshot.clusters.iter().any(|(name, cluster)| {
                 self.last.clusters.get(name).map(cluster_facts) != Some(cluster_facts(cluster))
             });
-        self.members_changed |= matches!(step, Some(Step::Join { .. } | Step::Leave { .. }))
+        let change = step.and_then(Step::change);
+        self.members_changed |= matches!(change, Some(Change::Join { .. } | Change::Leave { .. }))
             || self.last.clusters.is_empty();
-        self.was_down |= matches!(
-            step,
-            Some(Step::Kill { program } | Step::Crash { program, .. }) if *program == Role::Propagation
-        );
-        if let Some(Step::PutTemplate {
+        let stopped = match step {
+            Some(
+                Step::Kill { program, .. }
+                | Step::Stop { program, .. }
+                | Step::Crash { program, .. },
+            ) => Some(*program),
+            _ => None,
+        };
+        self.was_down |= stopped == Some(Role::Propagation);
+        if let Some(Change::PutTemplate {
             template,
             wipes: true,
             ..
-        }) = step
+        }) = change
         {
             self.wiped.insert(*template);
         }
-        if let Some(Step::FailBack { is_on }) = step {
+        if let Some(Change::FailBack { is_on }) = change {
             self.fail_back.was_begun |= *is_on && !self.fail_back.is_on;
             self.fail_back.was_on |= *is_on;
             self.fail_back.is_on = *is_on;
@@ -78,7 +84,7 @@ impl Moves {
         for template in Template::ALL {
             let since = self.templates.entry(template).or_default();
             since.note(template, &self.last, &snapshot);
-            let done = step.and_then(ByHand::of);
+            let done = change.and_then(ByHand::of);
             let of_this = done.filter(|(of, _)| *of == template);
             since.by_hand.extend(of_this.map(|(_, deed)| deed));
             let now = place(&snapshot, template);

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::harness::clusters;
+
 /// The namespace of the users' objects.
 pub(crate) const NAMESPACE: &str = "shop";
 
@@ -197,17 +199,9 @@ pub(crate) fn overrides(of_cluster: bool) -> String {
 /// The path of the Clusters.
 pub(crate) const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
-/// Returns the name of a cluster.
-pub(crate) fn cluster(nth: u8) -> String {
-    format!("m{nth}")
-}
-
-/// Returns the names of the clusters whose bits are set.
-pub(crate) fn clusters(bits: u8) -> Vec<String> {
-    (0..8)
-        .filter(|nth| bits & (1 << nth) != 0)
-        .map(cluster)
-        .collect()
+/// Returns the path of a cluster.
+pub(crate) fn cluster_path(nth: u8) -> String {
+    format!("{CLUSTERS}/{}", clusters::name(nth))
 }
 
 /// Returns the path of the Works of a cluster.

@@ -5,12 +5,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::objects::Template;
-use super::role::Role;
+use super::programs::Role;
 use super::step::{
-    About, Affinity, By, CLUSTERS, Division, Part, Pause, PolicyShape, Purge, Spread, Step,
-    TaintEffect, Toleration,
+    Affinity, By, Change, Division, Pause, PolicyShape, Purge, Spread, Step, TaintEffect,
+    Toleration,
 };
-use crate::harness::ApiFault;
+use crate::harness::clusters::CLUSTERS;
+use crate::harness::{About, Api, Part, draw};
 
 pub(super) fn wait() -> impl Strategy<Value = Step> {
     prop_oneof![
@@ -29,9 +30,10 @@ pub(super) fn template() -> impl Strategy<Value = Template> {
 pub(super) fn about_templates() -> impl Strategy<Value = Step> {
     prop_oneof![
         5 => (template(), 0_u8..20, prop::bool::weighted(0.3))
-            .prop_map(|(template, version, wipes)| Step::PutTemplate { template, version, wipes }),
-        1 => template().prop_map(|template| Step::DeleteTemplate { template }),
+            .prop_map(|(template, version, wipes)| Change::PutTemplate { template, version, wipes }),
+        1 => template().prop_map(|template| Change::DeleteTemplate { template }),
     ]
+    .prop_map(Step::Change)
 }
 
 fn pause() -> impl Strategy<Value = Pause> {
@@ -45,10 +47,11 @@ fn pause() -> impl Strategy<Value = Pause> {
 pub(super) fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = Step> {
     let policy = || select(policies);
     prop_oneof![
-        4 => (policy(), shape(lazy)).prop_map(|(policy, shape)| Step::PutPolicy { policy, shape }),
-        4 => (policy(), pause()).prop_map(|(policy, pause)| Step::Pause { policy, pause }),
-        1 => policy().prop_map(|policy| Step::DeletePolicy { policy }),
+        4 => (policy(), shape(lazy)).prop_map(|(policy, shape)| Change::PutPolicy { policy, shape }),
+        4 => (policy(), pause()).prop_map(|(policy, pause)| Change::Pause { policy, pause }),
+        1 => policy().prop_map(|policy| Change::DeletePolicy { policy }),
     ]
+    .prop_map(Step::Change)
 }
 
 pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
@@ -130,33 +133,39 @@ fn toleration() -> impl Strategy<Value = Toleration> {
 pub(super) fn about_overrides() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => put_override(),
-        1 => any::<bool>().prop_map(|of_cluster| Step::DeleteOverride { of_cluster }),
+        1 => any::<bool>()
+            .prop_map(|of_cluster| Step::Change(Change::DeleteOverride { of_cluster })),
     ]
 }
 
 pub(super) fn put_override() -> impl Strategy<Value = Step> {
     let parts = (any::<bool>(), template(), 1_u8..1 << CLUSTERS, 0_u8..4);
-    parts.prop_map(
-        |(of_cluster, template, clusters, value)| Step::PutOverride {
+    parts.prop_map(|(of_cluster, template, clusters, value)| {
+        Step::Change(Change::PutOverride {
             of_cluster,
             template,
             clusters,
             value,
-        },
-    )
+        })
+    })
 }
 
 pub(super) fn about_clusters() -> impl Strategy<Value = Step> {
     prop_oneof![
-        2 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Step::Join { cluster, region }),
-        1 => (0..CLUSTERS).prop_map(|cluster| Step::Leave { cluster }),
-        3 => taint(),
-        2 => (0..CLUSTERS, 0_u8..4).prop_map(|(cluster, pods)| Step::Room { cluster, pods }),
+        2 => (0..CLUSTERS, 0_u8..2).prop_map(|(cluster, region)| Change::Join { cluster, region }),
+        1 => (0..CLUSTERS).prop_map(|cluster| Change::Leave { cluster }),
+        3 => tainting(),
+        2 => (0..CLUSTERS, 0_u8..4).prop_map(|(cluster, pods)| Change::Room { cluster, pods }),
     ]
+    .prop_map(Step::Change)
 }
 
 pub(super) fn taint() -> impl Strategy<Value = Step> {
-    (0..CLUSTERS, effect()).prop_map(|(cluster, effect)| Step::Taint { cluster, effect })
+    tainting().prop_map(Step::Change)
+}
+
+fn tainting() -> impl Strategy<Value = Change> {
+    (0..CLUSTERS, effect()).prop_map(|(cluster, effect)| Change::Taint { cluster, effect })
 }
 
 fn effect() -> impl Strategy<Value = Option<TaintEffect>> {
@@ -171,21 +180,16 @@ fn effect() -> impl Strategy<Value = Option<TaintEffect>> {
 pub(super) fn by_hand() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => (0..CLUSTERS, template(), any::<bool>())
-            .prop_map(|(cluster, template, deletes)| Step::ChangeCopy { cluster, template, deletes }),
+            .prop_map(|(cluster, template, deletes)| Change::ChangeCopy { cluster, template, deletes }),
         1 => (0..CLUSTERS, template())
-            .prop_map(|(cluster, template)| Step::DeleteWork { cluster, template }),
-        1 => template().prop_map(|template| Step::DeleteBinding { template }),
+            .prop_map(|(cluster, template)| Change::DeleteWork { cluster, template }),
+        1 => template().prop_map(|template| Change::DeleteBinding { template }),
     ]
+    .prop_map(Step::Change)
 }
 
 pub(super) fn about_programs() -> impl Strategy<Value = Step> {
-    let program = || select(Role::ALL.to_vec());
-    prop_oneof![
-        2 => (program(), 0_u8..4, any::<bool>())
-            .prop_map(|(program, write, stored)| Step::Crash { program, write, stored }),
-        1 => program().prop_map(|program| Step::Kill { program }),
-        3 => program().prop_map(|program| Step::Start { program }),
-    ]
+    draw::of_programs::<Change, _, _>(|| select(Role::ALL.to_vec()), 2, 4)
 }
 
 /// Generates faults that can happen: each program reads and writes kinds of its own, and only the
@@ -207,40 +211,20 @@ pub(super) fn fault() -> impl Strategy<Value = Step> {
     let about = (select(kinds.to_vec()), part).prop_map(|(plural, part)| About { plural, part });
     let about = prop::option::weighted(0.4, about);
     let program = prop::option::weighted(0.6, select(Role::ALL.to_vec()));
-    let fleet = (program, about).prop_map(|(program, about)| (None, program, about));
-    let part = None;
-    let copies = ["configmaps", "deployments"].map(|plural| About { plural, part });
+    let fleet = (program, about).prop_map(|(program, about)| (Api::Hub, program, about));
+    let copies = ["configmaps", "deployments"].map(About::kind);
     let copies = prop::option::weighted(0.4, select(copies.to_vec()));
-    let member = (0..CLUSTERS, copies).prop_map(|(member, about)| (Some(member), None, about));
-    (prop_oneof![3 => fleet, 1 => member], api_fault(), 1_u8..=40).prop_map(
-        |((member, program, about), fault, seconds)| Step::Fault {
-            member,
+    let member = (0..CLUSTERS, copies).prop_map(|(nth, about)| (Api::Member(nth), None, about));
+    (
+        prop_oneof![3 => fleet, 1 => member],
+        draw::api_fault(4, [1, 1, 1, 1]),
+        1_u8..=40,
+    )
+        .prop_map(|((api, program, about), fault, seconds)| Step::Fault {
+            api,
             program,
             about,
             fault,
-            seconds,
-        },
-    )
-}
-
-fn api_fault() -> impl Strategy<Value = ApiFault> {
-    let every = || 1_u8..4;
-    prop_oneof![
-        4 => every().prop_map(|every| ApiFault::Conflicts { every }),
-        1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
-        1 => Just(ApiFault::Unauthorized),
-        1 => Just(ApiFault::Forbidden),
-        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
-        1 => Just(ApiFault::Unavailable),
-        2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
-        2 => Just(ApiFault::Outage),
-        1 => Just(ApiFault::Silence),
-        1 => Just(ApiFault::CutWatches { inside_line: true }),
-        1 => Just(ApiFault::ExpireWatches),
-        1 => Just(ApiFault::FailWatches),
-        3 => (1_u16..=8_000, any::<bool>())
-            .prop_map(|(millis, coalesce)| ApiFault::DelayEvents { millis, coalesce }),
-        1 => (1_u8..40).prop_map(|versions| ApiFault::StaleLists { versions }),
-    ]
+            seconds: seconds.into(),
+        })
 }

@@ -9,11 +9,10 @@ use super::parts::{
     about_policies, about_programs, about_templates, by_hand, fault, put_override, shape, taint,
     template, wait,
 };
-use super::role::Role;
-use super::step::{
-    About, Affinity, By, CLUSTERS, Division, Part, Pause, PolicyShape, Step, TaintEffect,
-};
-use crate::harness::ApiFault;
+use super::programs::Role;
+use super::step::{Affinity, By, Change, Division, Pause, PolicyShape, Step, TaintEffect};
+use crate::harness::clusters::CLUSTERS;
+use crate::harness::{About, Api, ApiFault, Part};
 
 /// Generates one of the scenes.
 pub(super) fn scene() -> impl Strategy<Value = Vec<Step>> {
@@ -30,7 +29,26 @@ pub(super) fn scene() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn pausing(policy: u8, pause: Pause) -> Step {
-    Step::Pause { policy, pause }
+    Step::Change(Change::Pause { policy, pause })
+}
+
+pub(super) fn fail_back(is_on: bool) -> Step {
+    Step::Change(Change::FailBack { is_on })
+}
+
+/// Returns an edit of a template that takes nothing of others away.
+pub(super) fn put(template: Template, version: u8) -> Step {
+    Step::Change(Change::PutTemplate {
+        template,
+        version,
+        wipes: false,
+    })
+}
+
+/// Returns the policy that has namespaced templates in the beginning.
+fn put_policy(shape: PolicyShape) -> Step {
+    let policy = 0;
+    Step::Change(Change::PutPolicy { policy, shape })
 }
 
 fn waiting(millis: impl Strategy<Value = u32>) -> impl Strategy<Value = Step> {
@@ -50,7 +68,7 @@ fn refused_pause() -> impl Strategy<Value = Vec<Step>> {
     (fault, part, deed, waits).prop_map(|(fault, part, deed, [before, after])| {
         let plural = "resourcebindings";
         let refusal = Step::Fault {
-            member: None,
+            api: Api::Hub,
             program: Some(Role::Propagation),
             about: Some(About { plural, part }),
             fault,
@@ -75,18 +93,18 @@ fn lost_report() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(ApiFault::LoseResponses { every: 1 }),
     ];
     let refusal = (0..CLUSTERS, 1_u8..=5).prop_map(|(member, seconds)| Step::Fault {
-        member: Some(member),
+        api: Api::Member(member),
         program: None,
         about: None,
         fault: ApiFault::TooManyRequests { seconds: 2 },
-        seconds,
+        seconds: seconds.into(),
     });
     let edits = [0_u8..20, 0..20];
     let waits = [1_u32..=3_000, 1..=3_000, 1..=300].map(waiting);
     let parts = (refusal, fault, template(), edits, any::<bool>(), waits);
     parts.prop_map(|(refusal, fault, template, versions, again, waits)| {
         let slow = Step::Fault {
-            member: None,
+            api: Api::Hub,
             program: Some(Role::Execution),
             about: Some(About {
                 plural: "works",
@@ -117,7 +135,7 @@ fn hasty_pause() -> impl Strategy<Value = Vec<Step>> {
     );
     parts.prop_map(|(cluster, template, millis, wait)| {
         let slow = Step::Fault {
-            member: Some(cluster),
+            api: Api::Member(cluster),
             program: None,
             about: None,
             fault: ApiFault::Slow { millis },
@@ -140,7 +158,7 @@ fn eviction() -> impl Strategy<Value = Vec<Step>> {
     ];
     let parts = (0..CLUSTERS, wait(), between, wait(), any::<bool>());
     parts.prop_map(|(cluster, before, between, after, ends)| {
-        let taint = |effect| Step::Taint { cluster, effect };
+        let taint = |effect| Step::Change(Change::Taint { cluster, effect });
         let mut steps = vec![
             Step::Settle,
             taint(Some(TaintEffect::NoExecute)),
@@ -159,7 +177,10 @@ fn shortage() -> impl Strategy<Value = Vec<Step>> {
         division: Division::Room { aggregated },
         ..shape
     });
-    let room = || (0..CLUSTERS, 0_u8..5).prop_map(|(cluster, pods)| Step::Room { cluster, pods });
+    let room = || {
+        (0..CLUSTERS, 0_u8..5)
+            .prop_map(|(cluster, pods)| Step::Change(Change::Room { cluster, pods }))
+    };
     let between = prop_oneof![
         Just(Step::Settle),
         taint(),
@@ -171,7 +192,7 @@ fn shortage() -> impl Strategy<Value = Vec<Step>> {
     parts.prop_map(|(shape, version, lacks, between, wait, room)| {
         let mut steps = lacks;
         steps.extend([
-            Step::PutPolicy { policy: 0, shape },
+            put_policy(shape),
             put(Template::Deployment, version),
             between,
             wait,
@@ -205,19 +226,19 @@ fn recovery() -> impl Strategy<Value = Vec<Step>> {
         };
         let taints = |effect| {
             let of_first = (0..CLUSTERS).filter(move |nth| groups[0] & (1 << nth) != 0);
-            of_first.map(move |cluster| Step::Taint { cluster, effect })
+            of_first.map(move |cluster| Step::Change(Change::Taint { cluster, effect }))
         };
         let [lost, back] = waits;
         let mut steps = vec![
-            Step::FailBack { is_on: before },
-            Step::PutPolicy { policy: 0, shape },
+            fail_back(before),
+            put_policy(shape),
             put(Template::Deployment, 3),
             Step::Settle,
         ];
         steps.extend(taints(Some(TaintEffect::NoExecute)));
         steps.extend([lost, between]);
         steps.extend(taints(None));
-        steps.extend([back, Step::FailBack { is_on: after }]);
+        steps.extend([back, fail_back(after)]);
         steps
     })
 }
@@ -245,7 +266,7 @@ fn dependencies() -> impl Strategy<Value = Vec<Step>> {
         let [one, two] = between;
         vec![
             put(Template::ConfigMapB, other),
-            Step::PutPolicy { policy: 0, shape },
+            put_policy(shape),
             put(Template::Deployment, first),
             before,
             one,
@@ -265,14 +286,6 @@ fn deployments() -> impl Strategy<Value = PolicyShape> {
     })
 }
 
-fn put(template: Template, version: u8) -> Step {
-    Step::PutTemplate {
-        template,
-        version,
-        wipes: false,
-    }
-}
-
 /// Generates the death of a program at one of the writes that follow a change.
 fn death_between_writes() -> impl Strategy<Value = Vec<Step>> {
     let program = select(Role::ALL.to_vec());
@@ -290,11 +303,13 @@ fn death_between_writes() -> impl Strategy<Value = Vec<Step>> {
         pause,
     );
     parts.prop_map(|(program, write, stored, change, wait, pause)| {
+        let replica = 0;
         let crash = Step::Crash {
             program,
+            replica,
             write,
             stored,
         };
-        vec![crash, change, wait, pause, Step::Start { program }]
+        vec![crash, change, wait, pause, Step::Start { program, replica }]
     })
 }

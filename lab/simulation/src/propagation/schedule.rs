@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::history::History;
 use super::model::{self, Division, Group};
-use super::snapshot::{Snapshot, condition};
-use crate::harness::value::{items, text};
+use super::snapshot::Snapshot;
+use crate::harness::value::{condition, items, text};
 
 /// Returns the differences between the clusters of a binding and its placement. If clusters have changed, replicas
 /// may have been divided among others than there are now.

@@ -8,8 +8,8 @@ use super::parts::{
     about_clusters, about_overrides, about_policies, about_programs, about_templates, by_hand,
     fault, template, wait,
 };
-use super::scenes::scene;
-use super::step::{PolicyShape, Step};
+use super::scenes::{fail_back, put, scene};
+use super::step::{Change, PolicyShape, Step};
 
 /// The most steps of a sequence.
 const LONGEST: usize = 20;
@@ -34,19 +34,14 @@ pub(crate) fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
 /// Generates the policies of the fleet at the beginning: immediate, Lazy, or none, with a template that
 /// nothing propagates.
 fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
-    let lazy = |policy, templates: &[Template]| Step::PutPolicy {
-        policy,
-        shape: PolicyShape {
+    let lazy = |policy, templates: &[Template]| {
+        let shape = PolicyShape {
             is_lazy: true,
             ..PolicyShape::of_kinds(templates)
-        },
+        };
+        Step::Change(Change::PutPolicy { policy, shape })
     };
     let template = Template::Deployment;
-    let put = Step::PutTemplate {
-        template,
-        version: 1,
-        wipes: false,
-    };
     prop_oneof![
         Just(Vec::new()),
         Just(vec![
@@ -55,10 +50,10 @@ fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
             Step::Settle,
         ]),
         Just(vec![
-            Step::DeletePolicy { policy: 0 },
-            Step::DeleteTemplate { template },
+            Step::Change(Change::DeletePolicy { policy: 0 }),
+            Step::Change(Change::DeleteTemplate { template }),
             Step::Settle,
-            put,
+            put(template, 1),
             Step::Settle,
         ]),
     ]
@@ -98,8 +93,8 @@ fn lazy_step() -> impl Strategy<Value = Step> {
 fn about_activation() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => Just(Step::Settle),
-        1 => any::<bool>().prop_map(|is_on| Step::FailBack { is_on }),
-        1 => Just(Step::Upgrade),
-        1 => template().prop_map(|template| Step::Reschedule { template }),
+        1 => any::<bool>().prop_map(fail_back),
+        1 => Just(Step::Change(Change::Upgrade)),
+        1 => template().prop_map(|template| Step::Change(Change::Reschedule { template })),
     ]
 }

@@ -9,9 +9,9 @@ use super::history::History;
 use super::model;
 use super::objects::Template;
 use super::schedule;
-use super::snapshot::{Snapshot, condition};
+use super::snapshot::Snapshot;
 use crate::clock;
-use crate::harness::value::{is_deleting, items, name, text};
+use crate::harness::value::{condition, is_deleting, items, name, text};
 
 /// Returns every difference between the objects and the model.
 pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::model;
 use super::objects::Template;
 use super::schedule;
-use super::snapshot::{Snapshot, condition};
-use super::step::Step;
-use crate::harness::value::{items, text};
+use super::snapshot::Snapshot;
+use super::step::Change;
+use crate::harness::value::{condition, items, text};
 
 /// The place of a template: where it should run, where it was scheduled to, and where it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,11 +86,11 @@ pub(crate) enum ByHand {
 }
 
 impl ByHand {
-    pub(crate) fn of(step: &Step) -> Option<(Template, Self)> {
-        match step {
-            Step::DeleteBinding { template } => Some((*template, Self::Unbound)),
-            Step::Reschedule { template } => Some((*template, Self::Rescheduled)),
-            Step::ChangeCopy { template, .. } | Step::DeleteWork { template, .. } => {
+    pub(crate) fn of(change: &Change) -> Option<(Template, Self)> {
+        match change {
+            Change::DeleteBinding { template } => Some((*template, Self::Unbound)),
+            Change::Reschedule { template } => Some((*template, Self::Rescheduled)),
+            Change::ChangeCopy { template, .. } | Change::DeleteWork { template, .. } => {
                 Some((*template, Self::Disturbed))
             }
             _ => None,

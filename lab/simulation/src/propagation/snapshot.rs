@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::apis::Apis;
 use super::objects::{self, CLUSTERS, NAMESPACE, POLICIES, Template};
-use super::step;
-use crate::harness::access::Access;
-use crate::harness::value::{items, name, text};
+use crate::harness::access::{Access, NAMESPACES};
+use crate::harness::clusters;
+use crate::harness::value::{name, text};
 
 /// The objects. Those of a cluster are there only while it is joined, except its Works.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Snapshot {
         for cluster in fleet.list(CLUSTERS).await? {
             snapshot.clusters.insert(name(&cluster).to_owned(), cluster);
         }
-        for cluster in (0..step::CLUSTERS).map(objects::cluster) {
+        for cluster in (0..clusters::CLUSTERS).map(clusters::name) {
             for work in fleet.list(&objects::works(&cluster)).await? {
                 if let Some(template) = template_of(&work["spec"]["workload"]["manifests"][0]) {
                     snapshot.works.insert((cluster.clone(), template), work);
@@ -66,7 +66,7 @@ impl Snapshot {
                     snapshot.copies.insert((cluster.clone(), template), copy);
                 }
             }
-            let space = format!("/api/v1/namespaces/{NAMESPACE}");
+            let space = format!("{NAMESPACES}/{NAMESPACE}");
             if member.get(&space).await?.is_some() {
                 snapshot.spaces.insert(cluster);
             }
@@ -80,10 +80,4 @@ fn template_of(manifest: &Value) -> Option<Template> {
         manifest["kind"] == template.kind() && name(manifest) == template.name()
     };
     Template::ALL.into_iter().find(is)
-}
-
-/// Returns the status of a condition.
-pub(crate) fn condition<'a>(object: &'a Value, kind: &str) -> &'a str {
-    let mut conditions = items(object, "/status/conditions");
-    text(conditions.find(|one| one["type"] == kind), "/status")
 }

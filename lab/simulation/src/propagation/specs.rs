@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{self, Template};
+use super::objects::Template;
 use super::step::{Affinity, By, Division, Pause, PolicyShape, Purge, Spread, Toleration};
+use crate::harness::clusters;
 
 /// Returns the suspension of a policy, and null if there is none.
 pub(crate) fn suspension(pause: Pause) -> Value {
@@ -11,7 +12,7 @@ pub(crate) fn suspension(pause: Pause) -> Value {
         Pause::No => Value::Null,
         Pause::Whole => json!({ "dispatching": true }),
         Pause::On(bits) => {
-            json!({ "dispatchingOnClusters": { "clusterNames": objects::clusters(bits) } })
+            json!({ "dispatchingOnClusters": { "clusterNames": clusters::names(bits) } })
         }
     }
 }
@@ -55,12 +56,12 @@ fn placement(shape: &PolicyShape) -> Value {
     let mut placement = match shape.affinity {
         Affinity::All => json!({}),
         Affinity::Names(bits) => {
-            json!({ "clusterAffinity": { "clusterNames": objects::clusters(bits) } })
+            json!({ "clusterAffinity": { "clusterNames": clusters::names(bits) } })
         }
         Affinity::Groups(groups) => {
             let group = |(nth, bits): (usize, u8)| {
                 json!({
-                    "affinityName": format!("g{nth}"), "clusterNames": objects::clusters(bits),
+                    "affinityName": format!("g{nth}"), "clusterNames": clusters::names(bits),
                 })
             };
             let groups: Vec<Value> = groups.into_iter().enumerate().map(group).collect();
@@ -113,7 +114,7 @@ fn placement(shape: &PolicyShape) -> Value {
 
 fn static_weights(weights: [u8; 3]) -> Vec<Value> {
     let of_cluster = |(nth, weight): (u8, u8)| {
-        let cluster = json!({ "clusterNames": [objects::cluster(nth)] });
+        let cluster = json!({ "clusterNames": [clusters::name(nth)] });
         (weight > 0).then(|| json!({ "targetCluster": cluster, "weight": weight }))
     };
     (0..).zip(weights).filter_map(of_cluster).collect()
@@ -129,7 +130,7 @@ pub(crate) fn overrides(of_cluster: bool, template: Template, clusters: u8, valu
     json!({
         "resourceSelectors": [selector],
         "overrideRules": [{
-            "targetCluster": { "clusterNames": objects::clusters(clusters) },
+            "targetCluster": { "clusterNames": clusters::names(clusters) },
             "overriders": { "labelsOverrider": [added] },
         }],
     })

@@ -1,13 +1,16 @@
-//! The steps of a sequence: changes to objects, members, programs and APIs.
+//! The changes of a sequence: to objects and members.
 
 use super::objects::Template;
-use super::role::Role;
-use crate::harness::ApiFault;
+use super::programs::Role;
+use crate::harness;
 
 /// A step of a sequence.
+pub type Step = harness::Step<Change, Role>;
+
+/// What users and others change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
-pub enum Step {
+pub enum Change {
     /// A template is created or changed; a change may take away the labels and annotations of others.
     PutTemplate {
         template: Template,
@@ -54,34 +57,10 @@ pub enum Step {
     DeleteWork { cluster: u8, template: Template },
     /// Somebody deletes the binding of a template.
     DeleteBinding { template: Template },
-    /// A program dies at one of its next writes, after it was stored or before.
-    Crash {
-        program: Role,
-        write: u8,
-        stored: bool,
-    },
-    /// A program is killed.
-    Kill { program: Role },
-    /// A program starts unless it runs already.
-    Start { program: Role },
     /// The scheduler starts again, and returns workloads to earlier groups of clusters or does not.
     FailBack { is_on: bool },
-    /// An API, of a member or of the fleet, has a fault for some seconds.
-    Fault {
-        member: Option<u8>,
-        program: Option<Role>,
-        about: Option<About>,
-        fault: ApiFault,
-        seconds: u8,
-    },
     /// The API of the fleet becomes that of a later version, which shows Deployments with a further default.
     Upgrade,
-    /// Every fault ends.
-    Repair,
-    /// Every fault ends, every program runs, and time passes until the fleet has settled.
-    Settle,
-    /// Time passes.
-    Wait { millis: u32 },
 }
 
 /// The spec of a policy.
@@ -214,23 +193,3 @@ pub enum Pause {
     /// On some clusters, as bits.
     On(u8),
 }
-
-/// The requests to which a fault is limited.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The kind of object, by its plural name.
-    pub plural: &'static str,
-    /// The part of the object, or all of it.
-    pub part: Option<Part>,
-}
-
-/// A part of an object that has a path of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are Kubernetes'")]
-pub enum Part {
-    Spec,
-    Status,
-}
-
-/// The number of clusters.
-pub(crate) const CLUSTERS: u8 = 3;

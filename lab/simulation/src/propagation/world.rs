@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
+use embedded_apiserver::ApiServer;
 use jiff::Timestamp;
+use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
-use super::fleet::Fleet;
-use super::held::Held;
-use super::moves::Moves;
-use super::role::Role;
+use super::fleet::Members;
+use super::programs::{self, Role};
 use super::sequences::{lazy_sequences, sequences};
 use super::settled;
 use super::snapshot::Snapshot;
-use super::step::Step;
-use crate::harness::traffic::Traffic;
-use crate::harness::{Figures, Log, Property, Timing, World, settle, stay_quiet};
+use super::step::{Change, Step};
+use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
 /// The property that members hold what the policies ask for.
 #[derive(Clone, Copy, Debug)]
@@ -50,46 +49,9 @@ impl Property for Lazy {
     }
 }
 
-/// A fleet of three members in a run, and what is known about its past.
-#[derive(Debug)]
-pub struct Members {
-    fleet: Fleet,
-    traffic: Traffic,
-    held: Held,
-    moves: Moves,
-    /// The versions of the objects that were observed last.
-    versions: Vec<u64>,
-}
-
-impl Members {
-    /// Starts every program anew.
-    async fn restart(&mut self) -> Result<()> {
-        self.traffic.note("every program starts again");
-        for program in Role::ALL {
-            self.fleet.programs.kill(program).await;
-        }
-        self.fleet.programs.revive(&self.fleet.apis).await
-    }
-
-    /// Notes a step, if there was one, and checks what must hold at every moment.
-    async fn observe(&mut self, step: Option<&Step>) -> Result<()> {
-        if let Some(ended) = self.fleet.programs.ended() {
-            bail!("{} ended by itself", ended.name());
-        }
-        self.traffic.check_pace()?;
-        let versions = self.fleet.apis.versions();
-        if step.is_none() && versions == self.versions {
-            return none(&self.held.observe(None, self.moves.snapshot()));
-        }
-        let snapshot = Snapshot::read(&self.fleet.apis).await?;
-        self.versions = versions;
-        none(&self.held.observe(step, &snapshot))?;
-        none(&self.moves.observe(step, snapshot))
-    }
-}
-
 impl World for Members {
-    type Step = Step;
+    type Change = Change;
+    type Role = Role;
     // 2026-01-01T00:00:00Z
     const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     const TIMING: Timing = Timing {
@@ -99,93 +61,56 @@ impl World for Members {
         // A failed reconcile is tried again within 30 s, and a scheduling that did not fit within 5 minutes; an
         // eviction ends after 10 minutes.
         settles_within: Duration::from_mins(25),
+        after_restart: Some(10),
     };
 
-    async fn new() -> Result<Self> {
-        let traffic = Traffic::new();
-        Ok(Self {
-            fleet: Fleet::new(traffic.clone()).await?,
-            traffic,
-            held: Held::default(),
-            moves: Moves::default(),
-            versions: Vec::new(),
-        })
+    async fn new(_: &Record<Role>) -> Result<Self> {
+        Self::begin().await
     }
 
-    async fn start(&mut self) -> Result<()> {
-        self.observe(None).await?;
-        self.fleet.programs.revive(&self.fleet.apis).await
+    async fn assemble(&self, connections: Connections<Role>) -> Result<Program> {
+        programs::assemble(&self.apis, connections, self.history.fails_back)
     }
 
-    async fn apply(&mut self, step: &Step) -> Result<()> {
-        self.traffic.note(&format!("{step:?}"));
-        self.fleet.apply(step).await?;
-        self.observe(Some(step)).await?;
-        if *step == Step::Settle {
-            settle(self).await?;
-        }
-        Ok(())
+    async fn apply(&mut self, change: &Change) -> Result<()> {
+        self.change(change).await
     }
 
-    async fn check(&mut self) -> Result<()> {
-        self.observe(None).await
+    fn restarted(change: &Change) -> Option<Role> {
+        matches!(change, Change::FailBack { .. }).then_some(Role::Scheduler)
     }
 
-    async fn recover(&mut self) -> Result<()> {
-        self.fleet.end_faults();
-        self.fleet.programs.revive(&self.fleet.apis).await
+    /// The default of a template that nobody writes shows at a start only, and Works get it then.
+    fn is_noticed_at_start(change: &Change) -> bool {
+        *change == Change::Upgrade
     }
 
-    fn position(&self) -> usize {
-        self.traffic.writes()
+    fn servers(&self) -> Vec<ApiServer> {
+        self.apis.all()
     }
 
-    fn write_since(&self, position: usize) -> Option<String> {
-        self.traffic.writes_since(position).into_iter().next()
-    }
-
-    fn unrest(&self) -> Option<String> {
-        self.traffic.unrest()
-    }
-
-    async fn differences(&mut self) -> Result<Vec<String>> {
-        let snapshot = self.moves.snapshot();
-        Ok(settled::differences(snapshot, &self.fleet.history))
-    }
-
-    fn settled(&mut self) -> Result<()> {
-        none(&self.moves.settle())
-    }
-
-    /// Checks in addition that programs that start anew find nothing to write.
-    async fn finish(&mut self, steps: &[Step], quiet: Duration) -> Result<()> {
-        if steps.contains(&Step::Upgrade) {
-            self.apply(&Step::Settle).await?;
-            // Only a start shows the default of a template that nobody writes, and Works get it then.
-            self.restart().await?;
-        }
-        self.apply(&Step::Settle).await?;
-        stay_quiet(self, quiet).await?;
-        self.restart().await?;
-        let restarted = stay_quiet(self, quiet / 10).await;
-        restarted.context("after a restart")
-    }
-
-    fn figures(&self) -> Figures {
-        Figures {
-            requests: self.traffic.requests(),
-            judged: self.traffic.judged(Role::ALL.map(Role::name)),
-            faults: self.fleet.faults(),
+    async fn server(&self, api: Api) -> Result<Option<ApiServer>> {
+        match api {
+            Api::Hub => Ok(Some(self.apis.fleet.clone())),
+            Api::Member(member) => self.member(member).await,
         }
     }
 
-    fn log(&self) -> Box<dyn Log> {
-        Box::new(self.traffic.clone())
+    async fn observe(&mut self, step: Option<&Step>, is_changed: bool) -> Result<Vec<String>> {
+        if step.is_none() && !is_changed {
+            return Ok(self.held.observe(None, self.moves.snapshot()));
+        }
+        let snapshot = Snapshot::read(&self.apis).await?;
+        let mut found = self.held.observe(step, &snapshot);
+        found.extend(self.moves.observe(step, snapshot));
+        Ok(found)
     }
-}
 
-/// Fails with what was found, if anything was.
-fn none(found: &[String]) -> Result<()> {
-    ensure!(found.is_empty(), "{}", found.join("; "));
-    Ok(())
+    async fn differences(&self) -> Result<Vec<String>> {
+        Ok(settled::differences(self.moves.snapshot(), &self.history))
+    }
+
+    fn settled(&mut self) -> Vec<String> {
+        self.moves.settle()
+    }
 }

@@ -35,16 +35,18 @@ use self::lease::Lease;
 use super::kinds::{Kind, NAMESPACE, Side};
 use super::known::{Known, Moment};
 use super::program::{Process, Role};
-use super::record::{Entry, Message};
 use crate::clock;
+use crate::harness::access::NAMESPACES;
 use crate::harness::value::text;
+use crate::harness::{self, Message};
 
 /// The delay with which a timer may fire.
 const TIMER: Duration = Duration::from_millis(2);
 /// The kind of an answer to whoever wants no more than the metadata.
 const METADATA_ONLY: &str = "PartialObjectMetadata";
-/// The path of namespaces.
-const NAMESPACES: &str = "/api/v1/namespaces";
+
+/// A message of one of these programs.
+type Entry = harness::Entry<Role>;
 
 /// Reads a record and finds writes that nothing explains.
 #[derive(Debug, Default)]
@@ -253,7 +255,7 @@ impl Request {
     fn new(entry: &Entry, method: &Method, path: &str, body: &[u8]) -> Self {
         Self {
             method: method.clone(),
-            target: Target::of(entry.side, path),
+            target: Target::of(entry.api.into(), path),
             began: entry.at,
             status: None,
             subjects: Vec::new(),
@@ -430,7 +432,7 @@ fn violation(entry: &Entry, state: &State, request: &Request) -> Option<String> 
     let decides = |kind: &Kind| match program {
         Role::Remedy => matches!(kind, Kind::Cluster | Kind::Remedy),
         // A gateway that does not answer holds up no write to Karmada.
-        Role::Ingress => kind.side() == Side::Karmada || entry.side == Side::Gateway,
+        Role::Ingress => kind.side() == Side::Karmada || Side::from(entry.api) == Side::Gateway,
     };
     let needed: Vec<Kind> = Kind::ALL.into_iter().filter(decides).collect();
     if !state.known.has_listed(&needed) {
@@ -472,14 +474,4 @@ fn violation(entry: &Entry, state: &State, request: &Request) -> Option<String> 
         _ => Err("no rule explains such a write".to_owned()),
     };
     result.err()
-}
-
-/// Returns `true` if an entry is a write to anything but a lease.
-pub(crate) fn is_write(entry: &Entry) -> bool {
-    match &entry.message {
-        Message::Request { method, path, .. } => {
-            *method != Method::GET && !path.contains("/leases")
-        }
-        _ => false,
-    }
 }

@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use embedded_apiserver::Fault;
-use http::{Request, header};
-use http_body_util::BodyExt;
 use kube::Client;
 use serde_json::json;
 
 use super::*;
-use crate::convergence::apis::{Apis, LEASES};
-use crate::convergence::fleet::Fleet;
+use crate::convergence::apis::{Apis, LEASES, lease};
+use crate::convergence::fleet::Controllers;
 use crate::convergence::program::CONTROLLER;
-use crate::convergence::record::Record;
-use crate::convergence::step::{Class, RemedyShape, Step};
+use crate::convergence::step::{Change, Class, RemedyShape};
 use crate::harness::access::Access;
 use crate::harness::value::items;
+use crate::harness::{Connections, Record};
 
 const M0: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m0/status";
 const SERVICE: &str = "i0-web-0123456789";
@@ -23,8 +21,8 @@ const SLICE: &str = "i0-web-9876543210";
 
 /// A process that sends whatever a test tells it to.
 struct Writer {
-    fleet: Fleet,
-    record: Record,
+    fleet: Controllers,
+    record: Record<Role>,
     explainer: Explainer,
     program: Role,
     clients: [Client; 2],
@@ -41,9 +39,10 @@ impl Writer {
             replica: 0,
             life: 0,
         };
-        let client = async |side| apis.client(side, process, &record).await.unwrap();
+        let connections = Connections::new(process, record.clone());
+        let client = async |side| apis.client(side, &connections).await.unwrap();
         let clients = [client(Side::Karmada).await, client(Side::Gateway).await];
-        let fleet = Fleet::new(apis, record.clone()).await.unwrap();
+        let fleet = Controllers::on(apis, record.clone()).await.unwrap();
         Self {
             fleet,
             record,
@@ -67,8 +66,8 @@ impl Writer {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 
-    async fn apply(&mut self, step: Step) {
-        self.fleet.apply(&step).await.unwrap();
+    async fn apply(&mut self, change: Change) {
+        self.fleet.change(&change).await.unwrap();
     }
 
     async fn list(&self) {
@@ -83,7 +82,7 @@ impl Writer {
     }
 
     fn lease(&self) -> String {
-        format!("{LEASES}/{}", self.program.name())
+        lease(self.program)
     }
 
     async fn lead(&self) {
@@ -153,24 +152,8 @@ impl Writer {
 }
 
 async fn send(client: &Client, method: Method, path: &str, body: Value) -> Value {
-    let kind = match (&method, &body) {
-        (&Method::PATCH, Value::Array(_)) => "application/json-patch+json",
-        (&Method::PATCH, _) => "application/merge-patch+json",
-        _ => "application/json",
-    };
-    let body = if body.is_null() {
-        Vec::new()
-    } else {
-        body.to_string().into_bytes()
-    };
-    let request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::CONTENT_TYPE, kind)
-        .body(kube::client::Body::from(body));
-    let response = client.send(request.unwrap()).await.unwrap();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    serde_json::from_slice(&body).unwrap()
+    let sent = Access::send(client, method, path, &body).await;
+    sent.unwrap().1
 }
 
 fn service() -> Value {
@@ -223,8 +206,8 @@ fn at(version: &Value) -> Value {
     json!({ "preconditions": { "resourceVersion": version } })
 }
 
-fn remedy() -> Step {
-    Step::PutRemedy {
+fn remedy() -> Change {
+    Change::PutRemedy {
         remedy: 0,
         spec: RemedyShape::AT_ONCE,
     }
@@ -268,14 +251,14 @@ async fn an_unreadable_remedy_clears_nothing() {
     let mut writer = Writer::new(Role::Remedy).await;
     writer.apply(remedy()).await;
     writer
-        .apply(Step::Corrupt {
+        .apply(Change::Corrupt {
             corrupted: crate::convergence::Corrupted::Remedy,
             nth: 0,
         })
         .await;
     let set = json!({ "status": { "remedyActions": ["Cordon"] } });
     let karmada = writer.fleet.apis.access(Side::Karmada);
-    karmada.write(Method::PATCH, M0, &set).await.unwrap();
+    karmada.patch(M0, &set).await.unwrap();
     writer.list().await;
     writer.lead().await;
     writer.later().await;
@@ -326,7 +309,7 @@ async fn a_lease_that_expires_is_given_back_or_stolen_ends_the_right_to_write() 
     };
     read(&writer).await;
     assert_eq!(writer.set_actions(none.clone()).await, None);
-    writer.apply(Step::StealLease { program }).await;
+    writer.apply(Change::StealLease { program }).await;
     assert_eq!(writer.set_actions(none.clone()).await, None);
     read(&writer).await;
     violates(writer.set_actions(none).await, "does not hold");
@@ -348,12 +331,13 @@ async fn a_decision_does_not_stay_open_because_of_other_requests() {
         let slow = Fault::Slow(Duration::from_secs(9))
             .kind("clusters")
             .times(1);
-        writer.fleet.apis.inject(Side::Karmada, slow);
+        let karmada = writer.fleet.apis.embedded_server(Side::Karmada);
+        karmada.unwrap().faults().inject(slow);
         let client = writer.clients[0].clone();
         let path = path.to_owned();
         let slow = tokio::spawn(async move { send(&client, method, &path, body).await });
         writer.later().await;
-        writer.apply(Step::DeleteRemedy { remedy: 0 }).await;
+        writer.apply(Change::DeleteRemedy { remedy: 0 }).await;
         writer.read(Kind::Remedy).await;
         writer.later().await;
         let violated = writer.set_actions(json!(["TrafficControl"])).await;
@@ -448,9 +432,9 @@ async fn objects_at_the_gateway_that_nothing_explains_are_found() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slice_needs_a_location_an_admitted_cluster_and_a_served_ingress() {
-    for (step, kind, why) in [
+    for (change, kind, why) in [
         (
-            Step::Bind {
+            Change::Bind {
                 service: 0,
                 to: 0b10,
                 applied: 0,
@@ -458,14 +442,18 @@ async fn a_slice_needs_a_location_an_admitted_cluster_and_a_served_ingress() {
             Kind::Binding,
             "located in m0",
         ),
-        (Step::Unbind { service: 0 }, Kind::Binding, "located in m0"),
         (
-            Step::Leave { cluster: 0 },
+            Change::Unbind { service: 0 },
+            Kind::Binding,
+            "located in m0",
+        ),
+        (
+            Change::Leave { cluster: 0 },
             Kind::Cluster,
             "known as admitted",
         ),
         (
-            Step::Template {
+            Change::Template {
                 service: 0,
                 ports: None,
             },
@@ -473,13 +461,13 @@ async fn a_slice_needs_a_location_an_admitted_cluster_and_a_served_ingress() {
             "never had ports",
         ),
         (
-            Step::DeleteClass { class: 0 },
+            Change::DeleteClass { class: 0 },
             Kind::IngressClass,
             "is ours to serve",
         ),
     ] {
         let mut writer = Writer::leading(Role::Ingress).await;
-        writer.apply(step).await;
+        writer.apply(change).await;
         writer.read(kind).await;
         writer.later().await;
         violates(writer.create(Kind::GatewaySlice, slice()).await, why);
@@ -518,7 +506,7 @@ async fn a_patch_is_judged_on_the_version_that_it_names() {
     writer.serve().await;
     // Two endpoints, and another port.
     writer
-        .apply(Step::Collect {
+        .apply(Change::Collect {
             service: 0,
             cluster: 0,
             endpoints: Some(1),
@@ -536,11 +524,11 @@ async fn a_patch_is_judged_on_the_version_that_it_names() {
 #[tokio::test(start_paused = true)]
 async fn what_still_serves_an_ingress_must_not_be_deleted() {
     for (kind, name, undone) in [
-        (Kind::GatewaySlice, SLICE, Step::Unbind { service: 0 }),
+        (Kind::GatewaySlice, SLICE, Change::Unbind { service: 0 }),
         (
             Kind::GatewayService,
             SERVICE,
-            Step::Template {
+            Change::Template {
                 service: 0,
                 ports: None,
             },
@@ -548,7 +536,7 @@ async fn what_still_serves_an_ingress_must_not_be_deleted() {
         (
             Kind::GatewayIngress,
             "i0",
-            Step::PutIngress {
+            Change::PutIngress {
                 ingress: 0,
                 class: Class::None,
                 backends: crate::convergence::Backends::Rule(0),
@@ -643,7 +631,7 @@ async fn the_finalizers_of_an_ingress_follow_from_facts() {
     let removed = patch(&version, &[finalizers(json!([]))]);
     let violated = writer.write(Method::PATCH, Side::Karmada, &path, removed);
     violates(violated.await, "explains");
-    writer.apply(Step::DeleteClass { class: 0 }).await;
+    writer.apply(Change::DeleteClass { class: 0 }).await;
     writer.list().await;
     writer.later().await;
     let version = writer.version(kind, "i0").await;

@@ -1,45 +1,41 @@
-use super::About::{
-    Clusters, EndpointSlices, IngressClasses, Ingresses, Leases, MultiClusterIngresses, Remedies,
-    ResourceBindings, Services,
-};
 use super::*;
 
 /// The kinds that a program reads from an API, and those that it writes there.
 struct Client {
-    gateway: bool,
+    side: Side,
     program: Role,
-    reads: &'static [About],
-    writes: &'static [About],
+    reads: &'static [&'static str],
+    writes: &'static [&'static str],
 }
 
 /// Every client. The strategy has a table of its own, which must agree.
 const CLIENTS: [Client; 3] = [
     Client {
-        gateway: false,
+        side: Side::Karmada,
         program: Role::Remedy,
-        reads: &[Clusters, Remedies, Leases],
-        writes: &[Clusters, Remedies, Leases],
+        reads: &["clusters", "remedies", "leases"],
+        writes: &["clusters", "remedies", "leases"],
     },
     Client {
-        gateway: false,
+        side: Side::Karmada,
         program: Role::Ingress,
         reads: &[
-            Clusters,
-            Remedies,
-            MultiClusterIngresses,
-            IngressClasses,
-            ResourceBindings,
-            Services,
-            EndpointSlices,
-            Leases,
+            "clusters",
+            "remedies",
+            "multiclusteringresses",
+            "ingressclasses",
+            "resourcebindings",
+            "services",
+            "endpointslices",
+            "leases",
         ],
-        writes: &[MultiClusterIngresses, Leases],
+        writes: &["multiclusteringresses", "leases"],
     },
     Client {
-        gateway: true,
+        side: Side::Gateway,
         program: Role::Ingress,
-        reads: &[Services, EndpointSlices, Ingresses],
-        writes: &[Services, EndpointSlices, Ingresses],
+        reads: &["services", "endpointslices", "ingresses"],
+        writes: &["services", "endpointslices", "ingresses"],
     },
 ];
 
@@ -75,7 +71,7 @@ fn concerned(fault: ApiFault) -> Concerned {
 
 fn can_happen(step: &Step) -> bool {
     let Step::Fault {
-        gateway,
+        api,
         program,
         about,
         fault,
@@ -85,15 +81,15 @@ fn can_happen(step: &Step) -> bool {
         return false;
     };
     let is_hit = |client: &Client| {
-        client.gateway == *gateway && program.is_none_or(|program| program == client.program)
+        client.side == Side::from(*api) && program.is_none_or(|program| program == client.program)
     };
     CLIENTS
         .iter()
         .filter(|client| is_hit(client))
         .any(|client| match (about, concerned(*fault)) {
             (None, _) => true,
-            (Some(kind), Concerned::All) => client.reads.contains(kind),
-            (Some(kind), Concerned::Writes) => client.writes.contains(kind),
+            (Some(kind), Concerned::All) => client.reads.contains(&kind.plural),
+            (Some(kind), Concerned::Writes) => client.writes.contains(&kind.plural),
             (Some(_), Concerned::NextWrite) => false,
         })
 }

@@ -1,0 +1,264 @@
+//! Every request of a program and every response to it, in order.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use http::Method;
+use karmada_runtime::program::Identity;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::fault::Api;
+use super::log::Log;
+use super::pace::Pace;
+
+/// A program under simulation.
+pub trait Role: Copy + fmt::Debug + Ord + Send + Sync + 'static {
+    /// The number of processes of the program.
+    const REPLICAS: u8 = 1;
+    /// The time that a message takes at most, in milliseconds, so that requests overtake each other.
+    const LATENCY: u64 = 20;
+
+    /// Returns every program.
+    fn all() -> Vec<Self>;
+
+    /// Returns the names of the program.
+    fn identity(self) -> Identity;
+
+    /// Returns the name by which its requests and faults know the program.
+    fn user_agent(self) -> String {
+        self.identity().name.to_owned()
+    }
+}
+
+/// One process of a replica of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process<R> {
+    /// The program.
+    pub program: R,
+    /// The number of the replica.
+    pub replica: u8,
+    /// The number of earlier starts of that replica.
+    pub life: u16,
+}
+
+impl<R: Role> fmt::Display for Process<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.program.user_agent();
+        write!(f, "{name}-{}.{}", self.replica, self.life)
+    }
+}
+
+/// A message between a program and an API.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<R> {
+    pub(crate) at: Instant,
+    pub(crate) process: Process<R>,
+    pub(crate) api: Api,
+    /// The number of the request, which its response shares.
+    pub(crate) request: usize,
+    pub(crate) message: Message,
+}
+
+/// A part of one exchange.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    Request {
+        method: Method,
+        /// The path with its query.
+        path: String,
+        body: Bytes,
+    },
+    /// The status of a response; `None` if the connection was lost.
+    Response(Option<u16>),
+    /// The whole body of a response, or a frame of a watch.
+    Body(Bytes),
+    /// A watch ended, regularly or not.
+    Ended,
+    /// The program dropped the request or the watch.
+    Abandoned,
+}
+
+impl Message {
+    /// Returns the path of a write, unless it is that of a lease, or dry.
+    pub(crate) fn written(&self) -> Option<&str> {
+        match self {
+            Self::Request { method, path, .. } if *method != Method::GET => Some(path.as_str())
+                .filter(|path| !path.contains("/leases") && !path.contains("dryRun")),
+            _ => None,
+        }
+    }
+}
+
+/// The record of one run. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Record<R> {
+    shared: Arc<Mutex<Shared<R>>>,
+}
+
+#[derive(Debug)]
+struct Shared<R> {
+    log: Log<R>,
+    requests: usize,
+    pace: Pace,
+    /// The requests without a response, each with `true` if it is a write.
+    pending: BTreeMap<usize, bool>,
+}
+
+impl<R> Default for Record<R> {
+    fn default() -> Self {
+        let shared = Shared {
+            log: Log::default(),
+            requests: 0,
+            pace: Pace::default(),
+            pending: BTreeMap::new(),
+        };
+        Self {
+            shared: Arc::new(Mutex::new(shared)),
+        }
+    }
+}
+
+impl<R: Role> Record<R> {
+    /// Adds a line to the log.
+    pub(crate) fn note(&self, line: String) {
+        self.shared.lock().log.note(line);
+    }
+
+    /// Returns the record so far.
+    pub(crate) fn log(&self) -> Log<R> {
+        self.shared.lock().log.clone()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.shared.lock().log.entries.len()
+    }
+
+    /// Returns the entries from `nth` on.
+    pub(crate) fn since(&self, nth: usize) -> Vec<Entry<R>> {
+        self.shared.lock().log.entries[nth..].to_vec()
+    }
+
+    /// Returns the writes from the entry `nth` on.
+    pub(crate) fn writes_since(&self, nth: usize) -> Vec<Entry<R>> {
+        let shared = self.shared.lock();
+        let entries = shared.log.entries[nth..].iter();
+        let writes = entries.filter(|entry| entry.message.written().is_some());
+        writes.cloned().collect()
+    }
+
+    /// Returns the number of requests.
+    pub(crate) fn requests(&self) -> u64 {
+        self.shared.lock().requests as u64
+    }
+
+    /// Returns the number of writes of each program.
+    pub(crate) fn writes_by_program(&self) -> BTreeMap<&'static str, u64> {
+        let mut writes = BTreeMap::new();
+        for write in self.writes_since(0) {
+            *writes
+                .entry(write.process.program.identity().name)
+                .or_default() += 1;
+        }
+        writes
+    }
+
+    /// Fails once a request has exceeded the limit of one instant.
+    pub(crate) fn check_pace(&self) -> Result<()> {
+        let exceeded = self.shared.lock().pace.exceeded();
+        if let Some(request) = exceeded {
+            bail!("a program repeats a request without a pause: {request}");
+        }
+        Ok(())
+    }
+
+    /// Counts a request. Returns `false` if this instant has too many.
+    pub(super) fn admits(&self, request: &str) -> bool {
+        self.shared.lock().pace.admits(request)
+    }
+
+    /// Returns `true` while a program waits for a response to a write.
+    pub(crate) fn is_writing(&self) -> bool {
+        self.shared
+            .lock()
+            .pending
+            .values()
+            .any(|is_write| *is_write)
+    }
+
+    /// Returns `true` while a program waits for a response.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.shared.lock().pending.is_empty()
+    }
+}
+
+/// A request in flight, which records its end when it is dropped.
+#[derive(Debug)]
+pub(super) struct Exchange<R: Role> {
+    record: Record<R>,
+    process: Process<R>,
+    api: Api,
+    request: usize,
+    is_over: bool,
+}
+
+impl<R: Role> Exchange<R> {
+    pub(super) fn begin(
+        record: &Record<R>,
+        process: Process<R>,
+        api: Api,
+        message: Message,
+    ) -> Self {
+        let is_write = message.written().is_some();
+        let mut shared = record.shared.lock();
+        shared.requests += 1;
+        let request = shared.requests;
+        shared.pending.insert(request, is_write);
+        drop(shared);
+        let exchange = Self {
+            record: record.clone(),
+            process,
+            api,
+            request,
+            is_over: false,
+        };
+        exchange.record(message);
+        exchange
+    }
+
+    /// Marks the response as arrived, or as lost.
+    pub(super) fn response_arrived(&self) {
+        self.record.shared.lock().pending.remove(&self.request);
+    }
+
+    pub(super) fn record(&self, message: Message) {
+        self.record.shared.lock().log.entries.push(Entry {
+            at: Instant::now(),
+            process: self.process,
+            api: self.api,
+            request: self.request,
+            message,
+        });
+    }
+
+    pub(super) fn end(&mut self, message: Message) {
+        self.record(message);
+        self.is_over = true;
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+impl<R: Role> Drop for Exchange<R> {
+    fn drop(&mut self) {
+        self.response_arrived();
+        if !self.is_over {
+            self.record(Message::Abandoned);
+        }
+    }
+}
