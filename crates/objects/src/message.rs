@@ -11,6 +11,14 @@ pub fn bounded(mut message: String) -> String {
     message
 }
 
+/// Returns the part of a message for which there is room where an object lists one of each of `number` others: etcd takes
+/// no more than 1.5 MiB in all.
+pub fn listed(message: &str, number: usize) -> &str {
+    const ROOM: usize = 256 * 1024;
+    let most = LONGEST.min(ROOM / number.max(1));
+    &message[..message.floor_char_boundary(most)]
+}
+
 /// Returns `true` if both messages say the same. A server may word its answer anew with each attempt: it names the time, the
 /// place of a value in its memory, or the port of a connection.
 pub fn says_same(one: &str, other: &str) -> bool {
@@ -109,6 +117,18 @@ mod tests {
         assert_eq!(bounded("é".repeat(LONGEST)).len(), LONGEST);
         assert_eq!(bounded(format!("a{}", "é".repeat(LONGEST))).len(), LONGEST - 1);
         assert_eq!(bounded("short".to_owned()), "short");
+    }
+
+    /// Case P131: many messages have room in one object.
+    #[test]
+    fn many_messages_have_room() {
+        let long = "é".repeat(LONGEST);
+        for number in [0, 1, 8, 300, 5_000] {
+            let told = listed(&long, number);
+            assert!(!told.is_empty() && told.len() <= LONGEST, "{number}");
+            assert!(told.len() * number <= 256 * 1024, "{number}");
+        }
+        assert_eq!(listed("short", 300), "short");
     }
 
     proptest! {
