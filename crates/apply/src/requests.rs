@@ -21,6 +21,9 @@ use crate::manifest_set::ManifestRef;
 
 /// The longest duration of a read; a write is bounded by its writer.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The time that an API has for a write, as it reads it: less than its writer waits. One that waits for an admission webhook
+/// gives up then and says so, and is not taken for one that cannot be reached.
+const TIME: &str = "timeout=9s";
 
 /// The targets of writes, by which the metrics count them.
 pub(crate) const CREATE: &str = "member_create";
@@ -125,7 +128,7 @@ impl Requests {
         writes: &WriteMode,
         write: &Write,
     ) -> Result<Option<Value>, MemberError> {
-        let built = build(write, self.sender());
+        let built = build(write, self.sender()).map(timed);
         let written = writes.write(write.target, self.send(built)).await;
         let request = named(verb(write), &write.object);
         written.map_err(|error| MemberError::of_write(request, error))
@@ -138,7 +141,7 @@ impl Requests {
             ..self.sender()
         };
         let request = named(format_args!("try to {}", verb(write)), &write.object);
-        self.bounded(request, build(write, sender)).await
+        self.bounded(request, build(write, sender).map(timed)).await
     }
 
     /// Sends a request that stores nothing, and waits no longer than the limit.
@@ -170,6 +173,16 @@ impl Requests {
 
 type Built = Result<http::Request<Vec<u8>>, request::Error>;
 
+/// Returns the request of a write with the [`TIME`] that the API has for it.
+fn timed(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    let target = request.uri().to_string();
+    let joint = if target.contains('?') { '&' } else { '?' };
+    if let Ok(timed) = format!("{target}{joint}{TIME}").parse() {
+        *request.uri_mut() = timed;
+    }
+    request
+}
+
 /// Returns the name of a request about an object.
 fn named(verb: impl fmt::Display, object_ref: &ObjectRef) -> String {
     format!("{verb} {} {}", object_ref.resource.kind, object_ref.key)
@@ -184,5 +197,39 @@ fn verb(write: &Write) -> &'static str {
         DELETE => "delete",
         _ if matches!(write.action, Action::Replace(_)) => "replace",
         _ => "apply",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{ApiResource, GroupVersionKind as Kind};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Case P132: an API that waits for a silent admission webhook is to answer before its writer gives up.
+    #[test]
+    fn writes_have_their_time() {
+        let kind = ApiResource::from_gvk(&Kind::gvk("", "v1", "ConfigMap"));
+        let object = ObjectRef::named::<DynamicObject>(Key::new("shop", "a?b"), &kind);
+        let writes = [
+            Write::create_as(CREATE, object.clone(), json!({})),
+            Write::replace(APPLY, object.clone(), json!({})),
+            Write::delete(DELETE, object),
+        ];
+        let sender = Sender {
+            manager: "ours",
+            is_dry_run: true,
+        };
+        for write in writes {
+            let request = timed(build(&write, sender).unwrap());
+            let (path, query) = (request.uri().path(), request.uri().query().unwrap());
+            assert!(
+                path.starts_with("/api/v1/namespaces/shop/configmaps"),
+                "{path}"
+            );
+            let times = query.split('&').filter(|one| *one == TIME);
+            assert_eq!(times.count(), 1, "{query}");
+        }
     }
 }

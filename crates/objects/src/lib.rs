@@ -5,7 +5,7 @@
 //!
 //! - Who is it? [`Key`] and [`GroupVersionKind`]; [`qualified_name`] checks the parts of names.
 //! - What do its metadata say? [`Metadata`], of a typed object and of JSON alike. Is it selected? [`selector`].
-//! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has.
+//! - What does its status say? [`condition`]; [`health`] for the kinds that Kubernetes itself has. Is that news? [`message`].
 //! - How is a field read that others write? [`lenient`]. What is told of a text that cannot be read? [`Mistake`].
 //! - Who wrote a field? [`last_writer`], [`managed_fields`]. Whose is the object, and what does its owner want? [`ownership`].
 //! - Does it differ from its manifest? [`drift`]; in what, [`difference`], [`comparison`]. What does it keep when that is applied? [`retain`]. And when it is
@@ -37,6 +37,7 @@ pub mod last_writer;
 pub mod lease;
 pub mod lenient;
 pub mod managed_fields;
+pub mod message;
 pub mod metadata;
 mod mistake;
 pub mod ownership;

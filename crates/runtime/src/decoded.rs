@@ -1,5 +1,7 @@
 //! Objects of which one that cannot be read does not hide the others.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use objects::resource::names_of;
@@ -74,12 +76,12 @@ fn without_bad_metadata<K: Resource + DeserializeOwned>(
     text: &str,
     error: &serde_json::Error,
 ) -> Decoded<K> {
-    let mut object: Map<String, Value> = serde_json::from_str(text).unwrap_or_default();
-    let mut fields = match object.remove("metadata") {
-        Some(Value::Object(fields)) => fields,
-        _ => Map::new(),
-    };
-    let mut decides = true;
+    let mut texts = field_texts(text);
+    let metadata = texts.remove("metadata").map_or("", RawValue::get);
+    let (mut object, unread) = parsed(texts);
+    let is_whole = unread.is_empty();
+    let (mut fields, unread) = parsed(field_texts(metadata));
+    let mut decides = !unread.iter().any(|name| DECISIVE.contains(&&**name));
     fields.retain(|name, value| {
         match (&**name, &mut *value) {
             ("labels" | "annotations", Value::Object(texts)) => {
@@ -96,12 +98,31 @@ fn without_bad_metadata<K: Resource + DeserializeOwned>(
     let metadata = ObjectMeta::deserialize(Value::Object(fields.clone())).unwrap_or_default();
     object.insert("metadata".to_owned(), Value::Object(fields));
     match K::deserialize(Value::Object(object)) {
-        Ok(object) if decides => Decoded::Valid(object),
+        Ok(object) if decides && is_whole => Decoded::Valid(object),
         _ => Decoded::Invalid {
             metadata: Box::new(metadata),
             error: error.to_string(),
         },
     }
+}
+
+/// Returns the texts of the fields of an object; none if it is no object. A text may have any number of levels.
+fn field_texts(object: &str) -> BTreeMap<String, &RawValue> {
+    serde_json::from_str(object).unwrap_or_default()
+}
+
+/// Returns the fields, and the names of those that cannot be read: the parser takes 128 levels, and the object is one.
+fn parsed(texts: BTreeMap<String, &RawValue>) -> (Map<String, Value>, Vec<String>) {
+    let (mut read, mut unread) = (Map::new(), Vec::new());
+    for (name, text) in texts {
+        match serde_json::from_str::<[Value; 1]>(&format!("[{text}]")) {
+            Ok([value]) => {
+                read.insert(name, value);
+            }
+            Err(_) => unread.push(name),
+        }
+    }
+    (read, unread)
 }
 
 impl<K: Resource> Resource for Decoded<K> {
@@ -122,6 +143,7 @@ impl<K: Resource> Resource for Decoded<K> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::DynamicObject;
     use serde_json::json;
 
     use super::*;
@@ -136,6 +158,37 @@ mod tests {
         );
         assert_eq!(decoded.metadata().name.as_deref(), Some("a"));
         assert_eq!(decoded.metadata().managed_fields, None);
+    }
+
+    /// An object of too many levels is known by its name: its earlier version stays in effect, and its end is seen. Where
+    /// its managed fields have them, it is read.
+    #[test]
+    fn deep_object_keeps_metadata() {
+        let deep = |levels| format!("{}7{}", "[".repeat(levels), "]".repeat(levels));
+        let spec = format!(
+            r#"{{ "metadata": {{ "name": "a", "namespace": "b" }}, "spec": {} }}"#,
+            deep(200)
+        );
+        let decoded: Decoded<DynamicObject> = serde_json::from_str(&spec).unwrap();
+        assert!(matches!(decoded, Decoded::Invalid { .. }), "{decoded:?}");
+        let metadata = decoded.metadata();
+        assert_eq!(metadata.name.as_deref(), Some("a"));
+        assert_eq!(metadata.namespace.as_deref(), Some("b"));
+        let fields = format!(
+            r#"{{ "metadata": {{ "name": "a", "managedFields": {} }}, "data": {{ "k": "v" }} }}"#,
+            deep(200)
+        );
+        let decoded: Decoded<ConfigMap> = serde_json::from_str(&fields).unwrap();
+        let Decoded::Valid(map) = decoded else {
+            panic!("{decoded:?}");
+        };
+        assert_eq!(map.data.unwrap()["k"], "v");
+        let namespace = format!(
+            r#"{{ "metadata": {{ "name": "a", "namespace": {} }} }}"#,
+            deep(200)
+        );
+        let decoded: Decoded<ConfigMap> = serde_json::from_str(&namespace).unwrap();
+        assert!(matches!(decoded, Decoded::Invalid { .. }), "{decoded:?}");
     }
 
     /// Metadata of a wrong type lose nothing else.

@@ -8,13 +8,15 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::events::EventReason;
 use karmada_runtime::write::by_webhook;
 use kube::runtime::events::{Event, EventType};
+use objects::message::says_same;
 use parking_lot::Mutex;
 
 use crate::reason::Reason;
 
-/// Returns the key that tells a trouble from another. A webhook may give another reason with each attempt.
-fn told((reason, note): &(Reason, String)) -> (Reason, &str) {
-    (*reason, by_webhook(note).unwrap_or(note))
+/// Returns `true` for the same trouble as `before`. A webhook may give another reason with each attempt.
+fn is_same(trouble: &(Reason, String), before: &(Reason, String)) -> bool {
+    let [now, told] = [trouble, before].map(|(_, note)| by_webhook(note).unwrap_or(note));
+    trouble.0 == before.0 && says_same(now, told)
 }
 
 type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
@@ -71,9 +73,9 @@ impl Events {
         let mut known = self.troubles.lock();
         let before = known.insert(subject(regarding), troubles.clone());
         drop(known);
-        let same =
-            |before: Vec<(Reason, String)>| before.iter().map(told).eq(troubles.iter().map(told));
-        if before.is_some_and(same) {
+        let before = before.unwrap_or_default();
+        let mut pairs = troubles.iter().zip(&before);
+        if troubles.len() == before.len() && pairs.all(|(now, before)| is_same(now, before)) {
             return;
         }
         for (reason, note) in troubles {

@@ -16,7 +16,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use propagation_rules::execution::{StatusNews, SyncOutcome, status};
 
-use crate::events::{self, troubles, warning};
+use crate::events::{self, are_told, troubles, warning};
 use crate::index::Works;
 use crate::pending::PendingReports;
 use crate::reason::Reason;
@@ -76,7 +76,7 @@ impl Reporter {
             known.insert(key, found.clone())
         };
         drop(known);
-        if before.unwrap_or_default() == found {
+        if are_told(&found, &before.unwrap_or_default()) {
             return;
         }
         if let Some(events) = &self.events {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use karmada_api::Work;
-use karmada_api::condition::TRUE;
-use karmada_api::work::WITHHELD;
+use karmada_api::condition::{FALSE, TRUE};
+use karmada_api::work::{APPLIED, WITHHELD};
 use karmada_runtime::as_text::AsText;
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::execution::{Progress, ServiceSlice, unapplied_since};
@@ -30,6 +30,8 @@ pub(crate) struct Summary {
     pub(crate) progress: Progress,
     /// Since when it is not applied, if it says so.
     pub(crate) unapplied_since: Option<Timestamp>,
+    /// True if it says that it could not be applied.
+    pub(crate) has_failed: bool,
 }
 
 impl From<&Work> for Summary {
@@ -47,6 +49,9 @@ impl From<&Work> for Summary {
             suspended: work.is_suspended(),
             progress: Progress::of(work),
             unapplied_since: unapplied_since(work),
+            has_failed: work
+                .condition(APPLIED)
+                .is_some_and(|applied| applied.status == FALSE),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The changes that wake a Work.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use apply::Wake;
 use karmada_api::{ClusterView, cluster_of_execution_namespace, execution_namespace};
@@ -11,11 +12,15 @@ use karmada_runtime::wakes::Watch;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::endpoints::SharedEndpoints;
 use crate::fleet::Fleet;
 use crate::index::{Index, Works};
 use crate::stored::StoredWork;
+
+/// The time after which a Work is looked at again that has reported a failure: as long as the longest pause of a retry.
+const FAILED: Duration = Duration::from_secs(30);
 
 /// Watches every kind that decides about Works, of the cluster `own` alone if the program runs in that one.
 pub(crate) fn watch(
@@ -93,7 +98,12 @@ fn work_rows(
             if let Some(imports) = &mut index.imports {
                 shared.wake_all(imports.observe_work(cluster, change));
             }
-            shared.wake_one(cluster, wake_of(change));
+            if is_report_of_failure(change) {
+                let queue = shared.queues.of(cluster);
+                queue.add_at(change.key.clone(), Instant::now() + FAILED);
+            } else {
+                shared.wake_one(cluster, wake_of(change));
+            }
         })
         .follows_known(move |index, mended| {
             // They may have brought endpoints for which others waited.
@@ -141,16 +151,31 @@ fn cluster_rows(
 /// Returns how a change of a Work wakes it: at once, unless only its status is another, which is ours. A sync may have
 /// compared its report with a status older than our last one, and found no news.
 fn wake_of(change: &Transition<StoredWork>) -> Wake {
-    let is_edit = change.differs(|old, new| {
+    let wake = if is_edit(change) {
+        Wake::Now
+    } else {
+        Wake::Paced
+    };
+    wake(change.key.clone())
+}
+
+/// Returns `true` if no more than the status of a Work has changed, by which it could not be applied. It is tried again
+/// anyway: with a member that words its refusal anew, each report would lead to the next one.
+fn is_report_of_failure(change: &Transition<StoredWork>) -> bool {
+    let new = change.new.as_deref();
+    new.is_some_and(|new| new.summary.has_failed) && !is_edit(change)
+}
+
+/// Returns `true` if more than the status of a Work has changed.
+fn is_edit(change: &Transition<StoredWork>) -> bool {
+    change.differs(|old, new| {
         let (old, new) = (old.meta(), new.meta());
         old.generation != new.generation
             || new.generation.is_none()
             || old.uid != new.uid
             || old.deletion_timestamp != new.deletion_timestamp
             || old.annotations != new.annotations
-    });
-    let wake = if is_edit { Wake::Now } else { Wake::Paced };
-    wake(change.key.clone())
+    })
 }
 
 /// Returns `true` if the Works of a cluster may be carried out otherwise.
@@ -167,4 +192,37 @@ fn ready(cluster: &ClusterView) -> Option<&str> {
     let mut conditions = cluster.status.conditions.iter();
     let ready = conditions.find(|condition| condition.type_ == "Ready")?;
     Some(&ready.status)
+}
+
+#[cfg(test)]
+mod tests {
+    use objects::Key;
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    /// Case P130: the report of a failure hastens no retry, and an edit does.
+    #[test]
+    fn failure_hastens_no_retry() {
+        let work = |generation: i64, applied: &str| -> Arc<StoredWork> {
+            let metadata = json!({ "name": "web", "generation": generation });
+            let conditions = json!([{ "type": "Applied", "status": applied }]);
+            let status = json!({ "conditions": conditions });
+            let work = json!({ "metadata": metadata, "spec": {}, "status": status });
+            Arc::new(from_value(work).unwrap())
+        };
+        for (old, new, is_report) in [
+            (Some(work(1, "True")), work(1, "False"), true),
+            (Some(work(1, "False")), work(1, "True"), false),
+            (Some(work(1, "False")), work(2, "False"), false),
+            (None, work(1, "False"), false),
+        ] {
+            let change = Transition {
+                key: Key::new("karmada-es-m1", "web"),
+                old,
+                new: Some(new),
+            };
+            assert_eq!(is_report_of_failure(&change), is_report, "{change:?}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use karmada_api::work::{APPLIED, ManifestStatus};
 use karmada_api::{AggregatedStatusItem, Condition, Work, condition, names};
 use objects::Metadata;
 use objects::condition::{find, transition};
+use objects::message;
 use objects::patch::JsonPatch;
 use objects::write::{Guard, Plan, Write};
 use serde_json::json;
@@ -178,8 +179,9 @@ impl<'a> Facts<'a> {
                     cluster_name: (*cluster).to_owned(),
                     applied: None,
                     applied_message: applied
-                        .map(|applied| applied.message.clone())
-                        .filter(|message| !message.is_empty()),
+                        .map(|applied| message::listed(&applied.message, self.works.len()))
+                        .filter(|message| !message.is_empty())
+                        .map(str::to_owned),
                     health: Some(UNKNOWN.to_owned()),
                     status: None,
                 }),

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `message` has the question in the estimators' language; `connection` says where an estimator is, and connects to it.
-//! Whoever does not answer in time is unknown to the decision at hand, and not asked again for a while.
+//! Whoever does not answer in time is unknown to the decision at hand, and not asked again for a while. Whoever refuses a
+//! question is asked the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -37,7 +38,7 @@ mod question;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// The time for which an estimator that has failed is not asked: decisions do not wait for one that is dead.
+/// The time for which an estimator that gave no answer is not asked: decisions do not wait for one that is dead.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The estimators of all clusters.
@@ -183,7 +184,9 @@ impl Estimators {
             Err(error) => {
                 // It is looked for anew: it may be somewhere else by now.
                 link.channel = None;
-                link.asked_after = Some(Instant::now() + PAUSE);
+                // The next question is another one, and may be that of another team.
+                let pauses = !error.is_refusal();
+                link.asked_after = pauses.then(|| Instant::now() + PAUSE);
                 let error = Chain(&error).to_string();
                 if link.error.replace(&error) {
                     tracing::warn!(cluster, error, "Estimator does not answer");

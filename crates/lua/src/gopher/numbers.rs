@@ -1,5 +1,9 @@
 //! Numbers as text, and back.
 
+/// The most digits a double has behind its point. Only zeros come after, and Rust's own formatting panics when it
+/// is asked for more than 65,535 of them.
+const MOST_DIGITS: usize = 1_100;
+
 /// Returns a number as `tostring` shows it (gopher-lua, `LNumber.String`).
 pub(crate) fn text(number: f64) -> String {
     let integer = truncated(number);
@@ -36,7 +40,7 @@ pub(crate) fn general(number: f64, precision: Option<usize>) -> String {
     }
     let scientific = match precision {
         None => format!("{number:e}"),
-        Some(precision) => format!("{number:.*e}", precision.max(1) - 1),
+        Some(precision) => format!("{number:.*e}", (precision.max(1) - 1).min(MOST_DIGITS)),
     };
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i64 = exponent.parse().unwrap_or_default();
@@ -76,14 +80,21 @@ pub(crate) fn scientific(number: f64, precision: usize) -> String {
     if let Some(text) = not_finite(number) {
         return text;
     }
-    let text = format!("{number:.precision$e}");
+    let known = precision.min(MOST_DIGITS);
+    let text = format!("{number:.known$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    format!("{mantissa}{}", power(exponent.parse().unwrap_or_default()))
+    let zeros = "0".repeat(precision - known);
+    format!(
+        "{mantissa}{zeros}{}",
+        power(exponent.parse().unwrap_or_default())
+    )
 }
 
 /// Returns a number as Go's verb `f` shows it.
 pub(crate) fn fixed(number: f64, precision: usize) -> String {
-    not_finite(number).unwrap_or_else(|| format!("{number:.precision$}"))
+    let known = precision.min(MOST_DIGITS);
+    let zeros = "0".repeat(precision - known);
+    not_finite(number).unwrap_or_else(|| format!("{number:.known$}{zeros}"))
 }
 
 fn power(exponent: i64) -> String {

@@ -100,3 +100,15 @@ fn joined_numbers_are_short() {
     let expected = ["1e+15", "0.33333333333333", "1020", "x9.007199254741e+15"];
     assert_eq!(values, expected.map(|text| format!("string {text}")));
 }
+
+/// Case I72: digits without end are zeros, of which Rust's own formatting would panic for so many.
+#[test]
+fn many_digits_are_written() {
+    let values = run(
+        "return #string.format('%.70000f', 1/3), string.format('%.70000e', 1.5):sub(-5), #string.format('%.70000g', 0.5)",
+    );
+    assert_eq!(
+        values.unwrap(),
+        ["number 70002", "string 0e+00", "number 3"]
+    );
+}

@@ -114,6 +114,16 @@ fn nothing_outside_is_reached() {
     assert!(raised(long).ends_with("string longer than 1000000 bytes"));
 }
 
+/// Case I75: a script is text. Bytecode, which could end the process, is no script.
+#[test]
+fn bytecode_is_refused() {
+    let error = check("\u{1b}LuaQ").unwrap_err();
+    let ScriptError::Syntax(message) = error else {
+        panic!("{error:?}");
+    };
+    assert!(message.contains("binary chunk"), "{message}");
+}
+
 /// Case I75: nothing survives a run.
 #[test]
 fn globals_end_with_their_run() {

@@ -12,6 +12,7 @@ use karmada_api::cluster_view::{ClusterViewStatus, PULL, PUSH, Quantities, Resou
 use karmada_api::{ClusterView, execution_namespace, names};
 use objects::condition::{find, transition, upsert};
 use objects::condition_taint::ConditionTaint;
+use objects::message::says_same;
 use objects::write::{Guard, ObjectRef, Plan, Write};
 use objects::{Key, Metadata};
 use serde::Deserialize;
@@ -284,9 +285,10 @@ fn with_condition(cluster: &Value, kind: &str, report: &Report, now: Timestamp) 
         message,
     } = report;
     let current = condition(cluster, kind);
+    let told = current["message"].as_str();
     if current["status"] == *status
         && current["reason"] == *reason
-        && current["message"] == **message
+        && told.is_some_and(|told| says_same(told, message))
     {
         return None;
     }

@@ -7,6 +7,7 @@ use karmada_api::work::{APPLIED, DISPATCHING, ManifestIdentifier, ManifestStatus
 use karmada_api::{Condition, TRAFFIC_CONTROL, Work};
 use objects::condition::{self, find, transition};
 use objects::health::Health;
+use objects::message::{bounded, says_same};
 use objects::ownership::ObservedObject;
 use objects::replacement::node_ports;
 use objects::write::{Guard, ObjectRef, Plan, Write};
@@ -274,21 +275,26 @@ fn manifest_generation(work: &Work) -> Option<i64> {
 }
 
 /// Puts `new` in the place of the condition of its type or at the end, and returns it if that is more than
-/// news of its generation.
+/// news of its generation. A message that says the same stays as it was told.
 fn upsert(
     list: &mut Vec<Condition>,
     mut new: Condition,
     outcome: SyncOutcome<'_>,
     now: Timestamp,
 ) -> Option<Condition> {
+    new.message = bounded(new.message);
     let old = find(&*list, &new.type_);
     let same_status = old.is_some_and(|old| old.status == new.status);
-    let same_text = old.is_some_and(|old| old.reason == new.reason && old.message == new.message);
+    let told = old.filter(|old| old.reason == new.reason && says_same(&old.message, &new.message));
+    let same_text = told.is_some();
     let is_of_karmada = old.is_some_and(|old| old.observed_generation.is_none());
     if same_status && same_text && outcome.untouched && is_of_karmada {
         return None;
     }
     new.last_transition_time = Some(transition(old, &new.status, now));
+    if let Some(told) = told {
+        new.message.clone_from(&told.message);
+    }
     condition::upsert(list, new.clone());
     let news = !same_status || (new.status == FALSE && !same_text);
     news.then_some(new)

@@ -1,6 +1,7 @@
 use jiff::Timestamp;
 use karmada_api::names::{APPLIED_OVERRIDES, WORK_NAME};
 use karmada_api::{Condition, Work};
+use objects::message::LONGEST;
 use objects::ownership::{Adoption, ObservedObject, Removal};
 use objects::write::Plan;
 use proptest::prelude::*;
@@ -313,6 +314,45 @@ fn only_news_is_written() {
     );
     let plan = status_untouched(&work, &manifest, &present);
     assert!(!plan.writes.is_empty() && applied_news(&plan).is_none());
+}
+
+/// Case P130: a member that words its refusal anew with each attempt is told of once. The reports would wake the Work, and lead to
+/// the next ones.
+#[test]
+fn reworded_refusal_is_told_once() {
+    let Recorded {
+        mut work, manifest, ..
+    } = deployment();
+    work.metadata.generation = Some(3);
+    let refused = |at: &str| {
+        format!(
+            "update Deployment shop/web: the certificate has expired: current time {at} is after 2026-11-22T07:00:00Z"
+        )
+    };
+    let unknown = ObservedObject::Unknown;
+    let first = refused("2026-11-22T08:00:00Z");
+    let plan = status_after(&work, &manifest, Some(&first), &unknown);
+    assert!(applied_news(&plan).unwrap().message.ends_with(&first));
+    let patch = plan.writes[0].guarded_body();
+    work.status = Some(from_value(patch["status"].clone()).unwrap());
+    let again = refused("2026-11-22T08:00:30Z");
+    let plan = status_after(&work, &manifest, Some(&again), &unknown);
+    assert_eq!(plan, Plan::default());
+    // The next manifest is refused, too.
+    work.metadata.generation = Some(4);
+    let plan = status_after(&work, &manifest, Some(&again), &unknown);
+    let patch = plan.writes[0].guarded_body();
+    assert_eq!(patch["status"]["conditions"][1]["observedGeneration"], 4);
+    assert_eq!(applied_news(&plan), None);
+}
+
+/// Case P131: of a message for which a condition has no room, the API would refuse the whole status.
+#[test]
+fn long_refusal_is_cut() {
+    let Recorded { work, manifest, .. } = deployment();
+    let refused = "x".repeat(2 * LONGEST);
+    let plan = status_after(&work, &manifest, Some(&refused), &ObservedObject::Unknown);
+    assert_eq!(applied_news(&plan).unwrap().message.len(), LONGEST);
 }
 
 /// The first status of an object is news, and so is every other health.

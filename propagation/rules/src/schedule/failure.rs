@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use objects::message::bounded;
+
 /// The reason why one affinity has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AffinityFailure {
@@ -92,10 +94,10 @@ pub(super) fn message(failures: &[AffinityFailure]) -> String {
             messages.push(message);
         }
     }
-    match messages.as_slice() {
+    bounded(match messages.as_slice() {
         [only] => only.clone(),
         several => format!("[{}]", several.join(", ")),
-    }
+    })
 }
 
 impl fmt::Display for AffinityFailure {

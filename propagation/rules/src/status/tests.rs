@@ -124,6 +124,22 @@ fn new_works_say_nothing() {
     assert_eq!(planned(&binding, &[]), Plan::default());
 }
 
+/// Case P131: each of many clusters has room for the begin of its failure.
+#[test]
+fn many_failures_have_room() {
+    let (_, binding) = fixtures::deployment();
+    let one = works_of((&binding).into()).remove(0);
+    let works = (0..400).map(|number| {
+        let mut work = one.clone();
+        work.metadata.namespace = Some(format!("karmada-es-m{number}"));
+        set_applied(&mut work, "False", &"x".repeat(30_000), Some(1));
+        work
+    });
+    let (failed, _) = written(&binding, &works.collect::<Vec<_>>());
+    let text = items(&failed).to_string();
+    assert!(text.contains("\"appliedMessage\":\"xxx") && text.len() < 512 * 1024);
+}
+
 /// A failure has its message and no status.
 #[test]
 fn failure_has_message_only() {

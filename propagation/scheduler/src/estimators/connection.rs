@@ -1,5 +1,6 @@
 //! Where the estimator of a cluster is, and the connection to it.
 
+use std::error::Error as _;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use karmada_runtime::panics::Panicked;
 use kube::{Api, Client, Config};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use super::args::EstimatorArgs;
@@ -45,6 +47,23 @@ pub(crate) enum EstimatorError {
     Panicked(#[from] Panicked),
     #[error("it answered {}: {}", .0.code(), .0.message())]
     Answer(#[from] Box<tonic::Status>),
+}
+
+impl EstimatorError {
+    /// Returns `true` if an estimator is there and refuses the question: one that it does not know yet, or whose needs it
+    /// cannot read.
+    pub(super) fn is_refusal(&self) -> bool {
+        let Self::Answer(status) = self else {
+            return false;
+        };
+        // Those that were not sent name their source.
+        let is_sent = status.source().is_none();
+        let is_busy = matches!(
+            status.code(),
+            Code::Cancelled | Code::DeadlineExceeded | Code::ResourceExhausted | Code::Unavailable
+        );
+        is_sent && !is_busy
+    }
 }
 
 impl From<tonic::Status> for EstimatorError {

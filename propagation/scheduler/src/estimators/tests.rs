@@ -221,6 +221,18 @@ async fn silent_one_is_asked_later() {
     assert_eq!(speaks.connections(), 1);
 }
 
+/// One that refuses a question is there: an older one does not know them all, and a team may ask what nobody can read. The
+/// next question may be another's. Case I95.
+#[tokio::test]
+async fn refusing_one_is_asked_on() {
+    let refuses = Server::start(Script::Error).await;
+    let stage = Stage::new(&[], &[("m1", refuses.port)]).await;
+    for asked in 1..=2 {
+        assert_eq!(stage.ask(&["m1"]).await, estimates([]));
+        assert_eq!(refuses.asked().len(), asked);
+    }
+}
+
 /// Estimators are verified by the authority that is named, and shown our certificate. Case I95.
 #[tokio::test]
 async fn estimators_are_verified() {

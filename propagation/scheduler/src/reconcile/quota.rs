@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use karmada_runtime::write::WriteError;
+use objects::message::bounded;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::schedule::StatusWrite;
 
@@ -23,7 +24,7 @@ pub(super) fn quota_exceeded(
     }
     let refused = StatusWrite::Failed {
         reason: "QuotaExceeded",
-        message: refusal.message.clone(),
+        message: bounded(refusal.message.clone()),
         at,
     };
     (!refused.is_shown(binding)).then_some(refused)

@@ -8,6 +8,7 @@ use k8s_openapi::api::networking::v1::{IngressLoadBalancerIngress, IngressLoadBa
 use karmada_api::gateway_api::{HttpRoute, ParentReference, RouteParentStatus};
 use karmada_api::{MultiClusterIngressStatus, ServiceLocation};
 use objects::condition::{TRUE, find, upsert};
+use objects::message::{LONGEST, bounded};
 use objects::patch::JsonPatch;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -25,8 +26,6 @@ const TRAFFIC_BLOCKED: &str = "networking.karmada-rs.io/TrafficBlocked";
 const LOCATED: &str = "networking.karmada-rs.io/Located";
 /// Our condition for the addresses of the load balancer.
 const LOAD_BALANCED: &str = "networking.karmada-rs.io/LoadBalanced";
-/// The longest message of a condition.
-const LONGEST: usize = 32_768;
 
 /// The content of our entries about a route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -119,19 +118,12 @@ impl RouteReport {
     }
 
     /// Adds a condition, with as much of its message as the API takes: for a longer one it refuses the whole status.
-    fn say(
-        &mut self,
-        kind: &'static str,
-        is_true: bool,
-        reason: &'static str,
-        mut message: String,
-    ) {
-        message.truncate(message.floor_char_boundary(LONGEST));
+    fn say(&mut self, kind: &'static str, is_true: bool, reason: &'static str, message: String) {
         self.conditions.push(Said {
             kind,
             is_true,
             reason,
-            message,
+            message: bounded(message),
         });
     }
 

@@ -227,6 +227,22 @@ fn only_pull_clusters_fall_silent() {
     assert_eq!(single(&silent(&cluster)).1, Some(&change));
 }
 
+/// Case P130: an outage that is worded anew with each probe is no news.
+#[test]
+fn reworded_outage_is_no_news() {
+    let down = |now: &str| {
+        let error = format!("certificate expired: verification time {now} (UNIX)");
+        ClusterObservation {
+            ready: Some(report(&Probe::Unreachable(error))),
+            ..ClusterObservation::default()
+        }
+    };
+    let (mut cluster, mut namespace) = (joined(), Some(labelled(false)));
+    settle(&mut cluster, &mut namespace, Some(&down("1764581643")));
+    let again = down("1764581653");
+    assert_eq!(settle(&mut cluster, &mut namespace, Some(&again)), 0);
+}
+
 /// A change of health is one write and names itself.
 #[test]
 fn health_change_is_one_write() {
