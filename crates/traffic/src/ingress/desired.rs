@@ -279,8 +279,8 @@ impl Backend {
         }
     }
 
-    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing unless all of
-    /// it is known.
+    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Returns `Unread` if that may not
+    /// be all.
     fn add_reported(
         &mut self,
         key: &Key,
@@ -308,7 +308,11 @@ impl Backend {
         }
         self.unusable = reported.unusable;
         self.names = reported.names;
-        Cached::Present(())
+        if reported.is_unread {
+            Cached::Unread
+        } else {
+            Cached::Present(())
+        }
     }
 
     fn add_slices(&mut self, by_cluster: BTreeMap<String, Vec<Arc<EndpointSlice>>>) {

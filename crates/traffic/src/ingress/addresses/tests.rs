@@ -148,7 +148,8 @@ fn protocols_share_a_number() {
     assert_eq!(unusable(&found), expected);
 }
 
-/// A host name whose addresses are not known yet is asked for, and one that is known may be of both families.
+/// A host name whose addresses are not known yet is asked for and takes nothing away, one that has none is told, and one that is
+/// known may be of both families.
 #[test]
 fn host_names_are_asked_for() {
     let unknown = json!([{ "hostname": "new.example.com" }, { "hostname": "lb.example.com" }]);
@@ -157,11 +158,18 @@ fn host_names_are_asked_for() {
     assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
     let names = ["lb.example.com", "new.example.com"].map(str::to_owned);
     assert_eq!(found.names(), names.into());
-    let both = ["192.0.2.8", "2001:db8::8"].map(|ip| ip.parse().unwrap());
-    fixture
-        .hosts
-        .insert("new.example.com".to_owned(), both.into());
-    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(found.unread_slices, ["status/s".to_owned()].into());
+    let mut know = |ips: &[&str]| {
+        let known = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+        fixture.hosts.insert("new.example.com".to_owned(), known);
+        desired(&fixture, BackendAddresses::LoadBalancers)
+    };
+    let found = know(&[]);
+    assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
+    let told = "new.example.com of cluster m1 does not resolve to an address; it is looked up every 30 s";
+    assert_eq!(unusable(&found), [told]);
+    assert_eq!(found.unread_slices, [].into());
+    let found = know(&["192.0.2.8", "2001:db8::8"]);
     let expected = [
         "m1 192.0.2.7:80,81",
         "m1 192.0.2.8:80,81",
