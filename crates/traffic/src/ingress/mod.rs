@@ -73,7 +73,7 @@ pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_clusters, service_locations, services,
 };
-pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
+pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints, only_family};
 pub use placed::{keep_placed, placed_services};
 pub use plan::{BlockChange, FieldPlan, StatusPatch, load_balancer};
 pub use problem::Problem;
