@@ -13,7 +13,10 @@ use super::drift::Managed;
 use super::managed_by::ingress_of;
 use super::names::{secret_name, service_name};
 use super::objects::{CLUSTER_LABEL, Objects, SOURCE_ANNOTATION};
-use crate::ingress::{Admission, Cached, Desired, Held};
+use crate::ingress::{Admission, Cached, Desired, Held, has_taker};
+
+/// The type of slices with host names, which are of no family.
+const NAMES: &str = "FQDN";
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that
 /// it needs.
@@ -100,10 +103,11 @@ impl<R: Managed + Default> KubernetesPlan<R> {
     /// Returns an error if a field of an object does not serialize.
     pub fn new(
         desired: &Desired,
-        wanted: Objects<R>,
+        mut wanted: Objects<R>,
         existing: &Existing<R>,
     ) -> serde_json::Result<Self> {
         let mut plan = Self::default();
+        leave_out_families(&mut wanted.slices, &existing.services);
         let clashes = &mut plan.clashes;
         let services = compare(&desired.key, wanted.services, &existing.services, clashes)?;
         let slices = compare(&desired.key, wanted.slices, &existing.slices, clashes)?;
@@ -129,6 +133,35 @@ impl<R: Managed + Default> KubernetesPlan<R> {
             .retain(|secret| !keeps_secret(desired, secret));
         Ok(plan)
     }
+}
+
+/// Leaves out the slices of a family that the gateway's Service lacks, of each cluster whose others take requests. In a gateway of
+/// one family nothing reaches an address of the other.
+fn leave_out_families(slices: &mut Vec<EndpointSlice>, services: &[Arc<Service>]) {
+    let families = services.iter().filter_map(|service| {
+        let families = service.spec.as_ref()?.ip_families.as_deref()?;
+        Some((service.metadata.name.as_deref()?, families))
+    });
+    let families: BTreeMap<&str, &[String]> = families.collect();
+    let is_reached = |slice: &EndpointSlice| {
+        let families = slice_origin(slice).and_then(|(service, _)| families.get(service));
+        slice.address_type == NAMES
+            || families.is_none_or(|families| families.contains(&slice.address_type))
+    };
+    if slices.iter().all(is_reached) {
+        return;
+    }
+    let reached = slices
+        .iter()
+        .filter(|slice| is_reached(slice) && has_taker(slice));
+    let reached = reached.filter_map(slice_origin);
+    let reached = reached.map(|(service, cluster)| (service.to_owned(), cluster.to_owned()));
+    let reached: BTreeSet<(String, String)> = reached.collect();
+    slices.retain(|slice| {
+        let origin = slice_origin(slice);
+        let origin = origin.map(|(service, cluster)| (service.to_owned(), cluster.to_owned()));
+        is_reached(slice) || !origin.is_some_and(|origin| reached.contains(&origin))
+    });
 }
 
 /// Returns the plan that deletes every object created for an ingress. The endpoints of `excluded`
