@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::IngressSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::MultiClusterIngressStatus;
@@ -269,12 +269,19 @@ impl Backend {
         &mut self.clusters[place]
     }
 
-    /// Adds the slices that Karmada collected.
+    /// Adds the slices that Karmada collected. The only port of a Service is that of its slices, whatever it is called there: each
+    /// member gets a new name of it at its own time.
     fn add_collected(&mut self, mut slices: Vec<Arc<EndpointSlice>>) {
         slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        let only = match &self.ports {
+            Cached::Present(ports) => <[ServicePort; 1]>::try_from(ports.clone()).ok(),
+            Cached::Absent | Cached::Unread => None,
+        };
         for slice in slices {
             if let Some(cluster) = slice_cluster(&slice) {
-                self.entry(cluster).slices.push(Arc::clone(&slice));
+                let renamed = only.iter().find_map(|[port]| renamed(&slice, port));
+                let slices = &mut self.entry(cluster).slices;
+                slices.push(renamed.map_or_else(|| Arc::clone(&slice), Arc::new));
             }
         }
     }
@@ -398,6 +405,24 @@ fn located_before<'a>(service: &str, status: &'a MultiClusterIngressStatus) -> V
     let location = locations.find(|location| location.name == service);
     let clusters = location.and_then(|location| location.clusters.as_ref());
     clusters.into_iter().flatten().map(String::as_str).collect()
+}
+
+/// Returns the slice with the name of `port` at its only port; `None` if it has that, or another number of ports.
+fn renamed(slice: &EndpointSlice, port: &ServicePort) -> Option<EndpointSlice> {
+    let [found] = slice.ports.as_deref()? else {
+        return None;
+    };
+    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    (name(&found.name) != name(&port.name)).then(|| {
+        let renamed = EndpointPort {
+            name: Some(name(&port.name)),
+            ..found.clone()
+        };
+        EndpointSlice {
+            ports: Some(vec![renamed]),
+            ..slice.clone()
+        }
+    })
 }
 
 fn ports(template: &Service) -> Vec<ServicePort> {

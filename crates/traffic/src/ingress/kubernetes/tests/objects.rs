@@ -82,7 +82,7 @@ fn endpoints_lose_member_references() {
         },
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.0.0.3"], "conditions": conditions}],
-        "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
     });
