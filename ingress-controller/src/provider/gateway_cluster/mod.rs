@@ -114,10 +114,12 @@ impl<R: Routing> GatewayCluster<R> {
         plan: KubernetesPlan<R::Route>,
     ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let mut tally = Tally::default();
-        // All of them are tried, and none waits for another: each is traffic into a broken cluster.
+        // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.
+        let successors = plan.successors.iter();
+        let successors = join_all(successors.map(|slice| self.write(&self.slices, slice))).await;
         let deletions = plan.blocked_slices.iter();
         let deletions = join_all(deletions.map(|slice| self.slices.cut(slice))).await;
-        tally.add_all(deletions)?;
+        tally.add_all(successors.into_iter().chain(deletions))?;
         // Backends before the routes to them.
         for service in &plan.services {
             tally.add(self.write(&self.services, service).await)?;

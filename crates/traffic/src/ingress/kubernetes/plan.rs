@@ -36,8 +36,9 @@ pub struct Existing<R> {
 /// because an object is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KubernetesPlan<R> {
-    /// Endpoints of clusters that are blocked, leaving or unknown, deleted first, even if later writes
-    /// fail.
+    /// Endpoints to create or update first, of Services that would have none without the blocked ones.
+    pub successors: Vec<Write<EndpointSlice>>,
+    /// Endpoints of clusters that are blocked, leaving or unknown, deleted next, whatever becomes of other writes.
     pub blocked_slices: Vec<Arc<EndpointSlice>>,
     /// Services to create or update.
     pub services: Vec<Write<Service>>,
@@ -118,11 +119,15 @@ impl<R: Managed + Default> KubernetesPlan<R> {
             plan.stale_routes = routes.stale;
         }
         plan.services = services.writes;
-        plan.slices = slices.writes;
         plan.secrets = secrets.writes;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
         // Blocking comes first: traffic must leave a broken cluster even if a later write fails.
         (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
+        let bare = bare_services(&existing.slices, &plan.blocked_slices);
+        let succeeds = |write: &Write<EndpointSlice>| {
+            write_origin(write).is_some_and(|(service, _)| bare.contains(service))
+        };
+        (plan.successors, plan.slices) = slices.writes.into_iter().partition(succeeds);
         plan.stale_slices
             .retain(|slice| !keeps_slice(desired, slice));
         plan.stale_services = services.stale;
@@ -247,6 +252,36 @@ pub(in crate::ingress) fn compare<K: Managed>(
         writes,
         stale: stale.cloned().collect(),
     })
+}
+
+/// Returns the Services that nothing of the `existing` endpoints serves once those that are `leaving` are gone.
+fn bare_services<'a>(
+    existing: &'a [Arc<EndpointSlice>],
+    leaving: &'a [Arc<EndpointSlice>],
+) -> BTreeSet<&'a str> {
+    let services = |slices: &'a [Arc<EndpointSlice>]| {
+        let origins = slices.iter().map(|slice| (slice, slice_origin(slice)));
+        origins.filter_map(|(slice, origin)| Some((slice, origin?.0)))
+    };
+    let mut bare: BTreeSet<&str> = services(leaving).map(|(_, service)| service).collect();
+    if bare.is_empty() {
+        return bare;
+    }
+    let names: BTreeSet<_> = leaving.iter().map(|slice| &slice.metadata.name).collect();
+    for (slice, service) in services(existing) {
+        if has_taker(slice) && !names.contains(&slice.metadata.name) {
+            bare.remove(service);
+        }
+    }
+    bare
+}
+
+/// Returns the origin of the endpoints that are written.
+fn write_origin(write: &Write<EndpointSlice>) -> Option<(&str, &str)> {
+    match write {
+        Write::Create(slice) => slice_origin(slice),
+        Write::Update(update) => slice_origin(&update.existing),
+    }
 }
 
 /// Returns `true` for endpoints of a cluster that must get no request.
