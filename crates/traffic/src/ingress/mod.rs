@@ -55,8 +55,8 @@ pub use admission::Admission;
 pub use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
-    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, SERVE_ANNOTATION,
-    Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, PossibleAddresses,
+    SERVE_ANNOTATION, Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::{DecidedBlocks, decided_scope};
