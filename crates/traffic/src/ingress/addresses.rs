@@ -64,8 +64,8 @@ pub(super) struct Reported {
     pub(super) names: BTreeSet<String>,
     /// Those of each cluster that reports nothing else.
     pub(super) only_names: BTreeMap<String, BTreeSet<String>>,
-    /// Set if the addresses of a host name are not known yet.
-    pub(super) is_unread: bool,
+    /// The clusters with a host name of which DNS has told nothing yet.
+    pub(super) untold: BTreeSet<String>,
 }
 
 /// A port of a backend Service, and the port at which the reported addresses serve it.
@@ -176,7 +176,7 @@ pub(super) fn reported(
                             continue;
                         }
                         Some(Cached::Unread) => {
-                            reported.is_unread = true;
+                            reported.untold.insert(item.cluster_name.clone());
                             continue;
                         }
                     }

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressStatus};
@@ -241,10 +241,12 @@ fn addresses(metadata: &ObjectMeta, settings: &Settings) -> (BackendAddresses, O
     }
 }
 
-/// Returns the desired state of the load balancer for the ingress `key`, which is ours to serve.
+/// Returns the desired state of the load balancer, which has endpoints of the clusters `held`, for the ingress `key`, which is
+/// ours to serve.
 pub fn desired(
     key: &Key,
     ingress: &MultiClusterIngress,
+    held: &BTreeSet<String>,
     facts: &impl Facts,
     settings: &Settings,
 ) -> Desired {
@@ -260,6 +262,7 @@ pub fn desired(
         annotations.partition(|(key, _)| settings.withheld.covers(key));
     desired.annotations = passed;
     desired.withheld = withheld.into_keys().collect();
+    desired.keep_untold(held);
     desired.readmit(facts);
     let (serving, misspelt) = annotated(&ingress.metadata, Serving::default());
     desired.misspelt.extend(misspelt);

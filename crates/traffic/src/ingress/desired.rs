@@ -80,6 +80,8 @@ pub struct Backend {
     pub unusable: BTreeSet<Unusable>,
     /// The host names that members report.
     pub names: BTreeSet<String>,
+    /// The clusters with a host name of which DNS has told nothing yet.
+    pub untold: BTreeSet<String>,
     /// The reasons for which nodes of members get no request, and the clusters in which they get none.
     pub node_obstacles: BTreeMap<NodeObstacle, BTreeSet<String>>,
     /// Set if it is not known where the Service runs: then it may run anywhere.
@@ -174,6 +176,16 @@ impl Desired {
         names.cloned().collect()
     }
 
+    /// Keeps what the load balancer has of clusters with a host name of which DNS has told nothing yet, if it has endpoints of
+    /// one, as those that it has `held` since before a start. Of another there is nothing to wait for.
+    pub(super) fn keep_untold(&mut self, held: &BTreeSet<String>) {
+        for backend in &self.backends {
+            if !backend.untold.is_disjoint(held) {
+                self.unread_slices.insert(source(&backend.service));
+            }
+        }
+    }
+
     /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
     pub(super) fn is_unread(&self, source: &str) -> bool {
         let mut unread = self.unread_slices.iter();
@@ -241,6 +253,7 @@ impl Backend {
             clusters: Vec::new(),
             unusable: BTreeSet::new(),
             names: BTreeSet::new(),
+            untold: BTreeSet::new(),
             node_obstacles: BTreeMap::new(),
             is_location_unread: located == Cached::Unread,
         };
@@ -286,8 +299,8 @@ impl Backend {
         }
     }
 
-    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Returns `Unread` if that may not
-    /// be all.
+    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing unless all of
+    /// it is known.
     fn add_reported(
         &mut self,
         key: &Key,
@@ -315,11 +328,8 @@ impl Backend {
         }
         self.unusable = reported.unusable;
         self.names = reported.names;
-        if reported.is_unread {
-            Cached::Unread
-        } else {
-            Cached::Present(())
-        }
+        self.untold = reported.untold;
+        Cached::Present(())
     }
 
     fn add_slices(&mut self, by_cluster: BTreeMap<String, Vec<Arc<EndpointSlice>>>) {

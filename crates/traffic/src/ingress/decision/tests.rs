@@ -80,7 +80,8 @@ fn own_ingress_is_served() {
     assert_eq!(serve.change.blocked, ["m2"]);
     let settings = Settings::new(OURS.parse().unwrap());
     let ingress = of_class("ours", &["x"]);
-    let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);
+    let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
+    let desired = desired(&key, &ingress, &nothing, &fixture(), &settings);
     assert_eq!(desired.backends.len(), 1);
 }
 
@@ -114,7 +115,8 @@ fn impossible_addresses_are_told() {
         let mut ingress = of_class("ours", &[]);
         let annotation = (BACKEND_ADDRESSES_ANNOTATION.to_owned(), chosen.to_string());
         ingress.metadata.annotations = Some([annotation].into());
-        let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);
+        let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
+        let desired = desired(&key, &ingress, &nothing, &fixture(), &settings);
         let misspelt = desired.misspelt.first();
         let allowed = misspelt.map(|misspelt| misspelt.allowed.to_string());
         assert_eq!((desired.addresses, allowed.as_deref()), (effective, told));

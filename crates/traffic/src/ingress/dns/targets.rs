@@ -115,9 +115,8 @@ fn addresses(
         });
     };
     let (mut ready, mut ending) = (BTreeSet::new(), BTreeSet::new());
-    let is_told = !desired.is_unread(&source(&backend.service));
     for cluster in backend.clusters.iter().filter(|c| c.admission.is_served()) {
-        if is_told && !cluster.takes_requests() {
+        if !cluster.takes_requests() && !backend.untold.contains(&cluster.cluster) {
             for name in &cluster.only_names {
                 leave_out(cluster, name, "does not resolve to an address");
             }

@@ -19,7 +19,7 @@ fn settings() -> Settings {
 
 fn wanted(fixture: &Fixture) -> Desired {
     let (key, ingress) = (Key::new("ns", "i"), ingress("i", &["s"], None));
-    desired(&key, &ingress, fixture, &settings())
+    desired(&key, &ingress, &[].into(), fixture, &settings())
 }
 
 fn made(desired: &Desired, held: Option<&ProviderIngress>) -> ProviderIngress {

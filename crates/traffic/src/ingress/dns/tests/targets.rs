@@ -117,7 +117,9 @@ fn untold_name_keeps_addresses() {
     fixture.hosts.insert("a.example.net".to_owned(), addresses);
     let before = publisher().wanted(&wanted_of(&fixture, &["s"]), &[]);
     fixture.hosts.clear();
-    let after = publisher().wanted(&wanted_of(&fixture, &["s"]), &arcs(&before.endpoints));
+    let mut untold = wanted_of(&fixture, &["s"]);
+    untold.keep_untold(&["m1".to_owned()].into());
+    let after = publisher().wanted(&untold, &arcs(&before.endpoints));
     assert_eq!(
         records(&after.endpoints),
         ["A example.com 192.0.2.11,192.0.2.2"]

@@ -54,8 +54,9 @@ fn successors_come_first() {
     alone.slices.remove(1);
     let alone = alone.with_cluster(blocked("m1"));
     let settings = Settings::new("example.com/ours".parse().unwrap());
+    let ingress = ingress("i", &["s", "t"], None);
     let desired = |fixture: &Fixture| {
-        crate::ingress::desired(&key(), &ingress("i", &["s", "t"], None), fixture, &settings)
+        crate::ingress::desired(&key(), &ingress, &[].into(), fixture, &settings)
     };
     let mut gateway = Cluster::converged(&desired(&alone));
     let before = addresses(&[("s", &["10.0.0.1"]), ("t", &["10.0.0.3"])]);
