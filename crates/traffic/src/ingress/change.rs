@@ -154,8 +154,8 @@ mod tests {
             when_all_blocked,
             ..Settings::new("karmada-rs.io/ingress-controller".parse().unwrap())
         };
-        let key = Key::new("ns", "i");
-        desired(&key, &ingress("i", &["s"], None), &[].into(), &fixture, &settings)
+        let (key, ingress) = (Key::new("ns", "i"), ingress("i", &["s"], None));
+        desired(&key, &ingress, &[].into(), &fixture, &settings)
     }
 
     /// Returns what a change to these blocks loses, gains and leaves, and whether it leaves nothing.

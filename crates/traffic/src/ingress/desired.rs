@@ -422,10 +422,10 @@ fn renamed(slice: &EndpointSlice, port: &ServicePort) -> Option<EndpointSlice> {
     let [found] = slice.ports.as_deref()? else {
         return None;
     };
-    let name = |name: &Option<String>| name.clone().unwrap_or_default();
-    (name(&found.name) != name(&port.name)).then(|| {
+    let name = port.name.as_deref().unwrap_or_default();
+    (found.name.as_deref().unwrap_or_default() != name).then(|| {
         let renamed = EndpointPort {
-            name: Some(name(&port.name)),
+            name: Some(name.to_owned()),
             ..found.clone()
         };
         EndpointSlice {

@@ -145,7 +145,8 @@ impl Routing for HttpRouting {
             RouteProblem::Taken { host, .. } => Some(host.clone()),
             _ => None,
         });
-        (self.waiting.lock()).replace(&desired.key, taken.collect());
+        let taken = taken.collect();
+        self.waiting.lock().replace(&desired.key, taken);
         let obstacles = problems.map(|problem| self.obstacle(problem)).collect();
         (served.objects, obstacles)
     }

@@ -91,7 +91,13 @@ fn impossible_addresses_are_told() {
     use BackendAddresses::{Endpoints, Ingresses, LoadBalancers};
 
     for (possible, flag, chosen, effective, told) in [
-        (PossibleAddresses::All, Endpoints, Ingresses, Ingresses, None),
+        (
+            PossibleAddresses::All,
+            Endpoints,
+            Ingresses,
+            Ingresses,
+            None,
+        ),
         (
             PossibleAddresses::Endpoints,
             Endpoints,

@@ -165,7 +165,7 @@ fn leave_out_families(slices: &mut Vec<EndpointSlice>, services: &[Arc<Service>]
     slices.retain(|slice| {
         let origin = slice_origin(slice);
         let origin = origin.map(|(service, cluster)| (service.to_owned(), cluster.to_owned()));
-        is_reached(slice) || !origin.is_some_and(|origin| reached.contains(&origin))
+        is_reached(slice) || origin.is_none_or(|origin| !reached.contains(&origin))
     });
 }
 
