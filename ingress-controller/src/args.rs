@@ -4,7 +4,9 @@ use clap::ArgAction;
 use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
 use karmada_runtime::program::StartError;
 use traffic::ClusterKind;
-use traffic::ingress::{BackendAddresses, ControllerName, WhenAllBlocked, Withheld};
+use traffic::ingress::{
+    BackendAddresses, ControllerName, PossibleAddresses, WhenAllBlocked, Withheld,
+};
 
 use crate::provider::ProviderArgs;
 
@@ -88,6 +90,14 @@ impl Args {
             return Err(StartError::Config(asked.to_owned()));
         }
         self.provider.reject(self.backend_addresses)
+    }
+
+    /// Returns the addresses that an ingress may choose.
+    pub(crate) fn possible_addresses(&self) -> PossibleAddresses {
+        match self.cluster_kind {
+            ClusterKind::MemberCluster => PossibleAddresses::Endpoints,
+            ClusterKind::Cluster => self.provider.possible_addresses(),
+        }
     }
 }
 

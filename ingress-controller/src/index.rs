@@ -60,8 +60,8 @@ pub(crate) struct Index {
     concerned: BTreeSet<Key>,
     /// From an ingress to what it depends on.
     dependencies: ReverseIndex<Key, Dependency>,
-    /// The last known addresses of the hosts that members report.
-    pub(crate) hosts: BTreeMap<String, Vec<IpAddr>>,
+    /// The last known addresses of the hosts that members report, which are unread until DNS has answered.
+    pub(crate) hosts: BTreeMap<String, Cached<Vec<IpAddr>>>,
     /// From an ingress to the hosts behind it.
     pub(crate) by_host: ReverseIndex<Key, String>,
     /// The ingresses that the last decision left as they are. The load balancer may hold endpoints of
@@ -220,6 +220,9 @@ impl Index {
     /// Updates the index after a change of the ingress `key`, or of where its Services run.
     pub(crate) fn index_ingress(&mut self, key: &Key) {
         let found = self.get(key).map(Arc::clone);
+        if found.is_none() {
+            self.by_host.replace(key, BTreeSet::new());
+        }
         let dependencies = found.map(|ingress| self.dependencies(key, &ingress));
         let dependencies = dependencies.unwrap_or_default();
         self.dependencies.replace(key, dependencies);
@@ -355,10 +358,10 @@ impl Facts for Index {
         }
     }
 
-    fn addresses(&self, host: &str) -> Option<Vec<IpAddr>> {
+    fn addresses(&self, host: &str) -> Option<Cached<Vec<IpAddr>>> {
         let takes_names = self.backends.is_some_and(|backends| backends.names);
         let known = self.hosts.get(host).cloned();
-        (!takes_names).then(|| known.unwrap_or_default())
+        (!takes_names).then(|| known.unwrap_or(Cached::Unread))
     }
 
     fn nodes(&self, cluster: &str) -> Cached<Vec<Arc<EndpointSlice>>> {

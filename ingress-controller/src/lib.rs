@@ -194,6 +194,7 @@ fn settings(args: &Args) -> Settings {
         controller: args.ingress_class_controller.clone(),
         when_all_blocked: args.when_all_blocked,
         backend_addresses: args.backend_addresses,
+        possible_addresses: args.possible_addresses(),
         withheld: args.withhold_annotations.clone(),
     }
 }

@@ -2,6 +2,7 @@
 //! no names, and the others look them up each in its own way.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use karmada_runtime::client::Addresses;
 use karmada_runtime::program::Program;
 use objects::Key;
 use tokio::time::timeout;
+use traffic::ingress::Cached;
 
 use crate::index::Index;
 use crate::watch::SharedIndex;
@@ -32,7 +34,7 @@ pub(crate) fn look_up(program: &mut Program, index: &Arc<SharedIndex>) {
     });
 }
 
-/// Looks every host up. One that does not resolve keeps its last addresses.
+/// Looks every host up.
 async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
     let hosts: Vec<String> = index.read(|index| index.hosts.keys().cloned().collect());
     let hosts = futures::stream::iter(hosts);
@@ -40,11 +42,13 @@ async fn look_up_all(addresses: &Addresses, index: &SharedIndex) {
         .for_each_concurrent(CONCURRENCY, |host| async move {
             // The dot keeps the search list of a pod out.
             match addresses.look_up_anew(&format!("{host}.")).await {
-                Ok(found) if !found.is_empty() => {
-                    index.observe_host(&host, found);
+                Ok(found) => index.observe_host(&host, found),
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    index.observe_host(&host, Vec::new());
                 }
-                Ok(_) => tracing::debug!(host, "A load balancer's host has no address"),
-                Err(error) => tracing::debug!(host, %error, "A load balancer's host is not found"),
+                Err(error) => {
+                    tracing::debug!(host, %error, "A load balancer's host cannot be looked up");
+                }
             }
         })
         .await;
@@ -55,15 +59,16 @@ impl Index {
     pub(crate) fn set_hosts(&mut self, key: &Key, hosts: BTreeSet<String>) -> bool {
         let known = self.hosts.len();
         for host in &hosts {
-            self.hosts.entry(host.clone()).or_default();
+            let known = self.hosts.entry(host.clone());
+            known.or_insert(Cached::Unread);
         }
         let has_new = self.hosts.len() > known;
         self.by_host.replace(key, hosts);
         has_new
     }
 
-    /// Takes in the addresses of a host, and wakes the ingresses behind which it is, if they changed. A host behind none is
-    /// forgotten.
+    /// Takes in the addresses of a host, and wakes the ingresses behind which it is, if they changed. One that does not resolve
+    /// any more keeps its last ones, and one behind no ingress is forgotten.
     pub(crate) fn observe_host(&mut self, host: &str, mut found: Vec<IpAddr>) -> Vec<Key> {
         let woken: Vec<Key> = self.by_host.sources(host).cloned().collect();
         if woken.is_empty() {
@@ -71,10 +76,18 @@ impl Index {
             return Vec::new();
         }
         found.sort();
-        let before = self.hosts.insert(host.to_owned(), found.clone());
-        if before == Some(found) {
+        let now = if found.is_empty() {
+            Cached::Absent
+        } else {
+            Cached::Present(found)
+        };
+        let known = self.hosts.entry(host.to_owned());
+        let known = known.or_insert(Cached::Unread);
+        let keeps_last = now == Cached::Absent && matches!(known, Cached::Present(_));
+        if keeps_last || *known == now {
             return Vec::new();
         }
+        *known = now;
         woken
     }
 }
@@ -113,10 +126,19 @@ mod tests {
         assert_eq!(index.observe_host(HOST, ips(&[3])), [key("i")]);
         index.set_hosts(&key("i"), BTreeSet::new());
         assert_eq!(index.observe_host(HOST, ips(&[4])), []);
-        assert_eq!(index.addresses(HOST), Some(Vec::new()));
+        assert_eq!(index.hosts.get(HOST), None);
     }
 
-    /// A host that does not resolve keeps its last addresses.
+    /// An ingress that is gone has no host behind it.
+    #[test]
+    fn gone_ingress_has_no_host() {
+        let mut index = Index::new(Some(Backends::default()));
+        index.set_hosts(&key("i"), [HOST.to_owned()].into());
+        index.index_ingress(&key("i"));
+        assert_eq!(index.observe_host(HOST, ips(&[1])), []);
+    }
+
+    /// A host that does not resolve keeps its last addresses. Without any it has none once DNS says so, and no failure says that.
     #[tokio::test]
     async fn failure_keeps_addresses() {
         let zone: Arc<Mutex<BTreeMap<String, Vec<IpAddr>>>> = Arc::default();
@@ -127,12 +149,15 @@ mod tests {
         });
         let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
         index.lock().set_hosts(&key("i"), [HOST.to_owned()].into());
+        let present = |last: u8| Cached::Present(ips(&[last]));
         for (records, expected) in [
-            (None, vec![]),
-            (Some(ips(&[1])), ips(&[1])),
-            (Some(Vec::new()), ips(&[1])),
-            (None, ips(&[1])),
-            (Some(ips(&[2])), ips(&[2])),
+            (None, Cached::Unread),
+            (Some(Vec::new()), Cached::Absent),
+            (None, Cached::Absent),
+            (Some(ips(&[1])), present(1)),
+            (Some(Vec::new()), present(1)),
+            (None, present(1)),
+            (Some(ips(&[2])), present(2)),
         ] {
             let records = records.map(|ips| (format!("{HOST}."), ips));
             *zone.lock() = records.into_iter().collect();

@@ -15,7 +15,7 @@ karmada_runtime::event_reasons! {
     NodesUnpublished: "MultiClusterIngress", "a Service of type NodePort is served at the nodes of a member, which nobody has published for a while (`--publish-node-addresses` of the cluster-controller)";
     NodePortMissing: "MultiClusterIngress", "a port of a Service of type NodePort has no node port; its others serve";
     AddressShared: "MultiClusterIngress", "an address that members report serves one port of a Service at several ports, of which a gateway may use the first only";
-    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked, backend-addresses or serve has a value that does not exist; the note says which counts";
+    InvalidAnnotation: "MultiClusterIngress", "its annotation when-all-blocked, backend-addresses or serve has a value that does not exist, or names addresses that cannot be had; the note says which counts";
     AnnotationWithheld: "MultiClusterIngress", "annotations of it are not passed on, because they would be code in the gateway's proxy (`--withhold-annotations`)";
     ExportClash: "MultiClusterIngress", "a PropagationPolicy of a user has the name of the one that would propagate a backend's export";
     ExportRefused: "MultiClusterIngress", "the API refuses a backend's export, or the PropagationPolicy by which it travels, for example by an admission policy; the note gives the reason";

@@ -2,6 +2,8 @@
 
 mod facts;
 
+use std::collections::BTreeSet;
+
 use fleet_api::Placement;
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -161,10 +163,11 @@ impl FleetSnapshot {
             };
             matches!(decision, Decision::Serve(_))
         };
+        let nothing = BTreeSet::new();
         self.ingresses
             .iter()
             .filter(|(key, ingress)| is_served(key, ingress))
-            .map(|(key, ingress)| desired(key, ingress, self, settings))
+            .map(|(key, ingress)| desired(key, ingress, &nothing, self, settings))
             .collect()
     }
 }

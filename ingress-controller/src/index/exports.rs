@@ -89,7 +89,7 @@ impl Index {
         let is_local = template.is_some_and(|template| needs_local_endpoints(template));
         for key in &self.naming(service) {
             if let Some(ingress) = self.get(key) {
-                let needs_endpoints = match backend_addresses(ingress, settings.backend_addresses) {
+                let needs_endpoints = match backend_addresses(ingress, settings) {
                     BackendAddresses::Endpoints => true,
                     // They tell the nodes that serve.
                     BackendAddresses::LoadBalancers => is_local,

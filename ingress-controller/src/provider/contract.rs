@@ -374,6 +374,7 @@ fn backend(service: &str, clusters: &[String]) -> Backend {
             .collect(),
         unusable: BTreeSet::new(),
         names: BTreeSet::new(),
+        untold: BTreeSet::new(),
         node_obstacles: BTreeMap::new(),
         is_location_unread: false,
     }

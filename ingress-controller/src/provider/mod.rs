@@ -18,7 +18,7 @@ mod webhook;
 
 use clap::ValueEnum;
 use karmada_runtime::program::{Program, StartError};
-use traffic::ingress::{BackendAddresses, ControllerName};
+use traffic::ingress::{BackendAddresses, ControllerName, PossibleAddresses};
 
 pub(crate) use self::balancer::Balancers;
 pub(crate) use self::balancer::label;
@@ -104,6 +104,15 @@ impl ProviderArgs {
             return Err(StartError::Config(asked.to_owned()));
         }
         Ok(())
+    }
+
+    /// Returns the addresses to which the load balancer can send requests.
+    pub(crate) fn possible_addresses(&self) -> PossibleAddresses {
+        if self.provider == ProviderName::Dns {
+            PossibleAddresses::Reported
+        } else {
+            PossibleAddresses::All
+        }
     }
 
     fn reject_unused(&self) -> Result<(), StartError> {

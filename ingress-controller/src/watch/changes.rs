@@ -14,7 +14,7 @@ use traffic::endpoints::{slice_cluster, slice_service};
 use traffic::ingress::http_route::served_key;
 use traffic::ingress::{
     Admission, BACKEND_ADDRESSES_ANNOTATION, bound_clusters, bound_service, has_node_ports,
-    needs_local_endpoints, placed_services, same_reports, services,
+    needs_local_endpoints, only_family, placed_services, same_reports, services,
 };
 use traffic::remedy::Scope;
 
@@ -220,6 +220,7 @@ pub(super) fn is_served_otherwise(old: &Service, new: &Service) -> bool {
             ports,
             has_node_ports(service),
             needs_local_endpoints(service),
+            only_family(service),
         )
     });
     before != now

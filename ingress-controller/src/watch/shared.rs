@@ -128,7 +128,7 @@ impl SharedIndex {
         let mut index = self.index.lock();
         let status = ingress.status.as_ref();
         let blocked = status.and_then(|status| status.traffic_block_clusters.as_deref());
-        let mut desired = desired(key, ingress, &*index, settings);
+        let mut desired = desired(key, ingress, &held, &*index, settings);
         if index.set_hosts(key, desired.names()) {
             self.hosts.notify_one();
         }

@@ -79,8 +79,8 @@ impl Facts for FleetSnapshot {
         Cached::Unread
     }
 
-    fn addresses(&self, _: &str) -> Option<Vec<IpAddr>> {
-        Some(Vec::new())
+    fn addresses(&self, _: &str) -> Option<Cached<Vec<IpAddr>>> {
+        Some(Cached::Unread)
     }
 
     fn nodes(&self, _: &str) -> Cached<Vec<Arc<EndpointSlice>>> {

@@ -320,21 +320,27 @@ fn ports_are_guarded() {
     assert_eq!(guarded, 10);
 }
 
-/// The replicas of a controller are spread over nodes.
+/// The replicas of a controller, and those of HAProxy, are spread over nodes, and a drain of nodes leaves one.
 #[test]
 fn replicas_are_spread() {
     let places = [
         "host",
+        "haproxy",
         "propagation/host",
         "propagation/cluster/host",
         "placement",
         "pull",
     ];
     let objects = places.map(installed).concat();
-    let deployments = of_kind(&objects, "Deployment");
-    assert_eq!(deployments.len(), 10);
-    for deployment in deployments {
-        let spec = &deployment["spec"];
+    let budgets = of_kind(&objects, "PodDisruptionBudget");
+    let workloads = ["Deployment", "StatefulSet"].map(|kind| of_kind(&objects, kind));
+    let workloads = workloads.concat();
+    assert_eq!(workloads.len(), 11);
+    for workload in workloads {
+        let spec = &workload["spec"];
+        let mut budgets = budgets.iter().map(|budget| &budget["spec"]);
+        let budget = budgets.find(|budget| budget["selector"] == spec["selector"]);
+        assert_eq!(budget.unwrap()["minAvailable"], 1);
         let spread = &spec["template"]["spec"]["topologySpreadConstraints"][0];
         assert_eq!(spread["topologyKey"], "kubernetes.io/hostname");
         // A single node must be enough.

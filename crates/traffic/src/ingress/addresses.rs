@@ -17,11 +17,14 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::facts::Facts;
+use crate::cached::Cached;
 
 /// The most endpoints of a slice (Kubernetes, validation of EndpointSlice): a gateway refuses one that has more.
 const MOST_ADDRESSES: usize = 1000;
 /// The most host names of one member that are looked up.
 const MOST_NAMES: usize = 100;
+/// The reason for which a host name gets no request.
+const UNRESOLVED: &str = "does not resolve to an address; it is looked up every 30 s";
 /// The protocol of a port that names none.
 const TCP: &str = "TCP";
 
@@ -61,6 +64,8 @@ pub(super) struct Reported {
     pub(super) names: BTreeSet<String>,
     /// Those of each cluster that reports nothing else.
     pub(super) only_names: BTreeMap<String, BTreeSet<String>>,
+    /// The clusters with a host name of which DNS has told nothing yet.
+    pub(super) untold: BTreeSet<String>,
 }
 
 /// A port of a backend Service, and the port at which the reported addresses serve it.
@@ -159,12 +164,21 @@ pub(super) fn reported(
                     if !served.is_empty() {
                         names.insert(name.clone());
                     }
-                    match facts.addresses(&name) {
-                        Some(known) => {
-                            reported.names.insert(name);
-                            known.into_iter().map(Target::Ip).collect()
-                        }
+                    let known = facts.addresses(&name);
+                    if known.is_some() {
+                        reported.names.insert(name.clone());
+                    }
+                    match known {
                         None => vec![Target::Name(name)],
+                        Some(Cached::Present(known)) => known.into_iter().map(Target::Ip).collect(),
+                        Some(Cached::Absent) => {
+                            leave_out(UNRESOLVED.to_owned());
+                            continue;
+                        }
+                        Some(Cached::Unread) => {
+                            reported.untold.insert(item.cluster_name.clone());
+                            continue;
+                        }
                     }
                 }
                 Err(reason) => {

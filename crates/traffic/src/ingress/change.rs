@@ -154,8 +154,8 @@ mod tests {
             when_all_blocked,
             ..Settings::new("karmada-rs.io/ingress-controller".parse().unwrap())
         };
-        let key = Key::new("ns", "i");
-        desired(&key, &ingress("i", &["s"], None), &fixture, &settings)
+        let (key, ingress) = (Key::new("ns", "i"), ingress("i", &["s"], None));
+        desired(&key, &ingress, &[].into(), &fixture, &settings)
     }
 
     /// Returns what a change to these blocks loses, gains and leaves, and whether it leaves nothing.
@@ -223,7 +223,8 @@ mod tests {
         let settings = Settings::new("karmada-rs.io/ingress-controller".parse().unwrap());
         let ingress = ingress("i", &["s"], None);
         let serving = |fixture: &Fixture| {
-            let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings);
+            let key = Key::new("ns", "i");
+            let desired = desired(&key, &ingress, &[].into(), fixture, &settings);
             texts(&desired.backends[0].serving())
         };
         assert_eq!(serving(&fixture), ["m1", "m2"]);

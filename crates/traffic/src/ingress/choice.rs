@@ -105,6 +105,30 @@ choice! {
     }
 }
 
+/// The addresses of members that can be had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PossibleAddresses {
+    /// All that there are.
+    #[default]
+    All,
+    /// Those of endpoints: nothing tells what members report.
+    Endpoints,
+    /// Those that members report: nobody who asks reaches an endpoint.
+    Reported,
+}
+
+impl PossibleAddresses {
+    /// Returns an error unless these addresses can be had.
+    pub(super) fn check(self, addresses: BackendAddresses) -> Result<(), InvalidChoice> {
+        let is_endpoints = addresses == BackendAddresses::Endpoints;
+        match self {
+            Self::Endpoints if !is_endpoints => Err(InvalidChoice(&["endpoints"])),
+            Self::Reported if is_endpoints => Err(InvalidChoice(&["load-balancers", "ingresses"])),
+            _ => Ok(()),
+        }
+    }
+}
+
 choice! {
     /// The clusters that serve the Services of one host. No flag says so for all ingresses.
     Serving, SERVE_ANNOTATION = "networking.karmada-rs.io/serve",

@@ -1,10 +1,14 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressStatus};
 use objects::Key;
 
 use super::admission::blocked_clusters;
-use super::choice::{BackendAddresses, Serving, WhenAllBlocked, annotated};
+use super::choice::{
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, Misspelt, PossibleAddresses, Serving,
+    WhenAllBlocked, annotated,
+};
 use super::class::{ControllerName, Ownership, ownership};
 use super::desired::{Desired, Held, passed_on};
 use super::facts::Facts;
@@ -59,6 +63,8 @@ pub struct Settings {
     pub when_all_blocked: WhenAllBlocked,
     /// The addresses to which requests are sent, unless an ingress has an annotation of its own.
     pub backend_addresses: BackendAddresses,
+    /// Those that such an annotation may name.
+    pub possible_addresses: PossibleAddresses,
     /// The annotations that the load balancer does not get.
     pub withheld: Withheld,
 }
@@ -70,6 +76,7 @@ impl Settings {
             controller,
             when_all_blocked: WhenAllBlocked::default(),
             backend_addresses: BackendAddresses::default(),
+            possible_addresses: PossibleAddresses::default(),
             withheld: Withheld::default(),
         }
     }
@@ -199,21 +206,38 @@ pub fn cut_of_left(
 }
 
 /// Returns the addresses to which requests for the backends of `ingress` are sent.
-pub fn backend_addresses(
-    ingress: &MultiClusterIngress,
-    default: BackendAddresses,
-) -> BackendAddresses {
-    annotated(&ingress.metadata, default).0
+pub fn backend_addresses(ingress: &MultiClusterIngress, settings: &Settings) -> BackendAddresses {
+    addresses(&ingress.metadata, settings).0
 }
 
-/// Returns the desired state of the load balancer for the ingress `key`, which is ours to serve.
+/// Returns the addresses that an ingress chooses, and its annotation if that names none that can be had; then the flag counts.
+fn addresses(metadata: &ObjectMeta, settings: &Settings) -> (BackendAddresses, Option<Misspelt>) {
+    let default = settings.backend_addresses;
+    let (chosen, misspelt) = annotated(metadata, default);
+    match settings.possible_addresses.check(chosen) {
+        Ok(()) => (chosen, misspelt),
+        Err(allowed) => {
+            let impossible = Misspelt {
+                annotation: BACKEND_ADDRESSES_ANNOTATION,
+                value: chosen.to_string(),
+                allowed,
+                effective: default.to_string(),
+            };
+            (default, Some(impossible))
+        }
+    }
+}
+
+/// Returns the desired state of the load balancer, which has endpoints of the clusters `held`, for the ingress `key`, which is
+/// ours to serve.
 pub fn desired(
     key: &Key,
     ingress: &MultiClusterIngress,
+    held: &BTreeSet<String>,
     facts: &impl Facts,
     settings: &Settings,
 ) -> Desired {
-    let (addresses, misspelt) = annotated(&ingress.metadata, settings.backend_addresses);
+    let (addresses, misspelt) = addresses(&ingress.metadata, settings);
     let (spec, status) = (&ingress.spec.ingress, status(ingress));
     let mut desired = Desired::new(key.clone(), spec, &status, addresses, facts);
     desired.misspelt.extend(misspelt);
@@ -225,6 +249,7 @@ pub fn desired(
         annotations.partition(|(key, _)| settings.withheld.covers(key));
     desired.annotations = passed;
     desired.withheld = withheld.into_keys().collect();
+    desired.keep_untold(held);
     desired.readmit(facts);
     let (serving, misspelt) = annotated(&ingress.metadata, Serving::default());
     desired.misspelt.extend(misspelt);

@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Secret, Service, ServicePort};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::discovery::v1::{EndpointPort, EndpointSlice};
 use k8s_openapi::api::networking::v1::IngressSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::MultiClusterIngressStatus;
@@ -80,6 +80,8 @@ pub struct Backend {
     pub unusable: BTreeSet<Unusable>,
     /// The host names that members report.
     pub names: BTreeSet<String>,
+    /// The clusters with a host name of which DNS has told nothing yet.
+    pub untold: BTreeSet<String>,
     /// The reasons for which nodes of members get no request, and the clusters in which they get none.
     pub node_obstacles: BTreeMap<NodeObstacle, BTreeSet<String>>,
     /// Set if it is not known where the Service runs: then it may run anywhere.
@@ -174,6 +176,16 @@ impl Desired {
         names.cloned().collect()
     }
 
+    /// Keeps what the load balancer has of clusters with a host name of which DNS has told nothing yet, if it has endpoints of
+    /// one, as those that it has `held` since before a start. Of another there is nothing to wait for.
+    pub(super) fn keep_untold(&mut self, held: &BTreeSet<String>) {
+        for backend in &self.backends {
+            if !backend.untold.is_disjoint(held) {
+                self.unread_slices.insert(source(&backend.service));
+            }
+        }
+    }
+
     /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
     pub(super) fn is_unread(&self, source: &str) -> bool {
         let mut unread = self.unread_slices.iter();
@@ -241,6 +253,7 @@ impl Backend {
             clusters: Vec::new(),
             unusable: BTreeSet::new(),
             names: BTreeSet::new(),
+            untold: BTreeSet::new(),
             node_obstacles: BTreeMap::new(),
             is_location_unread: located == Cached::Unread,
         };
@@ -269,12 +282,19 @@ impl Backend {
         &mut self.clusters[place]
     }
 
-    /// Adds the slices that Karmada collected.
+    /// Adds the slices that Karmada collected. The only port of a Service is that of its slices, whatever it is called there: each
+    /// member gets a new name of it at its own time.
     fn add_collected(&mut self, mut slices: Vec<Arc<EndpointSlice>>) {
         slices.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
+        let only = match &self.ports {
+            Cached::Present(ports) => <[ServicePort; 1]>::try_from(ports.clone()).ok(),
+            Cached::Absent | Cached::Unread => None,
+        };
         for slice in slices {
             if let Some(cluster) = slice_cluster(&slice) {
-                self.entry(cluster).slices.push(Arc::clone(&slice));
+                let renamed = only.iter().find_map(|[port]| renamed(&slice, port));
+                let slices = &mut self.entry(cluster).slices;
+                slices.push(renamed.map_or_else(|| Arc::clone(&slice), Arc::new));
             }
         }
     }
@@ -308,6 +328,7 @@ impl Backend {
         }
         self.unusable = reported.unusable;
         self.names = reported.names;
+        self.untold = reported.untold;
         Cached::Present(())
     }
 
@@ -394,6 +415,24 @@ fn located_before<'a>(service: &str, status: &'a MultiClusterIngressStatus) -> V
     let location = locations.find(|location| location.name == service);
     let clusters = location.and_then(|location| location.clusters.as_ref());
     clusters.into_iter().flatten().map(String::as_str).collect()
+}
+
+/// Returns the slice with the name of `port` at its only port; `None` if it has that, or another number of ports.
+fn renamed(slice: &EndpointSlice, port: &ServicePort) -> Option<EndpointSlice> {
+    let [found] = slice.ports.as_deref()? else {
+        return None;
+    };
+    let name = port.name.as_deref().unwrap_or_default();
+    (found.name.as_deref().unwrap_or_default() != name).then(|| {
+        let renamed = EndpointPort {
+            name: Some(name.to_owned()),
+            ..found.clone()
+        };
+        EndpointSlice {
+            ports: Some(vec![renamed]),
+            ..slice.clone()
+        }
+    })
 }
 
 fn ports(template: &Service) -> Vec<ServicePort> {

@@ -36,8 +36,9 @@ pub trait Facts: ClusterFacts {
     fn binding(&self, namespace: &str, service: &str) -> Cached<&ResourceBinding>;
     /// Returns the binding of the networking.k8s.io Ingress `name`, whatever its own name.
     fn ingress_binding(&self, namespace: &str, name: &str) -> Cached<&ResourceBinding>;
-    /// Returns the last known addresses of a host; `None` if the load balancer takes its name.
-    fn addresses(&self, host: &str) -> Option<Vec<IpAddr>>;
+    /// Returns the last known addresses of a host, which are unread until DNS has answered; `None` if the load balancer takes
+    /// its name.
+    fn addresses(&self, host: &str) -> Option<Cached<Vec<IpAddr>>>;
     /// Returns the slices in which the nodes of `cluster` are published; they are absent if none are.
     fn nodes(&self, cluster: &str) -> Cached<Vec<Arc<EndpointSlice>>>;
     /// Returns the template of `service`.

@@ -39,6 +39,7 @@ pub(super) struct Fixture {
     pub(super) bindings: BTreeMap<String, ResourceBinding>,
     pub(super) unread_bindings: BTreeSet<String>,
     pub(super) ingress_bindings: BTreeMap<String, ResourceBinding>,
+    /// The addresses of hosts, as far as DNS has told them.
     pub(super) hosts: BTreeMap<String, Vec<IpAddr>>,
     /// Set if the load balancer takes the names of hosts.
     pub(super) takes_names: bool,
@@ -163,9 +164,13 @@ impl Facts for Fixture {
         seen(&self.ingress_bindings, &self.unread_bindings, name)
     }
 
-    fn addresses(&self, host: &str) -> Option<Vec<IpAddr>> {
-        let known = self.hosts.get(host).cloned();
-        (!self.takes_names).then(|| known.unwrap_or_default())
+    fn addresses(&self, host: &str) -> Option<Cached<Vec<IpAddr>>> {
+        let known = match self.hosts.get(host) {
+            Some(known) if known.is_empty() => Cached::Absent,
+            Some(known) => Cached::Present(known.clone()),
+            None => Cached::Unread,
+        };
+        (!self.takes_names).then_some(known)
     }
 
     fn nodes(&self, cluster: &str) -> Cached<Vec<Arc<EndpointSlice>>> {

@@ -55,8 +55,8 @@ pub use admission::Admission;
 pub use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
-    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, SERVE_ANNOTATION,
-    Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, PossibleAddresses,
+    SERVE_ANNOTATION, Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::{DecidedBlocks, decided_scope};
@@ -73,7 +73,7 @@ pub use locations::{
     binding_names, binding_of, bound_clusters, bound_ingress, bound_service, secrets,
     service_clusters, service_locations, services,
 };
-pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints};
+pub use node_ports::{NodeObstacle, has_node_ports, needs_local_endpoints, only_family};
 pub use placed::{keep_placed, placed_services};
 pub use plan::{BlockChange, StatusPatch, load_balancer};
 pub use problem::Problem;

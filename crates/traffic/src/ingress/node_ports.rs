@@ -21,6 +21,8 @@ pub(super) const TRAFFIC_POLICY_ANNOTATION: &str = "karmada-rs.io/external-traff
 pub(super) const LOCAL: &str = "Local";
 /// The policy by which every node serves it.
 const CLUSTER: &str = "Cluster";
+/// The policy by which a Service has addresses of one family.
+const SINGLE_STACK: &str = "SingleStack";
 
 /// A reason for which nodes get no request for a Service of type `NodePort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +81,14 @@ pub fn needs_local_endpoints(template: &Service) -> bool {
     has_node_ports(template) && policy == Some(LOCAL)
 }
 
+/// Returns the only family of addresses at which a Service is served; `None` if there are two, or it is not told.
+pub fn only_family(template: &Service) -> Option<&str> {
+    let spec = template.spec.as_ref()?;
+    let policy = spec.ip_family_policy.as_deref().unwrap_or(SINGLE_STACK);
+    let family = spec.ip_families.as_ref()?.first()?;
+    (policy == SINGLE_STACK).then_some(family.as_str())
+}
+
 /// Returns the nodes of these clusters at which `service` is served, which has node ports and this binding.
 pub(super) fn nodes<'a>(
     service: &Key,
@@ -122,7 +132,10 @@ pub(super) fn nodes<'a>(
                 None => found.leave_out(cluster, NodeObstacle::Unallocated(port.port)),
             }
         }
-        let slices = slices(name, &published, local, &ports);
+        let mut slices = slices(name, &published, local, &ports);
+        if let Some(family) = only_family(template) {
+            keep_family(&mut slices, family);
+        }
         if !slices.is_empty() {
             found.slices.insert(cluster.to_owned(), slices);
         }
@@ -212,6 +225,15 @@ fn slices(
         Arc::new(marked(made, policy))
     });
     slices.collect()
+}
+
+/// Keeps the slices of this family, if there are any. A node refuses connections at its addresses of the other; a member whose nodes
+/// have none of this one has given the Service its own.
+fn keep_family(slices: &mut Vec<Arc<EndpointSlice>>, family: &str) {
+    let is_of = |slice: &Arc<EndpointSlice>| slice.address_type == family;
+    if slices.iter().any(is_of) {
+        slices.retain(is_of);
+    }
 }
 
 /// Returns the slice as one of node ports under this policy. It has another name under another, as marks in a gateway go with

@@ -111,7 +111,7 @@ mod tests {
         let annotation = (SERVE_ANNOTATION.to_owned(), value.to_owned());
         made.metadata.annotations = Some([annotation].into());
         let settings = Settings::new("example.com/ours".parse().unwrap());
-        desired(&Key::new("ns", "i"), &made, fixture, &settings)
+        desired(&Key::new("ns", "i"), &made, &[].into(), fixture, &settings)
     }
 
     /// Returns the clusters that serve, each as `service cluster`.

@@ -71,6 +71,7 @@ impl DnsArgs {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use traffic::ingress::PossibleAddresses;
 
     use super::*;
     use crate::args::Args;
@@ -89,6 +90,7 @@ mod tests {
                 .unwrap()
                 .provider;
             assert_eq!(args.provider, ProviderName::Dns);
+            assert_eq!(args.possible_addresses(), PossibleAddresses::Reported);
             assert!(args.dns.source().is_ok());
             args.dns.publisher(&"example.com/ours".parse().unwrap())
         };

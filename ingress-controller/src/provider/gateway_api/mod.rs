@@ -15,9 +15,11 @@ use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_api::gateway_api::{Gateway, HttpRoute};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
 use kube::Api;
-use kube::runtime::watcher::Config;
+use kube::runtime::watcher::{Config, Event};
 use objects::Key;
+use objects::reverse_index::ReverseIndex;
 use parking_lot::Mutex;
 use traffic::ingress::gateway_api::{
     Claims, HttpRoutes, RouteProblem, addresses, gateway_problems, hosts, route_problems,
@@ -45,6 +47,8 @@ pub(crate) struct HttpRouting {
     factory: HttpRoutes,
     parent: Mutex<Parent>,
     others: Mutex<OtherRoutes>,
+    /// From an ingress to the hosts of which another of ours has a path that it wants.
+    waiting: Mutex<ReverseIndex<Key, String>>,
 }
 
 /// Connects to every gateway cluster of the flags.
@@ -85,6 +89,7 @@ impl HttpRouting {
             factory,
             parent: Mutex::default(),
             others: Mutex::default(),
+            waiting: Mutex::default(),
         }
     }
 
@@ -136,6 +141,12 @@ impl Routing for HttpRouting {
             Claims::new(self.factory.gateway(), ours, theirs)
         });
         let problems = served.problems.iter();
+        let taken = problems.clone().filter_map(|problem| match problem {
+            RouteProblem::Taken { host, .. } => Some(host.clone()),
+            _ => None,
+        });
+        let taken = taken.collect();
+        self.waiting.lock().replace(&desired.key, taken);
         let obstacles = problems.map(|problem| self.obstacle(problem)).collect();
         (served.objects, obstacles)
     }
@@ -165,6 +176,25 @@ impl Routing for HttpRouting {
             load_balancer,
             obstacles: obstacles.collect(),
         }
+    }
+
+    /// Returns those that want a path of the route's host.
+    fn waiting(&self, event: &Event<Decoded<HttpRoute>>) -> Vec<Key> {
+        let waiting = self.waiting.lock();
+        let hosts = match event {
+            Event::Apply(Decoded::Valid(route)) | Event::Delete(Decoded::Valid(route)) => {
+                hosts(route)
+            }
+            // Which routes are gone, only the end of a list shows.
+            Event::InitDone => waiting.all_targets().cloned().collect(),
+            _ => BTreeSet::new(),
+        };
+        let woken: BTreeSet<&Key> = hosts.iter().flat_map(|host| waiting.sources(host)).collect();
+        woken.into_iter().cloned().collect()
+    }
+
+    fn forget(&self, key: &Key) {
+        self.waiting.lock().replace(key, BTreeSet::new());
     }
 
     fn watch(cluster: &Arc<GatewayApi>, program: &mut Program, queue: &Queue<Key>) {

@@ -26,8 +26,9 @@ use karmada_runtime::commit::Committer;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
+use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::Writer;
-use kube::runtime::watcher::Config;
+use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use traffic::ingress::kubernetes::{
     self, Existing, KubernetesPlan, ManagedBy, Objects, blocked_slices, cutting, removal,
@@ -65,6 +66,14 @@ pub trait Routing: Send + Sync + Sized + 'static {
 
     /// Adds watches of what the routes depend on. They wake the ingresses concerned.
     fn watch(cluster: &Arc<GatewayCluster<Self>>, program: &mut Program, queue: &Queue<Key>);
+
+    /// Returns the ingresses that an event of another's route may let in.
+    fn waiting(&self, _event: &Event<Decoded<Self::Route>>) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// Forgets the ingress `key`, which is deleted.
+    fn forget(&self, _key: &Key) {}
 }
 
 /// A gateway cluster.
@@ -114,10 +123,12 @@ impl<R: Routing> GatewayCluster<R> {
         plan: KubernetesPlan<R::Route>,
     ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let mut tally = Tally::default();
-        // All of them are tried, and none waits for another: each is traffic into a broken cluster.
+        // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.
+        let successors = plan.successors.iter();
+        let successors = join_all(successors.map(|slice| self.write(&self.slices, slice))).await;
         let deletions = plan.blocked_slices.iter();
         let deletions = join_all(deletions.map(|slice| self.slices.cut(slice))).await;
-        tally.add_all(deletions)?;
+        tally.add_all(successors.into_iter().chain(deletions))?;
         // Backends before the routes to them.
         for service in &plan.services {
             tally.add(self.write(&self.services, service).await)?;
@@ -189,19 +200,19 @@ impl<R: Routing> GatewayCluster<R> {
         }
     }
 
-    /// Watches our objects of one kind. Drift and changed addresses wake the ingress they belong to.
+    /// Watches our objects of one kind, and wakes the ingresses that `observe` returns of each event.
     fn watch_kind<K: GatewayKind>(
         self: &Arc<Self>,
         program: &mut Program,
         queue: &Queue<Key>,
-        objects: fn(&Self) -> &GatewayObjects<K>,
+        observe: fn(&Self, Event<Decoded<K>>) -> Vec<Key>,
     ) {
         let provider = Arc::clone(self);
         let queue = queue.clone();
         let ours = Config::default().labels(&self.routing.managed_by().selector());
         let api = Api::all(self.client.clone());
         program.watch_elsewhere(label(K::WATCH, self.name), api, ours, move |event| {
-            queue.add_all(objects(&provider).observe(event));
+            queue.add_all(observe(&provider, event));
         });
     }
 }
@@ -213,12 +224,17 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     }
 
     fn watch(self: Arc<Self>, program: &mut Program, queue: &Queue<Key>) {
-        self.watch_kind(program, queue, |own| &own.services);
-        self.watch_kind(program, queue, |own| &own.slices);
+        // Drift and changed addresses wake the ingress that an object belongs to.
+        self.watch_kind(program, queue, |own, event| own.services.observe(event));
+        self.watch_kind(program, queue, |own, event| own.slices.observe(event));
         if self.copies_secrets {
-            self.watch_kind(program, queue, |own| &own.secrets);
+            self.watch_kind(program, queue, |own, event| own.secrets.observe(event));
         }
-        self.watch_kind(program, queue, |own| &own.routes);
+        self.watch_kind(program, queue, |own, event| {
+            let mut woken = own.routing.waiting(&event);
+            woken.extend(own.routes.observe(event));
+            woken
+        });
         R::watch(&self, program, queue);
     }
 
@@ -246,6 +262,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     }
 
     async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError> {
+        self.routing.forget(key);
         let existing = Existing {
             services: self.services.of(key),
             slices: self.slices.of(key),

@@ -3,7 +3,7 @@ use objects::Key;
 use serde_json::{Value, json};
 
 use super::super::fixtures::{Fixture, blocked, bound, cluster, ingress, template};
-use super::super::{BackendAddresses, Cached, Desired};
+use super::super::{BackendAddresses, Cached, Desired, Settings};
 use super::*;
 
 fn fixture(clusters: &[(&str, Value)]) -> Fixture {
@@ -148,7 +148,8 @@ fn protocols_share_a_number() {
     assert_eq!(unusable(&found), expected);
 }
 
-/// A host name whose addresses are not known yet is asked for, and one that is known may be of both families.
+/// A host name whose addresses are not known yet is asked for, one that has none is told, and one that is known may be of both
+/// families.
 #[test]
 fn host_names_are_asked_for() {
     let unknown = json!([{ "hostname": "new.example.com" }, { "hostname": "lb.example.com" }]);
@@ -157,17 +158,54 @@ fn host_names_are_asked_for() {
     assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
     let names = ["lb.example.com", "new.example.com"].map(str::to_owned);
     assert_eq!(found.names(), names.into());
-    let both = ["192.0.2.8", "2001:db8::8"].map(|ip| ip.parse().unwrap());
-    fixture
-        .hosts
-        .insert("new.example.com".to_owned(), both.into());
-    let found = desired(&fixture, BackendAddresses::LoadBalancers);
+    assert_eq!(found.backends[0].untold, ["m1".to_owned()].into());
+    let mut know = |ips: &[&str]| {
+        let known = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+        fixture.hosts.insert("new.example.com".to_owned(), known);
+        desired(&fixture, BackendAddresses::LoadBalancers)
+    };
+    let found = know(&[]);
+    assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
+    let told = "new.example.com of cluster m1 does not resolve to an address; it is looked up every 30 s";
+    assert_eq!(unusable(&found), [told]);
+    assert_eq!(found.backends[0].untold, [].into());
+    let found = know(&["192.0.2.8", "2001:db8::8"]);
     let expected = [
         "m1 192.0.2.7:80,81",
         "m1 192.0.2.8:80,81",
         "m1 2001:db8::8:80,81",
     ];
     assert_eq!(endpoints(&found), expected);
+}
+
+/// A host name of which DNS has told nothing keeps what the load balancer has of its cluster, and a blocked one out. If there is
+/// nothing of it, a blocked one serves on, as long as no other does.
+#[test]
+fn untold_name_keeps_endpoints() {
+    let entries = [
+        ("m1", json!([{ "ip": "192.0.2.1" }])),
+        ("m2", json!([{ "hostname": "new.example.com" }])),
+    ];
+    let fixture = fixture(&entries).with_cluster(blocked("m1"));
+    let settings = Settings {
+        backend_addresses: BackendAddresses::LoadBalancers,
+        ..Settings::new("example.com/ours".parse().unwrap())
+    };
+    for (held, serving, unread) in [
+        (&["m1", "m2"][..], &["m2"][..], &["status/s"][..]),
+        (&["m1"], &["m1", "m2"], &[]),
+        (&[], &["m1", "m2"], &[]),
+    ] {
+        let held = held.iter().map(|&cluster| cluster.to_owned());
+        let (key, ingress) = (Key::new("ns", "i"), ingress("i", &["s"], None));
+        let found = crate::ingress::desired(&key, &ingress, &held.collect(), &fixture, &settings);
+        let clusters = found.backends[0].clusters.iter();
+        let served = clusters.filter(|cluster| cluster.admission.is_served());
+        let served: Vec<&str> = served.map(|cluster| cluster.cluster.as_str()).collect();
+        assert_eq!(served, serving);
+        let kept: Vec<&str> = found.unread_slices.iter().map(String::as_str).collect();
+        assert_eq!(kept, unread);
+    }
 }
 
 /// A gateway that takes names gets those that are host names, without a look-up, in a slice of their own.

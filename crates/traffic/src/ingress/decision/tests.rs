@@ -80,8 +80,54 @@ fn own_ingress_is_served() {
     assert_eq!(serve.change.blocked, ["m2"]);
     let settings = Settings::new(OURS.parse().unwrap());
     let ingress = of_class("ours", &["x"]);
-    let desired = desired(&Key::new("ns", "i"), &ingress, &fixture(), &settings);
+    let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
+    let desired = desired(&key, &ingress, &nothing, &fixture(), &settings);
     assert_eq!(desired.backends.len(), 1);
+}
+
+/// An annotation for addresses that cannot be had is told, and changes nothing.
+#[test]
+fn impossible_addresses_are_told() {
+    use BackendAddresses::{Endpoints, Ingresses, LoadBalancers};
+
+    for (possible, flag, chosen, effective, told) in [
+        (
+            PossibleAddresses::All,
+            Endpoints,
+            Ingresses,
+            Ingresses,
+            None,
+        ),
+        (
+            PossibleAddresses::Endpoints,
+            Endpoints,
+            Ingresses,
+            Endpoints,
+            Some("must be endpoints"),
+        ),
+        (
+            PossibleAddresses::Reported,
+            LoadBalancers,
+            Endpoints,
+            LoadBalancers,
+            Some("must be load-balancers or ingresses"),
+        ),
+    ] {
+        let settings = Settings {
+            backend_addresses: flag,
+            possible_addresses: possible,
+            ..Settings::new(OURS.parse().unwrap())
+        };
+        let mut ingress = of_class("ours", &[]);
+        let annotation = (BACKEND_ADDRESSES_ANNOTATION.to_owned(), chosen.to_string());
+        ingress.metadata.annotations = Some([annotation].into());
+        let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
+        let desired = desired(&key, &ingress, &nothing, &fixture(), &settings);
+        let misspelt = desired.misspelt.first();
+        let allowed = misspelt.map(|misspelt| misspelt.allowed.to_string());
+        assert_eq!((desired.addresses, allowed.as_deref()), (effective, told));
+        assert_eq!(backend_addresses(&ingress, &settings), effective);
+    }
 }
 
 /// An up to date ingress is unchanged.

@@ -2,7 +2,7 @@ use karmada_api::names::WORK_NAMESPACE;
 use proptest::prelude::*;
 
 use super::super::fixtures::{
-    Fixture, binding, blocked, cluster, deleting, ingress, location, slice,
+    Fixture, binding, blocked, cluster, deleting, ingress, location, slice, template,
 };
 use super::*;
 
@@ -121,6 +121,32 @@ fn foreign_slice_is_left_out() {
         .with_cluster(cluster("m1"))
         .with_slices(&[stray, bare]);
     assert_eq!(admissions(&desired(&fixture, &["s"]), "s"), []);
+}
+
+/// The only port of a Service is served while members know it by another name, and of several each by its own.
+#[test]
+fn renamed_port_is_served() {
+    let mut two = slice("s", "m1", "y", &["10.0.0.2"]);
+    let ports = two.ports.as_mut().unwrap();
+    ports.push(ports[0].clone());
+    let fixture = Fixture::default().with_cluster(cluster("m1"));
+    let fixture = fixture.with_slices(&[slice("s", "m1", "x", &["10.0.0.1"]), two]);
+    for (ports, expected) in [
+        (&[("http", 80)][..], ["http", "web web"]),
+        (&[("", 80)], ["", "web web"]),
+        (&[("http", 80), ("metrics", 81)], ["web", "web web"]),
+        (&[], ["web", "web web"]),
+    ] {
+        let fixture = fixture.clone().with_template(template("s", ports));
+        let desired = desired(&fixture, &["s"]);
+        let slices = desired.backends[0].clusters[0].slices.iter();
+        let names = slices.map(|slice| {
+            let ports = slice.ports.iter().flatten();
+            let names: Vec<String> = ports.filter_map(|port| port.name.clone()).collect();
+            names.join(" ")
+        });
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+    }
 }
 
 /// Annotations are passed on but those of kubectl Karmada and ourselves.

@@ -116,7 +116,7 @@ fn addresses(
     };
     let (mut ready, mut ending) = (BTreeSet::new(), BTreeSet::new());
     for cluster in backend.clusters.iter().filter(|c| c.admission.is_served()) {
-        if !cluster.takes_requests() {
+        if !cluster.takes_requests() && !backend.untold.contains(&cluster.cluster) {
             for name in &cluster.only_names {
                 leave_out(cluster, name, "does not resolve to an address");
             }

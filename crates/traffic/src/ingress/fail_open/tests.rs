@@ -15,7 +15,8 @@ fn settings(when_all_blocked: WhenAllBlocked) -> Settings {
 
 fn admissions(fixture: &Fixture, when: WhenAllBlocked) -> Vec<(String, Admission)> {
     let ingress = ingress("i", &["s"], None);
-    let desired = desired(&Key::new("ns", "i"), &ingress, fixture, &settings(when));
+    let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
+    let desired = desired(&key, &ingress, &nothing, fixture, &settings(when));
     let clusters = desired.backends[0].clusters.iter();
     clusters.map(|c| (c.cluster.clone(), c.admission)).collect()
 }

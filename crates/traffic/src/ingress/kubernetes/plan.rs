@@ -13,7 +13,10 @@ use super::drift::Managed;
 use super::managed_by::ingress_of;
 use super::names::{secret_name, service_name};
 use super::objects::{CLUSTER_LABEL, Objects, SOURCE_ANNOTATION};
-use crate::ingress::{Admission, Cached, Desired, Held};
+use crate::ingress::{Admission, Cached, Desired, Held, has_taker};
+
+/// The type of slices with host names, which are of no family.
+const NAMES: &str = "FQDN";
 
 /// The objects with our label that were created for an ingress, and those with the name of an object that
 /// it needs.
@@ -33,8 +36,9 @@ pub struct Existing<R> {
 /// because an object is missing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KubernetesPlan<R> {
-    /// Endpoints of clusters that are blocked, leaving or unknown, deleted first, even if later writes
-    /// fail.
+    /// Endpoints to create or update first, of Services that would have none without the blocked ones.
+    pub successors: Vec<Write<EndpointSlice>>,
+    /// Endpoints of clusters that are blocked, leaving or unknown, deleted next, whatever becomes of other writes.
     pub blocked_slices: Vec<Arc<EndpointSlice>>,
     /// Services to create or update.
     pub services: Vec<Write<Service>>,
@@ -100,10 +104,11 @@ impl<R: Managed + Default> KubernetesPlan<R> {
     /// Returns an error if a field of an object does not serialize.
     pub fn new(
         desired: &Desired,
-        wanted: Objects<R>,
+        mut wanted: Objects<R>,
         existing: &Existing<R>,
     ) -> serde_json::Result<Self> {
         let mut plan = Self::default();
+        leave_out_families(&mut wanted.slices, &existing.services);
         let clashes = &mut plan.clashes;
         let services = compare(&desired.key, wanted.services, &existing.services, clashes)?;
         let slices = compare(&desired.key, wanted.slices, &existing.slices, clashes)?;
@@ -114,11 +119,15 @@ impl<R: Managed + Default> KubernetesPlan<R> {
             plan.stale_routes = routes.stale;
         }
         plan.services = services.writes;
-        plan.slices = slices.writes;
         plan.secrets = secrets.writes;
         let blocked = |slice: &Arc<EndpointSlice>| is_blocked(desired, slice);
         // Blocking comes first: traffic must leave a broken cluster even if a later write fails.
         (plan.blocked_slices, plan.stale_slices) = slices.stale.into_iter().partition(blocked);
+        let bare = bare_services(&existing.slices, &plan.blocked_slices);
+        let succeeds = |write: &Write<EndpointSlice>| {
+            write_origin(write).is_some_and(|(service, _)| bare.contains(service))
+        };
+        (plan.successors, plan.slices) = slices.writes.into_iter().partition(succeeds);
         plan.stale_slices
             .retain(|slice| !keeps_slice(desired, slice));
         plan.stale_services = services.stale;
@@ -129,6 +138,35 @@ impl<R: Managed + Default> KubernetesPlan<R> {
             .retain(|secret| !keeps_secret(desired, secret));
         Ok(plan)
     }
+}
+
+/// Leaves out the slices of a family that the gateway's Service lacks, of each cluster whose others take requests. In a gateway of
+/// one family nothing reaches an address of the other.
+fn leave_out_families(slices: &mut Vec<EndpointSlice>, services: &[Arc<Service>]) {
+    let families = services.iter().filter_map(|service| {
+        let families = service.spec.as_ref()?.ip_families.as_deref()?;
+        Some((service.metadata.name.as_deref()?, families))
+    });
+    let families: BTreeMap<&str, &[String]> = families.collect();
+    let is_reached = |slice: &EndpointSlice| {
+        let families = slice_origin(slice).and_then(|(service, _)| families.get(service));
+        slice.address_type == NAMES
+            || families.is_none_or(|families| families.contains(&slice.address_type))
+    };
+    if slices.iter().all(is_reached) {
+        return;
+    }
+    let reached = slices
+        .iter()
+        .filter(|slice| is_reached(slice) && has_taker(slice));
+    let reached = reached.filter_map(slice_origin);
+    let reached = reached.map(|(service, cluster)| (service.to_owned(), cluster.to_owned()));
+    let reached: BTreeSet<(String, String)> = reached.collect();
+    slices.retain(|slice| {
+        let origin = slice_origin(slice);
+        let origin = origin.map(|(service, cluster)| (service.to_owned(), cluster.to_owned()));
+        is_reached(slice) || origin.is_none_or(|origin| !reached.contains(&origin))
+    });
 }
 
 /// Returns the plan that deletes every object created for an ingress. The endpoints of `excluded`
@@ -214,6 +252,36 @@ pub(in crate::ingress) fn compare<K: Managed>(
         writes,
         stale: stale.cloned().collect(),
     })
+}
+
+/// Returns the Services that nothing of the `existing` endpoints serves once those that are `leaving` are gone.
+fn bare_services<'a>(
+    existing: &'a [Arc<EndpointSlice>],
+    leaving: &'a [Arc<EndpointSlice>],
+) -> BTreeSet<&'a str> {
+    let services = |slices: &'a [Arc<EndpointSlice>]| {
+        let origins = slices.iter().map(|slice| (slice, slice_origin(slice)));
+        origins.filter_map(|(slice, origin)| Some((slice, origin?.0)))
+    };
+    let mut bare: BTreeSet<&str> = services(leaving).map(|(_, service)| service).collect();
+    if bare.is_empty() {
+        return bare;
+    }
+    let names: BTreeSet<_> = leaving.iter().map(|slice| &slice.metadata.name).collect();
+    for (slice, service) in services(existing) {
+        if has_taker(slice) && !names.contains(&slice.metadata.name) {
+            bare.remove(service);
+        }
+    }
+    bare
+}
+
+/// Returns the origin of the endpoints that are written.
+fn write_origin(write: &Write<EndpointSlice>) -> Option<(&str, &str)> {
+    match write {
+        Write::Create(slice) => slice_origin(slice),
+        Write::Update(update) => slice_origin(&update.existing),
+    }
 }
 
 /// Returns `true` for endpoints of a cluster that must get no request.

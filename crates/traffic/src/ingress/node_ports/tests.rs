@@ -101,6 +101,34 @@ fn ready_nodes_serve() {
     }
 }
 
+/// A Service of one family is not served at the other addresses of its nodes, and at any where they have none of its own.
+#[test]
+fn other_family_is_left_out() {
+    let mut fixture = fixture("Cluster");
+    let mut other = EndpointSlice::clone(&published(&[("node-1", "2001:db8::1", true)])[0]);
+    other.address_type = "IPv6".to_owned();
+    let nodes = fixture.nodes.get_mut("m1").unwrap();
+    nodes.push(Arc::new(other));
+    let (ipv4, ipv6) = (["10.1.0.1:30080", "10.1.0.2:30080"], ["2001:db8::1:30080"]);
+    let both = [&ipv4[..], &ipv6[..]].concat();
+    let elsewhere = ["10.2.0.1:30080", "10.2.0.2:30080"];
+    for (families, policy, expected) in [
+        (None, None, &both[..]),
+        (Some(vec!["IPv4"]), None, &ipv4),
+        (Some(vec!["IPv4"]), Some("SingleStack"), &ipv4),
+        (Some(vec!["IPv6"]), Some("SingleStack"), &ipv6),
+        (Some(vec!["IPv4"]), Some("PreferDualStack"), &both),
+        (Some(vec!["IPv4", "IPv6"]), Some("RequireDualStack"), &both),
+    ] {
+        let spec = fixture.templates.get_mut("s").unwrap().spec.as_mut();
+        let spec = spec.unwrap();
+        spec.ip_families = families.map(|all| all.into_iter().map(str::to_owned).collect());
+        spec.ip_family_policy = policy.map(str::to_owned);
+        let found = endpoints(&desired(&fixture));
+        assert_eq!(found, [expected, &elsewhere[..]].concat(), "{policy:?}");
+    }
+}
+
 /// Where a member has given the Service a load balancer, that one serves.
 #[test]
 fn load_balancer_comes_first() {

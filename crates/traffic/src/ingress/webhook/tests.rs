@@ -19,7 +19,7 @@ fn settings() -> Settings {
 
 fn wanted(fixture: &Fixture) -> Desired {
     let (key, ingress) = (Key::new("ns", "i"), ingress("i", &["s"], None));
-    desired(&key, &ingress, fixture, &settings())
+    desired(&key, &ingress, &[].into(), fixture, &settings())
 }
 
 fn made(desired: &Desired, held: Option<&ProviderIngress>) -> ProviderIngress {
@@ -225,11 +225,13 @@ fn unusable_addresses_are_left_out() {
     names.address_type = "FQDN".to_owned();
     let mut out_of_range = slice("s", "m1", "range", &["10.0.0.3"]);
     out_of_range.ports.as_mut().unwrap()[0].port = Some(70_000);
-    let mut other_port = slice("s", "m1", "other", &["10.0.0.4"]);
-    other_port.ports.as_mut().unwrap()[0].name = Some("metrics".to_owned());
+    let mut other_ports = slice("s", "m1", "other", &["10.0.0.4"]);
+    let ports = other_ports.ports.as_mut().unwrap();
+    ports[0].name = Some("metrics".to_owned());
+    ports.push(ports[0].clone());
     let mut fixture = fixture();
     fixture.slices = Vec::new();
-    let fixture = fixture.with_slices(&[names, out_of_range, other_port]);
+    let fixture = fixture.with_slices(&[names, out_of_range, other_ports]);
     assert_eq!(addresses(&made(&wanted(&fixture), None)), ["fd00::1"]);
 }
 

@@ -49,6 +49,28 @@ async fn missing_gateway_is_told() {
     assert_eq!(stage.changes(), 0);
 }
 
+/// An ingress that another keeps from its host is looked at as soon as the route of that one changes or goes, until it is deleted
+/// itself.
+#[tokio::test]
+async fn freed_host_wakes() {
+    let stage = HttpStage::new().await;
+    let provider = stage.provider().await;
+    provider.ensure(&shop()).await.unwrap();
+    stage.catch_up(&provider).await;
+    let mut second = contract::desired("j", &["s"], &["m1"]);
+    second.routes = shop().routes;
+    let told = provider.ensure(&second).await.unwrap();
+    let reasons: Vec<Reason> = told.obstacles.iter().map(|one| one.reason).collect();
+    assert_eq!(reasons, [Reason::RouteConflict]);
+    let mut routes = all::<HttpRoute>(stage.api.user(), &ListParams::default()).await;
+    let gone = Event::Delete(Decoded::Valid(routes.remove(0)));
+    let j = contract::key("j");
+    assert_eq!(provider.routing.waiting(&gone), [j.clone()]);
+    assert_eq!(provider.routing.waiting(&Event::InitDone), [j.clone()]);
+    provider.delete(&j, &BTreeSet::new()).await.unwrap();
+    assert_eq!(provider.routing.waiting(&gone), []);
+}
+
 /// The word of the Gateway's controller on a route becomes an obstacle, or the addresses of the ingress. The status of a
 /// route is never ours to write.
 #[tokio::test]

@@ -75,6 +75,20 @@ async fn blocked_endpoints_are_deleted() {
     assert_eq!(stage.api.requests(), [expected]);
 }
 
+/// The last endpoints of a Service, those of a blocked cluster, go after the first ones of another.
+#[tokio::test]
+async fn successors_are_written_first() {
+    let alone = desired(&[("m1", Admission::Readmitted)]);
+    let stage = Stage::converged(&alone).await;
+    let (_, slices) = Stage::names(&alone);
+    stage.ensure(&m1_blocked()).await.unwrap();
+    let expected = [
+        format!("POST {SLICES}"),
+        format!("DELETE {SLICES}/{}", slices[0]),
+    ];
+    assert_eq!(stage.api.calls(), expected);
+}
+
 /// An update changes only our fields and only of the version seen.
 #[tokio::test]
 async fn update_changes_only_ours() {

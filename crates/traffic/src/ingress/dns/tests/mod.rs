@@ -66,7 +66,8 @@ fn desired_of(
         ..Settings::new("example.com/ours".parse().unwrap())
     };
     let name = ingress.metadata.name.clone().unwrap();
-    desired(&Key::new("ns", name), ingress, fixture, &settings)
+    let (key, nothing) = (Key::new("ns", name), BTreeSet::new());
+    desired(&key, ingress, &nothing, fixture, &settings)
 }
 
 /// Returns the records, as `<type> <name> <targets>`.

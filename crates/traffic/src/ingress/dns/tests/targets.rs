@@ -13,6 +13,8 @@ fn of(clusters: &[(&str, Value)]) -> (Vec<String>, Vec<String>) {
             .hosts
             .insert(name.to_owned(), vec![ip.parse().unwrap()]);
     }
+    let unknown = "unknown.example.net".to_owned();
+    fixture.hosts.insert(unknown, Vec::new());
     let wanted = publisher().wanted(&wanted_of(&fixture, &["s"]), &[]);
     (records(&wanted.endpoints), texts(&wanted.problems))
 }
@@ -101,6 +103,28 @@ fn unresolved_name_is_left_out() {
             "host example.com does not lead to unknown.example.net of cluster m1: it does not resolve to an address"
         ]
     );
+}
+
+/// A name of which DNS has told nothing, as after a start, keeps what was published of it.
+#[test]
+fn untold_name_keeps_addresses() {
+    let clusters = [
+        ("m1", names(&["a.example.net"])),
+        ("m2", ips(&["192.0.2.2"])),
+    ];
+    let mut fixture = fixture(&[("s", &clusters)]);
+    let addresses = vec!["192.0.2.11".parse().unwrap()];
+    fixture.hosts.insert("a.example.net".to_owned(), addresses);
+    let before = publisher().wanted(&wanted_of(&fixture, &["s"]), &[]);
+    fixture.hosts.clear();
+    let mut untold = wanted_of(&fixture, &["s"]);
+    untold.keep_untold(&["m1".to_owned()].into());
+    let after = publisher().wanted(&untold, &arcs(&before.endpoints));
+    assert_eq!(
+        records(&after.endpoints),
+        ["A example.com 192.0.2.11,192.0.2.2"]
+    );
+    assert_eq!(texts(&after.problems), [""; 0]);
 }
 
 /// A blocked cluster leaves the record, and with it no other that has the same address.

@@ -68,6 +68,7 @@ impl Cluster {
     }
 
     fn apply(&mut self, plan: KubernetesPlan<Ingress>) {
+        write(&mut self.slices, plan.successors, |_| {});
         remove(&mut self.slices, &plan.blocked_slices);
         write(&mut self.services, plan.services, |service| {
             let spec = service.spec.as_mut().unwrap();

@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressBackend, IngressSpec, IngressTLS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_name};
 use crate::ingress::fixtures::{ingress, slice, template};
-use crate::ingress::kubernetes::{Ingresses, Managed, Objects};
+use crate::ingress::kubernetes::{Ingresses, KubernetesPlan, Managed, Objects};
 
 fn only_ingress(objects: Objects<Ingress>) -> Ingress {
     objects.routes.unwrap().remove(0)
@@ -79,7 +82,7 @@ fn endpoints_lose_member_references() {
         },
         "addressType": "IPv4",
         "endpoints": [{"addresses": ["10.0.0.3"], "conditions": conditions}],
-        "ports": [{"name": "web", "port": 8080, "protocol": "TCP"}],
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
     });
@@ -104,6 +107,38 @@ fn address_families_stay_apart() {
         .collect();
     families.sort();
     assert_eq!(families, ["IPv4", "IPv4", "IPv4", "IPv6"]);
+}
+
+/// A gateway of one family gets no address of the other from a cluster that has both, and all from one that has no other.
+#[test]
+fn unreached_family_is_left_out() {
+    let ipv6 = |cluster: &str, ip: &str| EndpointSlice {
+        address_type: "IPv6".to_owned(),
+        ..slice("s", cluster, "x6", &[ip])
+    };
+    let mut fixture = fixture();
+    fixture.slices.clear();
+    let fixture = fixture.with_slices(&[
+        slice("s", "m1", "x", &["10.0.0.1"]),
+        ipv6("m1", "2001:db8::1"),
+        ipv6("m2", "2001:db8::2"),
+    ]);
+    let desired = desired(&fixture, &["s"]);
+    let mut cluster = Cluster::converged(&desired);
+    let all = ["10.0.0.1", "2001:db8::1", "2001:db8::2"];
+    for (families, expected) in [
+        (None, &all[..]),
+        (Some(vec!["IPv4"]), &["10.0.0.1", "2001:db8::2"]),
+        (Some(vec!["IPv6"]), &["2001:db8::1", "2001:db8::2"]),
+        (Some(vec!["IPv4", "IPv6"]), &all),
+    ] {
+        let service = cluster.services.get_mut(&service_name("s")).unwrap();
+        let spec = Arc::make_mut(service).spec.as_mut().unwrap();
+        spec.ip_families = families.map(|all| all.into_iter().map(str::to_owned).collect());
+        cluster.apply(cluster.plan(&desired));
+        assert_eq!(cluster.addresses(), addresses(&[("s", expected)]));
+        assert_eq!(cluster.plan(&desired), KubernetesPlan::default());
+    }
 }
 
 /// A service without template or ports has no objects.

@@ -11,7 +11,7 @@ use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ing
 use crate::ingress::kubernetes::{
     Clash, Existing, KubernetesPlan, Write, blocked_slices, cutting, probed, removal, slice_origin,
 };
-use crate::ingress::{BackendAddresses, Desired};
+use crate::ingress::{BackendAddresses, Desired, Settings};
 
 /// A converged gateway is left unchanged.
 #[test]
@@ -45,6 +45,28 @@ fn blocked_endpoints_come_back() {
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
     gateway.apply(gateway.plan(&open));
     assert_eq!(gateway, before);
+}
+
+/// The last endpoints of a Service, which a blocked cluster has while no other serves, go after those that take their place.
+#[test]
+fn successors_come_first() {
+    let mut alone = fixture();
+    alone.slices.remove(1);
+    let alone = alone.with_cluster(blocked("m1"));
+    let settings = Settings::new("example.com/ours".parse().unwrap());
+    let ingress = ingress("i", &["s", "t"], None);
+    let desired = |fixture: &Fixture| {
+        crate::ingress::desired(&key(), &ingress, &[].into(), fixture, &settings)
+    };
+    let mut gateway = Cluster::converged(&desired(&alone));
+    let before = addresses(&[("s", &["10.0.0.1"]), ("t", &["10.0.0.3"])]);
+    assert_eq!(gateway.addresses(), before);
+    let plan = gateway.plan(&desired(&fixture().with_cluster(blocked("m1"))));
+    assert_eq!((plan.successors.len(), plan.blocked_slices.len()), (1, 1));
+    assert_eq!(plan.slices, []);
+    gateway.apply(plan);
+    let after = addresses(&[("s", &["10.0.0.2"]), ("t", &["10.0.0.3"])]);
+    assert_eq!(gateway.addresses(), after);
 }
 
 /// A gateway that keeps the endpoints of blocked clusters has them in slices of no Service, until the block ends.
