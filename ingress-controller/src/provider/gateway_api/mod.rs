@@ -189,7 +189,10 @@ impl Routing for HttpRouting {
             Event::InitDone => waiting.all_targets().cloned().collect(),
             _ => BTreeSet::new(),
         };
-        let woken: BTreeSet<&Key> = hosts.iter().flat_map(|host| waiting.sources(host)).collect();
+        let woken: BTreeSet<&Key> = hosts
+            .iter()
+            .flat_map(|host| waiting.sources(host))
+            .collect();
         woken.into_iter().cloned().collect()
     }
 

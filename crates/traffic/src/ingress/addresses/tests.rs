@@ -166,7 +166,8 @@ fn host_names_are_asked_for() {
     };
     let found = know(&[]);
     assert_eq!(endpoints(&found), ["m1 192.0.2.7:80,81"]);
-    let told = "new.example.com of cluster m1 does not resolve to an address; it is looked up every 30 s";
+    let told =
+        "new.example.com of cluster m1 does not resolve to an address; it is looked up every 30 s";
     assert_eq!(unusable(&found), [told]);
     assert_eq!(found.backends[0].untold, [].into());
     let found = know(&["192.0.2.8", "2001:db8::8"]);
