@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::{Error, Result, ensure};
 use tools::{Tool, chromium, haproxy, namespaces, resolvers};
 
-use super::Selection;
 use super::executable::Executable;
+use super::selection::Selection;
 
 /// The package whose tests need namespaces.
 const IN_NAMESPACES: &str = "pipeline-tests";

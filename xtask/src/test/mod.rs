@@ -8,17 +8,18 @@ mod executable;
 mod missing;
 mod packages;
 mod report;
+mod selection;
 
 use std::env;
 use std::thread;
 
 use anyhow::{Result, anyhow, bail, ensure};
-use clap::Args;
 use tools::cargo::PROGRAMS_BUILT;
 
 use self::executable::Executable;
 use self::missing::{Missing, ON_REAL_PARTS, is_on_real_parts};
 use self::report::Report;
+pub(crate) use self::selection::Selection;
 use crate::phase::Phase;
 
 /// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
@@ -30,19 +31,6 @@ const SIMULATION: &str = "simulation";
 const SLOWEST: usize = 10;
 /// Cargo's arguments for the tests in a browser, whose client takes a minute to compile.
 pub(crate) const BROWSER: [&str; 2] = ["--features", "pipeline-tests/browser"];
-
-/// The tests of a run.
-#[derive(Debug, Args)]
-pub(crate) struct Selection {
-    /// Run the tests that have one of these in their names, and build only their packages; without any, all tests
-    names: Vec<String>,
-    /// Run the tests on real parts, too: kube-apiserver, etcd, kubectl, CoreDNS, ExternalDNS, Traefik, HAProxy, Helm, Prometheus, Chromium, Python
-    #[arg(long)]
-    real: bool,
-    /// Run the long tests, too, which wait for minutes; with `--real`, every story on real APIs
-    #[arg(long)]
-    long: bool,
-}
 
 /// Runs the tests. Where namespaces or, with `real`, tools or a browser are missing, the tests that need them are
 /// counted as skipped; with `CI` set that is a failure.

@@ -4,21 +4,27 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::Parser;
 use embedded_apiserver::ApiServer;
+use ingress_controller::provider::{Kubernetes, NamedBalancer};
 use jiff::Timestamp;
 use karmada_runtime::program::Program;
+use karmada_runtime::write::Writer;
 use proptest::strategy::{BoxedStrategy, Strategy};
+use traffic::ingress::kubernetes::Ingresses;
 
 use super::agent::Agent;
 use super::apis::Apis;
 use super::fleet::Controllers;
 use super::kinds::Side;
 use super::late::Delays;
-use super::program::{self, Role};
+use super::program::{CONTROLLER, Role};
 use super::sequences::sequences;
 use super::settled;
 use super::step::{Change, Step};
-use crate::harness::{Api, Connections, Programs, Property, Record, Role as _, Timing, World};
+use crate::harness::{
+    Api, Connections, Programs, Property, Record, Role as _, Timing, World, programs,
+};
 
 /// The longest interval between two renewals of a leader's lease.
 const RENEWAL: Duration = Duration::from_secs(5);
@@ -73,7 +79,25 @@ impl World for Controllers {
     }
 
     async fn assemble(&self, connections: Connections<Role>) -> Result<Program> {
-        program::assemble(&self.apis, &connections).await
+        let role = connections.process.program;
+        let mut program = programs::program(role.identity());
+        let karmada = self.apis.client(Side::Karmada, &connections).await?;
+        match role {
+            Role::Remedy => {
+                let args = remedy_controller::Args::try_parse_from([role.name()])?;
+                remedy_controller::assemble(&args, karmada, &mut program);
+            }
+            Role::Ingress => {
+                let args = ingress_controller::Args::try_parse_from([role.name()])?;
+                let name = CONTROLLER.parse().map_err(anyhow::Error::msg)?;
+                let routing = Ingresses::new(&name, None);
+                let client = self.apis.client(Side::Gateway, &connections).await?;
+                let balancers =
+                    |writer: &Writer| NamedBalancer::only(Kubernetes::new(client, writer, routing));
+                ingress_controller::assemble(args, karmada, balancers, &mut program);
+            }
+        }
+        Ok(program)
     }
 
     async fn apply(&mut self, change: &Change) -> Result<()> {

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use tower::{Service, service_fn};
 
 use super::fault::Api;
-use super::record::{Exchange, Message, Process, Record, Role};
+use super::message::{Message, Process, Role};
+use super::record::{Exchange, Record};
 
 /// The fate of one process.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::fault::ApiFault;
-use super::record::Role;
+use super::message::Role;
 use super::step::Step;
 
 /// Draws what happens to a program of one replica: that it dies at one of its next writes, of which there are `writes`,

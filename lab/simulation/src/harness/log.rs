@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::record::{Entry, Message, Role};
+use super::message::{Entry, Message, Role};
 
 /// The messages of a run, and what happened between them.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@
 //! | `search.rs` | which sequences run, which of them fail, and what is the shortest that still does |
 //! | `play.rs`, `session.rs` | how a step happens, what is checked, when a world has settled, and how long it is quiet |
 //! | `programs.rs` | how the processes start, stop and die |
-//! | `connection.rs`, `record.rs`, `log.rs` | what their requests and responses were, and at which write one dies |
+//! | `connection.rs`, `message.rs`, `record.rs`, `log.rs` | what their requests and responses were, and at which write one dies |
 //! | `access.rs`, `clusters.rs` | how a change reads and writes objects, beside the programs, and of which clusters |
 //! | `pace.rs` | how a program is found that repeats a request without a pause |
 //! | `value.rs` | how an oracle reads objects |
@@ -32,6 +32,7 @@ pub(crate) mod connection;
 pub(crate) mod draw;
 mod fault;
 mod log;
+mod message;
 mod pace;
 mod play;
 pub(crate) mod programs;
@@ -44,10 +45,11 @@ mod world;
 
 pub use self::connection::Connections;
 pub use self::fault::{About, Api, ApiFault, Part};
+pub(crate) use self::message::{Entry, Message};
+pub use self::message::{Process, Role};
 pub use self::play::{run, run_with};
 pub use self::programs::Programs;
-pub(crate) use self::record::{Entry, Message};
-pub use self::record::{Process, Record, Role};
+pub use self::record::Record;
 pub use self::search::{
     FIRST_SEED, Found, Summary, random_seed, search, search_from_first, sequence_of,
 };

@@ -10,7 +10,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::connection::{Connections, SharedFate};
-use super::record::{Process, Record, Role};
+use super::message::{Process, Role};
+use super::record::Record;
 use crate::clock;
 
 /// The address of the admin server, which no simulated program starts.

@@ -7,8 +7,9 @@ use embedded_apiserver::ApiServer;
 use tokio::time::{Instant, sleep};
 
 use super::fault::{About, Api, ApiFault, Part};
+use super::message::Role;
 use super::programs::Programs;
-use super::record::{Record, Role};
+use super::record::Record;
 use super::step::Step;
 use super::world::{Figures, StepOf, World};
 

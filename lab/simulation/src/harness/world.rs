@@ -13,8 +13,9 @@ use proptest::strategy::BoxedStrategy;
 use super::connection::Connections;
 use super::fault::Api;
 use super::log::Log;
+use super::message::Role;
 use super::programs::Programs;
-use super::record::{Record, Role};
+use super::record::Record;
 use super::step::Step;
 
 /// Programs on embedded APIs, the changes that may happen to them, and an oracle.
