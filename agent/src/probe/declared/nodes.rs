@@ -196,10 +196,10 @@ async fn count(nodes: Api<Node>, counted: watch::Sender<Known>) {
             if !is_listing {
                 let ready = listed.values().filter(|is_ready| **is_ready).count();
                 let all = listed.len();
-                counted.send_replace(Ok(Counts { ready, all }));
+                counted.send_modify(|known| *known = Ok(Counts { ready, all }));
             }
         }
-        counted.send_replace(Err(reason));
+        counted.send_modify(|known| *known = Err(reason));
         sleep(RETRY).await;
     }
 }

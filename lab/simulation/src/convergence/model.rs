@@ -17,7 +17,7 @@ fn texts<'a>(object: &'a Value, pointer: &str) -> BTreeSet<&'a str> {
     items(object, pointer).filter_map(Value::as_str).collect()
 }
 
-/// Returns `true` unless a step has [corrupted](super::step::Step::Corrupt) the object.
+/// Returns `true` unless a step has [corrupted](super::step::Change::Corrupt) the object.
 pub(crate) fn is_readable(kind: Kind, object: &Value) -> bool {
     !kind.may_be_corrupted() || object["spec"].is_object()
 }
