@@ -1,7 +1,6 @@
 //! Authorization, on a real API only: the embedded one has none.
 
 mod real {
-    use anyhow::Result;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{
         Api,

@@ -300,6 +300,24 @@ pub(crate) fn endpoints(slice: &Value) -> BTreeSet<String> {
         .collect()
 }
 
+/// Returns the endpoints of a slice as a Service with these ports serves them: if both have one, it is the same by any name.
+pub(crate) fn served_endpoints(slice: &Value, ports: &[String]) -> BTreeSet<String> {
+    let endpoints = endpoints(slice).into_iter();
+    let [only] = ports else {
+        return endpoints.collect();
+    };
+    let name = only.split('=').next().unwrap_or_default();
+    endpoints
+        .map(|endpoint| match endpoint.split_once('=') {
+            Some((named, number)) if !number.contains(',') => {
+                let address = named.split(' ').next().unwrap_or_default();
+                format!("{address} {name}={number}")
+            }
+            _ => endpoint,
+        })
+        .collect()
+}
+
 /// Returns the ports of a Service, each as `name=number`.
 pub(crate) fn ports(service: &Value) -> Vec<String> {
     items(service, "/spec/ports")

@@ -160,7 +160,7 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
             let endpoints = if ports.is_empty() {
                 BTreeSet::new()
             } else {
-                admitted(objects, &service)
+                admitted(objects, &service, &ports)
             };
             ((service, port), (ports, endpoints))
         })
@@ -168,7 +168,7 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
 }
 
 /// Returns the endpoints of a Service in admitted clusters or, if these have none, in readmitted ones.
-fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
+fn admitted(objects: &Objects, service: &str, ports: &[String]) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
     let mut located = model::located(service, binding).unwrap_or_default();
     let is = |cluster: &str, admission: &dyn Fn(&Value) -> bool| {
@@ -199,7 +199,7 @@ fn admitted(objects: &Objects, service: &str) -> BTreeSet<String> {
         .filter(|slice| {
             model::collected_from(slice).is_some_and(|cluster| located.contains(cluster))
         })
-        .flat_map(model::endpoints)
+        .flat_map(|slice| model::served_endpoints(slice, ports))
         .collect()
 }
 
