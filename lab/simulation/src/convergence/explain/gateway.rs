@@ -112,6 +112,9 @@ impl Facts<'_> {
             .present(Kind::Service, service)
             .map(model::ports)
             .collect();
+        check(ports.iter().any(|ports| !ports.is_empty()), || {
+            format!("{service:?} never had ports")
+        })?;
         let collected = self.present(Kind::EndpointSlice, source).any(|source| {
             let mut ports = ports.iter();
             model::collected_for(source) == Some(service)
@@ -120,9 +123,6 @@ impl Facts<'_> {
         });
         check(collected && !written.is_empty(), || {
             format!("{written:?} were never collected in {source:?} for {service:?} from {cluster}")
-        })?;
-        check(ports.iter().any(|ports| !ports.is_empty()), || {
-            format!("{service:?} never had ports")
         })
     }
 
