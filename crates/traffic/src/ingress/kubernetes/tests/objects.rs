@@ -257,7 +257,7 @@ fn conditions_have_no_gap() {
         let endpoints = source.endpoints.as_mut().unwrap();
         endpoints[0].conditions = serde_json::from_value(found.clone()).unwrap();
         let mut fixture = fixture();
-        fixture.slices = vec![std::sync::Arc::new(source)];
+        fixture.slices = vec![Arc::new(source)];
         let cluster = Cluster::converged(&desired(&fixture, &["s"]));
         let slice = cluster.slices.values().next().unwrap();
         let conditions = slice.endpoints.as_ref().unwrap()[0].conditions.clone();
@@ -275,7 +275,7 @@ fn traffic_policy_is_passed_on() {
     let annotations = marked.metadata.annotations.get_or_insert_default();
     annotations.insert(policy.0.to_owned(), policy.1.to_owned());
     let mut fixture = fixture();
-    fixture.slices = vec![std::sync::Arc::new(marked)];
+    fixture.slices = vec![Arc::new(marked)];
     let cluster = Cluster::converged(&desired(&fixture, &["s"]));
     let slice = cluster.slices.values().next().unwrap();
     let annotations = slice.metadata.annotations.as_ref().unwrap();
