@@ -114,7 +114,7 @@ pub(crate) trait Access {
 
 impl Access for Client {
     async fn exchange(&self, request: Request<Body>) -> Result<(StatusCode, Value)> {
-        let response = Client::send(self, request).await?;
+        let response = Self::send(self, request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
         Ok((status, serde_json::from_slice(&body)?))

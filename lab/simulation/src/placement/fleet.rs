@@ -71,8 +71,8 @@ impl Members {
                 is_tainted,
             } => {
                 let path = format!("{MEMBERS}/{}", clusters::name(cluster));
-                let patch = json!({ "spec": { "taints": objects::taints(is_tainted) } });
-                hub.patch(&path, &patch).await
+                let body = json!({ "spec": { "taints": objects::taints(is_tainted) } });
+                hub.patch(&path, &body).await
             }
             Change::Leave { cluster } => {
                 let path = format!("{MEMBERS}/{}", clusters::name(cluster));

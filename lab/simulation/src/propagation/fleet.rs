@@ -30,8 +30,8 @@ pub struct Members {
     pub(crate) history: History,
     pub(crate) held: Held,
     pub(crate) moves: Moves,
-    /// The number of members that ever were.
-    members: u32,
+    /// The number of members that ever joined.
+    joined: u32,
 }
 
 impl Members {
@@ -42,7 +42,7 @@ impl Members {
             history: History::default(),
             held: Held::default(),
             moves: Moves::default(),
-            members: 0,
+            joined: 0,
         };
         let execution =
             (0..clusters::CLUSTERS).map(|nth| format!("karmada-es-{}", clusters::name(nth)));
@@ -140,8 +140,8 @@ impl Members {
             }
             Change::Room { cluster, pods } => {
                 let path = format!("{}/status", objects::cluster_path(cluster));
-                let patch = json!({ "status": { "resourceSummary": room(pods) } });
-                fleet.patch(&path, &patch).await
+                let body = json!({ "status": { "resourceSummary": room(pods) } });
+                fleet.patch(&path, &body).await
             }
             Change::Leave { cluster } => fleet.delete(&objects::cluster_path(cluster)).await,
             Change::ChangeCopy {
@@ -218,8 +218,8 @@ impl Members {
             let change = json!({ "metadata": { "labels": labels }, "spec": { "region": region } });
             return fleet.patch(&path, &change).await;
         }
-        let endpoint = format!("http://{name}-{}", self.members);
-        self.members += 1;
+        let endpoint = format!("http://{name}-{}", self.joined);
+        self.joined += 1;
         let member = ApiServer::starting_at(clock::now());
         let members = &self.apis.members;
         members.lock().insert(endpoint.clone(), (cluster, member));

@@ -75,8 +75,9 @@ pub(crate) fn assemble(
             propagation_controller::assemble(&args, fleet, &mut program);
         }
         Role::Scheduler => {
-            let fail_back = fails_back.then_some("--affinity-fail-back");
-            let flags = flags.chain(["--evict-untolerated"]).chain(fail_back);
+            let flags = flags
+                .chain(["--evict-untolerated"])
+                .chain(fails_back.then_some("--affinity-fail-back"));
             let args = scheduler::Args::try_parse_from(flags)?;
             scheduler::assemble(&args, fleet, &mut program);
         }
