@@ -9,9 +9,9 @@ use crate::{manifests, propagation::create};
 
 /// Gives a user these rights in a whole API, once.
 pub async fn grant(client: &Client, user: &str, rules: &Value) -> Result<()> {
-    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let cluster_roles: Api<ClusterRole> = Api::all(client.clone());
     let role = json!({ "metadata": { "name": user }, "rules": rules });
-    create(&roles, role).await?;
+    create(&cluster_roles, role).await?;
     bind(client, user, user).await
 }
 
