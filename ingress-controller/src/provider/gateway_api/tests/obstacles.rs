@@ -1,3 +1,5 @@
+use std::slice;
+
 use k8s_openapi::api::networking::v1::IngressTLS;
 use karmada_runtime::watch::Decoded;
 use kube::runtime::watcher::Event;
@@ -65,8 +67,11 @@ async fn freed_host_wakes() {
     let mut routes = all::<HttpRoute>(stage.api.user(), &ListParams::default()).await;
     let gone = Event::Delete(Decoded::Valid(routes.remove(0)));
     let j = contract::key("j");
-    assert_eq!(provider.routing.waiting(&gone), [j.clone()]);
-    assert_eq!(provider.routing.waiting(&Event::InitDone), [j.clone()]);
+    assert_eq!(provider.routing.waiting(&gone), slice::from_ref(&j));
+    assert_eq!(
+        provider.routing.waiting(&Event::InitDone),
+        slice::from_ref(&j)
+    );
     provider.delete(&j, &BTreeSet::new()).await.unwrap();
     assert_eq!(provider.routing.waiting(&gone), []);
 }
