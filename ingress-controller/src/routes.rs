@@ -73,7 +73,7 @@ pub(crate) struct RouteStatus {
     pub(crate) ingress: Arc<MultiClusterIngress>,
     /// The reason why its newest version is not served.
     pub(crate) refusal: Option<Refusal>,
-    /// What its status must say otherwise.
+    /// The changes that its status needs.
     pub(crate) report: Option<RouteReport>,
 }
 

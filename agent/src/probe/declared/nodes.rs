@@ -164,7 +164,7 @@ fn share(part: usize, whole: usize) -> f64 {
 
 type Node = Partial<v1::Node, IsReady>;
 
-/// Whether a Node is ready, which is all that is kept of it.
+/// The readiness of a Node: nothing else is kept of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct IsReady(bool);
 

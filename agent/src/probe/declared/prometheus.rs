@@ -1,6 +1,6 @@
 //! A query that is to hold in a Prometheus. The leader alone asks, since the answer is the same for all nodes.
 //!
-//! What is no answer is no vote: a Prometheus that is away, an error, an empty answer, a part of one, NaN. An answer is no proof of freshness
+//! A Prometheus that is away, an error, an empty answer, a part of one and NaN are no vote. An answer is no proof of freshness
 //! either: for five minutes Prometheus finds the last sample of what is gone, and says the time of the query. So each query
 //! comes with the longest age of a sample, `lookback_delta`.
 
