@@ -1,9 +1,11 @@
 //! Objects of which one that cannot be read does not hide the others.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::core::DynamicResourceScope;
 use objects::resource::names_of;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -50,20 +52,98 @@ impl<K> Decoded<K> {
 impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Decoded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The raw text, because a failed attempt consumes the deserializer.
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        // A response has many objects: none of them may make the others unreadable.
-        let mut decoded = match serde_json::from_str::<K>(raw.get()) {
-            Ok(object) => Self::Valid(object),
-            Err(error) => without_bad_metadata(raw.get(), &error),
+        <&RawValue>::deserialize(deserializer).map(|raw| decode(raw.get()))
+    }
+}
+
+impl<K: Resource + DeserializeOwned> From<RawObject> for Decoded<K> {
+    fn from(object: RawObject) -> Self {
+        decode(object.text.get())
+    }
+}
+
+/// An object as the API server sent it, of which nothing is read but its version. Watches are of such objects, so that
+/// they are compiled once, and not for each kind.
+#[derive(Clone, Debug)]
+pub(crate) struct RawObject {
+    /// Without anything but the version.
+    metadata: ObjectMeta,
+    text: Box<RawValue>,
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow)]
+            metadata: Metadata<'a>,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metadata<'a> {
+            #[serde(borrow)]
+            resource_version: Cow<'a, str>,
+        }
+
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let object = serde_json::from_str::<Object<'_>>(text.get());
+        let metadata = ObjectMeta {
+            resource_version: object
+                .ok()
+                .map(|object| object.metadata.resource_version.into()),
+            ..ObjectMeta::default()
         };
-        decoded.meta_mut().managed_fields = None;
-        Ok(match decoded {
-            Self::Valid(object) if object.meta().name.is_none() => Self::Invalid {
-                metadata: Box::new(object.meta().clone()),
-                error: "an object without a name".to_owned(),
-            },
-            decoded => decoded,
-        })
+        Ok(Self { metadata, text })
+    }
+}
+
+/// The type of a [`RawObject`] is the path of its collection, such as `/api/v1/namespaces/shop/configmaps`.
+impl Resource for RawObject {
+    type DynamicType = String;
+    type Scope = DynamicResourceScope;
+
+    fn kind(_: &String) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn group(_: &String) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn version(_: &String) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn plural(_: &String) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn url_path(collection: &String, _: Option<&str>) -> String {
+        collection.clone()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Decodes an object. A response has many objects: none of them may make the others unreadable.
+fn decode<K: Resource + DeserializeOwned>(text: &str) -> Decoded<K> {
+    let mut decoded = match serde_json::from_str::<K>(text) {
+        Ok(object) => Decoded::Valid(object),
+        Err(error) => without_bad_metadata(text, &error),
+    };
+    decoded.meta_mut().managed_fields = None;
+    match decoded {
+        Decoded::Valid(object) if object.meta().name.is_none() => Decoded::Invalid {
+            metadata: Box::new(object.meta().clone()),
+            error: "an object without a name".to_owned(),
+        },
+        decoded => decoded,
     }
 }
 
@@ -97,7 +177,8 @@ fn without_bad_metadata<K: Resource + DeserializeOwned>(
     });
     let metadata = ObjectMeta::deserialize(Value::Object(fields.clone())).unwrap_or_default();
     object.insert("metadata".to_owned(), Value::Object(fields));
-    match K::deserialize(Value::Object(object)) {
+    // As text once more: a second way of decoding would be compiled for each kind.
+    match serde_json::from_str(&Value::Object(object).to_string()) {
         Ok(object) if decides && is_whole => Decoded::Valid(object),
         _ => Decoded::Invalid {
             metadata: Box::new(metadata),

@@ -1,29 +1,28 @@
 //! The delivery of a watch's events to its observer, for the whole life of a program.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::watcher::{Config, Error, Event};
 use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::decoded::RawObject;
 use crate::error::BoxError;
 use crate::readiness::Gate;
 use crate::reading::{PATIENCE, Reading};
-use crate::watch::{Decoded, WatchLog, attempts, is_not_served};
+use crate::watch::{Decoded, WatchLog, attempts, is_not_served, raw};
 
 /// The time for which an API must not know a kind before that is believed: one that starts answers before it knows all of
 /// its kinds.
 const UNSERVED_AFTER: Duration = Duration::from_secs(5);
 
 /// The objects of a watch, and what their absence means.
-pub(crate) struct Source<K> {
+pub(crate) struct Source {
     /// The kind, for the log.
     pub(crate) kind: String,
-    pub(crate) api: Api<Decoded<K>>,
+    pub(crate) api: Api<RawObject>,
     pub(crate) selected: Config,
     /// True if the gate also shows while the watch cannot read for a while.
     pub(crate) needed_to_lead: bool,
@@ -31,12 +30,15 @@ pub(crate) struct Source<K> {
     pub(crate) may_be_unserved: bool,
 }
 
-impl<K: Resource> Source<K> {
+impl Source {
     /// Selects objects of a kind that the API serves, and without which nobody leads.
-    pub(crate) fn new((api, kind): (Api<Decoded<K>>, &K::DynamicType), selected: Config) -> Self {
+    pub(crate) fn new<K: Resource>(
+        (api, kind): (Api<Decoded<K>>, &K::DynamicType),
+        selected: Config,
+    ) -> Self {
         Self {
             kind: K::kind(kind).into_owned(),
-            api,
+            api: raw(api),
             selected,
             needed_to_lead: true,
             may_be_unserved: false,
@@ -46,21 +48,18 @@ impl<K: Resource> Source<K> {
 
 /// Passes each event to `observe` until the program stops, and opens `gate` after the first complete
 /// list.
-pub(crate) async fn deliver<K>(
-    source: Source<K>,
+pub(crate) async fn deliver(
+    source: Source,
     gate: Gate,
     stopping: CancellationToken,
-    mut observe: impl FnMut(Event<Decoded<K>>),
-) -> Result<(), BoxError>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut log = WatchLog::named(&source.kind);
+    mut observe: Box<dyn FnMut(Event<RawObject>) + Send>,
+) -> Result<(), BoxError> {
+    let mut log = WatchLog::new(&source.kind);
     let mut reading = Reading::new();
     let mut unserved_since = None;
     let mut is_served = true;
     loop {
-        let mut attempts = std::pin::pin!(attempts(source.api.clone(), source.selected.clone()));
+        let mut attempts = attempts(source.api.clone(), source.selected.clone());
         loop {
             let able_at = reading.able_at();
             let next = tokio::select! {
@@ -116,7 +115,7 @@ where
 }
 
 /// Takes in a result of the watch. Returns `true` if the watch is unable to read from now on.
-fn note<K>(reading: &mut Reading, result: &Result<Event<Decoded<K>>, Error>, now: Instant) -> bool {
+fn note(reading: &mut Reading, result: &Result<Event<RawObject>, Error>, now: Instant) -> bool {
     match result {
         Ok(Event::Init) => reading.listing(),
         // One page of a list that may still fail.

@@ -21,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use crate::cache::{Cache, Transition};
 use crate::error::{Chain, LastError};
 use crate::untyped::Untyped;
-use crate::watch::{Decoded, WatchLog, attempts, is_forbidden, is_refused_list, kept};
+use crate::watch::{
+    Decoded, WatchLog, attempts, decoded, is_forbidden, is_refused_list, kept, raw,
+};
 
 /// The pause before a kind that the API did not serve, or about which it did not answer, is looked up
 /// again. Long, because a kind is often named before its definition is installed, and for good.
@@ -286,14 +288,14 @@ impl Watch {
 
     async fn watch(&self, stop: &CancellationToken) {
         let served = self.look_up(stop).await;
-        let mut log = WatchLog::named(&self.kind.kind);
+        let mut log = WatchLog::new(&self.kind.kind);
         let objects: Api<Decoded<Untyped>> = Api::all_with(self.client.clone(), &served.resource);
         let Selected {
             sent,
             keeps,
             labels_at_hand,
         } = (self.select)(&served);
-        let mut attempts = std::pin::pin!(attempts(objects, sent));
+        let mut attempts = attempts(raw(objects), sent);
         let mut failing_since = None;
         while let Some(result) = attempts.next().await {
             match &result {
@@ -308,7 +310,7 @@ impl Watch {
                 }
                 _ => {}
             }
-            let Some(event) = log.filter(result) else {
+            let Some(event) = log.filter(result).map(decoded) else {
                 continue;
             };
             let unkept = unkept(&event, keeps);

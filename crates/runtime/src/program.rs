@@ -30,7 +30,7 @@ use crate::error::{BoxError, Chain};
 use crate::metrics::{LoopMetrics, SharedMetrics};
 use crate::panics::PANICS;
 use crate::readiness::Readiness;
-use crate::watch::Decoded;
+use crate::watch::{Decoded, decoded};
 use crate::{admin, client, metrics, open_files, telemetry};
 
 /// The longest that ordinary tasks, and then the last ones, may take to end.
@@ -235,14 +235,12 @@ impl Program {
         self.spawn_watch(name, source, observe);
     }
 
-    fn spawn_watch<K>(
+    fn spawn_watch<K: Resource + DeserializeOwned>(
         &mut self,
         name: &'static str,
-        source: Source<K>,
-        observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
-    ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
+        source: Source,
+        mut observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
+    ) {
         let gate = if source.needed_to_lead {
             self.shared_metrics
                 .watch(&mut self.registry, name, &self.readiness);
@@ -250,6 +248,7 @@ impl Program {
         } else {
             self.elsewhere.gate(name)
         };
+        let observe = Box::new(move |event| observe(decoded(event)));
         let task = deliver(source, gate, self.stopping.clone(), observe);
         self.tasks.spawn(name, task);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use backon::ExponentialBuilder;
 use futures::future::ready;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::runtime::WatchStreamExt;
@@ -14,6 +15,7 @@ use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
 
 pub use crate::decoded::Decoded;
+use crate::decoded::RawObject;
 use crate::error::{Chain, LastError};
 
 const MIN_RETRY: Duration = Duration::from_millis(500);
@@ -43,8 +45,9 @@ pub fn events_of<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut log = WatchLog::named(&K::kind(kind));
-    attempts(api, config).filter_map(move |result| ready(log.filter(result)))
+    let mut log = WatchLog::new(&K::kind(kind));
+    let events = attempts(raw(api), config).filter_map(move |result| ready(log.filter(result)));
+    events.map(decoded)
 }
 
 /// Returns the stream of [`events`], and passes each error to `failed`, too.
@@ -56,13 +59,14 @@ pub fn events_or_failures<K>(
 where
     K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let mut log = WatchLog::new::<K>();
-    attempts(api, config).filter_map(move |result| {
+    let mut log = WatchLog::new(&K::kind(&K::DynamicType::default()));
+    let events = attempts(raw(api), config).filter_map(move |result| {
         if let Err(error) = &result {
             failed(error);
         }
         ready(log.filter(result))
-    })
+    });
+    events.map(decoded)
 }
 
 /// Returns the event as it is to those who know only the objects that are kept, by their metadata.
@@ -102,20 +106,37 @@ pub(crate) fn is_refused_list(error: &watcher::Error) -> bool {
     )
 }
 
-/// Returns the stream of [`events`] with its errors, which are not logged.
-pub(crate) fn attempts<K>(
-    api: Api<Decoded<K>>,
+/// Returns the stream of [`events`] before they are decoded, with its errors, which are not logged.
+pub(crate) fn attempts(
+    api: Api<RawObject>,
     config: Config,
-) -> impl Stream<Item = watcher::Result<Event<Decoded<K>>>> + Send
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
+) -> BoxStream<'static, watcher::Result<Event<RawObject>>> {
     let retries = ExponentialBuilder::new()
         .with_min_delay(MIN_RETRY)
         .with_max_delay(MAX_RETRY)
         .with_jitter()
         .without_max_times();
-    watcher::watcher(api, config.page_size(PAGE)).backoff(ExponentialBackoff::from(retries))
+    let attempts = watcher::watcher(api, config.page_size(PAGE));
+    attempts.backoff(ExponentialBackoff::from(retries)).boxed()
+}
+
+/// Returns the API of the same objects as they are sent.
+pub(crate) fn raw<K: Resource>(api: Api<Decoded<K>>) -> Api<RawObject> {
+    let collection = api.resource_url().to_owned();
+    Api::all_with(api.into_client(), &collection)
+}
+
+/// Decodes the object of an event.
+pub(crate) fn decoded<K: Resource + DeserializeOwned>(
+    event: Event<RawObject>,
+) -> Event<Decoded<K>> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(object.into()),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(object.into()),
+        Event::Delete(object) => Event::Delete(object.into()),
+    }
 }
 
 /// Logs the errors of one watch.
@@ -125,11 +146,7 @@ pub(crate) struct WatchLog {
 }
 
 impl WatchLog {
-    pub(crate) fn new<K: Resource<DynamicType: Default>>() -> Self {
-        Self::named(&K::kind(&K::DynamicType::default()))
-    }
-
-    pub(crate) fn named(kind: &str) -> Self {
+    pub(crate) fn new(kind: &str) -> Self {
         Self {
             kind: kind.to_owned(),
             last_error: LastError::default(),
@@ -137,7 +154,10 @@ impl WatchLog {
     }
 
     /// Returns the event of a result, and logs its error.
-    pub(crate) fn filter<K>(&mut self, result: watcher::Result<Event<K>>) -> Option<Event<K>> {
+    pub(crate) fn filter(
+        &mut self,
+        result: watcher::Result<Event<RawObject>>,
+    ) -> Option<Event<RawObject>> {
         let kind = &self.kind;
         match result {
             // kube emits this before the first page arrives: it proves no recovery.
