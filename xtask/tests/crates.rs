@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// The programs whose builds are watched, and the most crates that each may compile. A new dependency is weighed
 /// against those who wait for it: whoever needs one more raises the number here, and says why in the commit.
-const BUDGETS: [(&str, usize); 2] = [("cluster-health-agent", 268), ("sandbox", 335)];
+const BUDGETS: [(&str, usize); 2] = [("cluster-health-agent", 238), ("sandbox", 311)];
 
 /// Every crate that a program is built of counts, ours and those that only a build script uses among them.
 #[test]

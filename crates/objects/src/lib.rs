@@ -11,7 +11,7 @@
 //! - Does it differ from its manifest? [`drift`]; in what, [`difference`], [`comparison`]. What does it keep when that is applied? [`retain`]. And when it is
 //!   replaced? [`replacement`]. What is another cluster to fill in itself? [`allocated`].
 //! - How is it changed, and not if it has changed meanwhile? [`patch`]. Was the same written before? [`wanted`]. What is
-//!   sent? [`write`](mod@write). How is it sent as YAML? [`yaml`].
+//!   sent? [`write`](mod@write). How is it sent as YAML? [`yaml`]. What is its [`digest`]?
 //! - Is it kept away, or driven out? [`taint`], and for a condition, [`condition_taint`]. Does who holds a [`lease`] live?
 //! - Which addresses may it have? [`ip`].
 //! - How much does it need? [`quantity`], and [`amounts`] of several resources. How much of a cluster is in use? [`usage`].
@@ -26,6 +26,7 @@ pub mod comparison;
 pub mod condition;
 pub mod condition_taint;
 pub mod difference;
+pub mod digest;
 pub mod drift;
 pub mod fields;
 pub mod grant;

@@ -9,11 +9,11 @@ use fleet_api::overrides::OverrideSpec;
 use fleet_api::placement::EnvelopeIdentifier;
 use fleet_api::policy::PlacementPolicy;
 use fleet_api::snapshot::ResourceSnapshotSpec;
+use objects::digest::sha256;
 use objects::metadata;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 /// Returns the hash of a policy as a snapshot has it: the number of clusters does not count.
 ///
@@ -71,8 +71,9 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
         namespace,
         type_,
     } = envelope;
-    let hash = Sha256::digest(format!("{type_}/{namespace}/{name}"));
-    format!("{hash:x}").chars().take(16).collect()
+    let mut hash = sha256(format!("{type_}/{namespace}/{name}").as_bytes());
+    hash.truncate(16);
+    hash
 }
 
 /// Returns the hash of a manifest as the object that was written by it carries it: of its metadata only labels and
@@ -94,8 +95,7 @@ pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
 
 /// Returns the hash of a binding on a cluster that has these already, by their uids and that of the placement.
 pub(super) fn of_binding(placement: &str, cluster: &str, before: &[&str]) -> String {
-    let hash = Sha256::digest(format!("{placement}/{cluster}/{}", before.join("/")));
-    format!("{hash:x}")
+    sha256(format!("{placement}/{cluster}/{}", before.join("/")).as_bytes())
 }
 
 /// Returns `true` for a label or an annotation that belongs to a part of Kubernetes, or of the fleet.
@@ -105,7 +105,7 @@ pub fn is_reserved(key: &str) -> bool {
 }
 
 fn hex_of(value: &impl Serialize) -> serde_json::Result<String> {
-    Ok(format!("{:x}", Sha256::digest(encode(value)?)))
+    Ok(sha256(&encode(value)?))
 }
 
 /// Returns the JSON of a value as Go's `encoding/json` writes it.

@@ -9,7 +9,7 @@ use k8s_openapi::api::networking::v1::{IngressBackend, IngressSpec};
 use karmada_api::provider::{
     API_VERSION, BackendReference, ProviderIngress, Route, RouteBackend, RouteEndpoint, RouteTls,
 };
-use sha2::{Digest, Sha256};
+use objects::digest::sha256;
 
 use crate::ingress::kubernetes::all_rules;
 use crate::ingress::problem::{described, is_tcp};
@@ -50,7 +50,7 @@ pub fn document(
 pub(super) fn revised(mut document: ProviderIngress) -> serde_json::Result<ProviderIngress> {
     document.revision.clear();
     let content = serde_json::to_vec(&document)?;
-    document.revision = format!("{:x}", Sha256::digest(content));
+    document.revision = sha256(&content);
     Ok(document)
 }
 
