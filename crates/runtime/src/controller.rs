@@ -165,7 +165,7 @@ async fn reconcile_one<C: Controller>(
     let result = result.unwrap_or_else(|panicked| Err(panicked.into()));
     let error = result.as_ref().err().map(|error| &**error as _);
     let outcome = (environment.conflicts).outcome(&key, error, Instant::now());
-    metrics.reconciled(started.elapsed(), outcome);
+    metrics.reconciled(started.elapsed(), outcome.label());
     let Err(error) = result else {
         return queue.done(&key);
     };

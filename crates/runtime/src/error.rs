@@ -1,10 +1,14 @@
 //! The form of errors in logs and messages: on one line, with their sources, without repetition, and without a word of a
 //! text that may hold a credential.
 
+mod exec;
 mod quoting;
 
 use std::error::Error;
 use std::fmt;
+
+pub use self::exec::ExecError;
+pub(crate) use self::exec::printable;
 
 /// An error of any type.
 pub type BoxError = Box<dyn Error + Send + Sync>;

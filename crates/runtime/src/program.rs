@@ -65,6 +65,7 @@ pub struct Program {
     pub addresses: Addresses,
     pub(crate) activity: Activity,
     shared_metrics: SharedMetrics,
+    credentials: Option<client::CredentialMetrics>,
 }
 
 impl Program {
@@ -83,6 +84,7 @@ impl Program {
             addresses: Addresses::by_system(),
             activity: Activity::new(),
             shared_metrics: SharedMetrics::default(),
+            credentials: None,
         }
     }
 
@@ -135,7 +137,9 @@ impl Program {
         api: &'static str,
         source: &client::Source,
     ) -> Result<Client, ClientError> {
-        let metrics = self.shared_metrics.credentials(&mut self.registry);
+        let metrics = (self.credentials)
+            .get_or_insert_with(|| client::CredentialMetrics::register(&mut self.registry))
+            .clone();
         let addresses = self.addresses.clone();
         let renewal = client::Renewal::start(
             source,

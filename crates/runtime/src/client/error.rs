@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::exec::ExecError;
 use super::kubeconfig::KubeconfigError;
+use crate::error::ExecError;
 
 /// Errors of creating a client, all for the user to correct.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,6 @@
 //! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
 //! and again when what it printed ends or the API refuses it.
 
-mod failure;
 mod process;
 
 use std::io::{self, IsTerminal};
@@ -25,11 +24,9 @@ use serde_json::json;
 use tokio::sync::Mutex;
 use tower::{Layer, Service};
 
-pub use self::failure::ExecError;
-use self::failure::shown;
 use super::kubeconfig::document;
 use super::token::header_of;
-use crate::error::BoxError;
+use crate::error::{BoxError, ExecError, printable};
 
 /// The input of the command, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
@@ -178,7 +175,7 @@ fn run(config: &ExecConfig, onlooker: Onlooker, limit: Duration) -> Result<Crede
     });
     let unstarted = |source| ExecError::Unstarted {
         command: name.clone(),
-        hint: shown(config.install_hint.as_deref().unwrap_or_default()),
+        hint: printable(config.install_hint.as_deref().unwrap_or_default()),
         source,
     };
     let end = (!is_interactive).then(|| Instant::now() + limit);
@@ -188,7 +185,7 @@ fn run(config: &ExecConfig, onlooker: Onlooker, limit: Duration) -> Result<Crede
     if !output.status.success() {
         return Err(ExecError::failed(name.clone(), &output));
     }
-    let said = shown(&String::from_utf8_lossy(&output.stderr));
+    let said = printable(&String::from_utf8_lossy(&output.stderr));
     if !said.is_empty() {
         tracing::info!(
             command = name,

@@ -1,5 +1,7 @@
 //! A client whose kubeconfig is read again when it or a file that it names changes.
 
+mod metrics;
+
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -18,10 +20,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::expiry::validities;
-use super::{Addresses, CREDENTIALS, ClientError, Source, Validity, connect_by};
+pub(crate) use self::metrics::CredentialMetrics;
+
+use super::expiry::{CREDENTIALS, Validity, validities};
+use super::{Addresses, ClientError, Source, connect_by};
 use crate::error::{BoxError, Chain, LastError};
-use crate::metrics::CredentialMetrics;
 
 /// The interval between two looks at the files. They are a few kilobytes, and a program that sends no
 /// request, as most agents, must notice a change as well.

@@ -7,7 +7,7 @@ use kube::config::{KubeconfigError, LoadDataError};
 use objects::Mistake;
 use rustls::pki_types::pem;
 
-use crate::client::ExecError;
+use super::exec::ExecError;
 
 /// Returns what may be told of an error that quotes what was read, in place of its own text and those of its sources.
 pub(super) fn disclosed(error: &(dyn Error + 'static)) -> Option<String> {

@@ -380,7 +380,7 @@ impl<C: MemberController> Loops<C> {
         };
         let of_member = (member.to_owned(), key.clone());
         let outcome = (self.conflicts).outcome(&of_member, error, Instant::now());
-        self.metrics.reconciled(started.elapsed(), outcome);
+        self.metrics.reconciled(started.elapsed(), outcome.label());
         let controller = self.metrics.name;
         match result {
             Ok(contact) => {

@@ -1,4 +1,4 @@
-//! The message about a command for credentials that fails.
+//! The error of a command for credentials.
 
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl ExecError {
         Self::Failed {
             command,
             status: out.status,
-            said: shown(&String::from_utf8_lossy(&out.stderr)),
+            said: printable(&String::from_utf8_lossy(&out.stderr)),
         }
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Remark<'_> {
 }
 
 /// Returns a text for people, on one line and without what steers a terminal.
-pub(super) fn shown(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     let line = line.replace(char::is_control, "");
