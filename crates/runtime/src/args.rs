@@ -9,7 +9,6 @@ use clap::{ArgAction, Args, ValueEnum};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
-use crate::events::EventBudget;
 
 /// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
 const LONGEST_CLUSTER_NAME: usize = 48;
@@ -107,27 +106,6 @@ pub struct LeaderElectionArgs {
     /// Namespace of the lease; that of the program's manifests by default. Karmada's own scheduler has its lease in the namespace of Karmada, and ours must wait for that one.
     #[arg(long, alias = "leader-election-namespace", value_name = "NAMESPACE")]
     pub leader_elect_resource_namespace: Option<String>,
-}
-
-/// The flags of the programs that record Events.
-#[derive(Args, Clone, Debug)]
-pub struct EventArgs {
-    /// Events that may be written at once. Beyond that and --events-per-second, warnings wait, and others are dropped and counted.
-    #[arg(long, default_value_t = 300, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub events_burst: u32,
-    /// Events that may be written each second after that.
-    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub events_per_second: u32,
-}
-
-impl EventArgs {
-    /// Returns the number of Events that may be written.
-    pub fn budget(&self) -> EventBudget {
-        EventBudget {
-            burst: self.events_burst,
-            per_second: self.events_per_second,
-        }
-    }
 }
 
 /// Parses a duration such as `5s`, `1m30s` or `500ms`, which must be longer than zero.

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use tokio::time::Instant;
 
-/// A number of Events at once, and so many each second after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A number of Events at once, and so many each second after that: the flags of the programs that record Events.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBudget {
-    /// The number at once.
+    /// Events that may be written at once. Beyond that and --events-per-second, warnings wait, and others are dropped and counted.
+    #[arg(long = "events-burst", default_value_t = 300, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub burst: u32,
-    /// The number each second; at least one counts.
+    /// Events that may be written each second after that.
+    #[arg(long = "events-per-second", default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub per_second: u32,
 }
 
