@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use objects::qualified_name::is_label;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
@@ -127,11 +128,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// Returns one line for clap to print.
 pub fn cluster_name(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = text.chars().all(|c| plain(c) || c == '-')
-        && text.starts_with(plain)
-        && text.ends_with(plain);
-    if label && text.len() <= LONGEST_CLUSTER_NAME {
+    if is_label(text) && text.len() <= LONGEST_CLUSTER_NAME {
         Ok(text.to_owned())
     } else {
         Err(format!(

@@ -130,8 +130,10 @@ impl DynamicWatches {
                 wanted: watch::Sender::new(BTreeSet::new()),
             }),
         };
-        let select = move |kind: &ServedKind| select(kind).into();
-        let running = watches.clone().run(Arc::new(select), Arc::new(observe));
+        let running = watches.clone().run(
+            Arc::new(move |kind: &ServedKind| select(kind).into()),
+            Arc::new(observe),
+        );
         (watches, running)
     }
 

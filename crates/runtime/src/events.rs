@@ -272,17 +272,17 @@ impl Writing {
     /// minutes into a series that has only the first note.
     fn object(&self, regarding: &ObjectReference, event: &Event) -> EventObject {
         let now = Timestamp::now();
-        let name_after = |name: &str| format!("{name}.{:x}", now.as_nanosecond());
-        let name = regarding.name.as_deref().map(name_after);
-        // Some objects have names that no Event may have, such as `system:node`.
-        let name = name.filter(|name| is_subdomain(name));
+        let names = [regarding.name.as_deref(), Some(self.reporter)];
+        let names = names.into_iter().flatten();
+        let mut names = names.map(|name| format!("{name}.{:x}", now.as_nanosecond()));
         let type_ = match event.type_ {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",
         };
         EventObject {
             metadata: ObjectMeta {
-                name: name.or_else(|| Some(name_after(self.reporter))),
+                // Some objects have names that no Event may have, such as `system:node`.
+                name: names.find(|name| is_subdomain(name)),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(now)),

@@ -125,13 +125,11 @@ impl Expectations {
             Some(Expected::Unknown(meanwhile)) => meanwhile,
             _ => None,
         };
-        let is_met = |expected: &Expected| {
-            let shown = meanwhile.as_ref();
-            shown.is_some_and(|shown| expected.is_met_by(shown))
-        };
-        match expected {
-            Some(expected) if !is_met(&expected) => state.insert(object, subject, expected),
-            _ => state.resume(subject),
+        let unmet =
+            expected.filter(|expected| meanwhile.is_none_or(|shown| !expected.is_met_by(&shown)));
+        match unmet {
+            Some(expected) => state.insert(object, subject, expected),
+            None => state.resume(subject),
         }
     }
 
@@ -240,9 +238,8 @@ impl State {
 /// Returns `true` if one version is as new as another, or newer. Resource versions of one kind compare as numbers
 /// (Kubernetes API concepts, "Resource versions"); of others, what is shown last counts.
 pub(crate) fn is_as_new(shown: Option<&str>, other: Option<&str>) -> bool {
-    let number = |version: Option<&str>| version?.parse::<u128>().ok();
-    match (number(shown), number(other)) {
-        (Some(shown), Some(other)) => shown >= other,
+    match [shown, other].map(|version| version?.parse::<u128>().ok()) {
+        [Some(shown), Some(other)] => shown >= other,
         _ => true,
     }
 }

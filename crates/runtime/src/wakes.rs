@@ -184,8 +184,9 @@ where
         R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let mut observe = self.into_observer(program, &R::kind(kind));
-        let observe = move |event: Event<Decoded<R>>| observe(map(event, &read));
-        program.watch_kind(name, (api, kind), selected, observe);
+        program.watch_kind(name, (api, kind), selected, move |event| {
+            observe(map(event, &read));
+        });
     }
 
     /// Watches objects as [`Program::watch_if_served`] does.

@@ -53,19 +53,13 @@ impl Claims {
         let claims = token.trim().split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims: Wire = serde_json::from_slice(&claims).ok()?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a NumericDate may have a fraction, and casts saturate"
-        )]
-        let time = |seconds: f64| Timestamp::from_second(seconds as i64).ok();
         let kubernetes = claims.kubernetes.unwrap_or_default();
-        let uid = |reference: Option<Reference>| reference?.uid;
         Some(Self {
             from: claims.iat.and_then(time),
             until: claims.exp.and_then(time),
             subject: claims.sub,
-            account_uid: uid(kubernetes.serviceaccount),
-            secret_uid: uid(kubernetes.secret),
+            account_uid: kubernetes.serviceaccount.and_then(|account| account.uid),
+            secret_uid: kubernetes.secret.and_then(|secret| secret.uid),
         })
     }
 
@@ -79,6 +73,14 @@ impl Claims {
     pub fn namespace(&self) -> Option<&str> {
         self.account().map(|(namespace, _)| namespace)
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a NumericDate may have a fraction, and casts saturate"
+)]
+fn time(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_second(seconds as i64).ok()
 }
 
 #[cfg(test)]

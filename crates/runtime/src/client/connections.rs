@@ -75,14 +75,15 @@ impl Connections {
         name: &'static str,
     ) -> Result<Self, ClientError> {
         let tls = tls_of(config)?;
-        let connector = |versions| connector_of(config, tls.clone(), transport.clone(), versions);
-        let any = connector(Versions::Any)?;
+        let [any, http1] = [Versions::Any, Versions::Http1]
+            .map(|versions| connector_of(config, tls.clone(), transport.clone(), versions));
+        let any = any?;
         let http2 = Purpose::ALL
             .map(|purpose| Group::new(any.clone(), config.cluster_url.clone(), name, purpose));
         let http1 = HttpClient::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .build(connector(Versions::Http1)?);
+            .build(http1?);
         Ok(Self(Arc::new(Api {
             name,
             http2,

@@ -20,7 +20,7 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use kube::client::Body;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tower::{Layer, Service};
 
@@ -173,14 +173,15 @@ fn run(config: &ExecConfig, onlooker: Onlooker, limit: Duration) -> Result<Crede
         Onlooker::Person => Stdio::inherit(),
         Onlooker::Nobody => Stdio::piped(),
     });
-    let unstarted = |source| ExecError::Unstarted {
+    let end = (!is_interactive).then(|| Instant::now() + limit);
+    let output = command
+        .spawn()
+        .and_then(|child| process::output(child, end));
+    let output = output.map_err(|source| ExecError::Unstarted {
         command: name.clone(),
         hint: printable(config.install_hint.as_deref().unwrap_or_default()),
         source,
-    };
-    let end = (!is_interactive).then(|| Instant::now() + limit);
-    let child = command.spawn().map_err(unstarted)?;
-    let output = process::output(child, end).map_err(unstarted)?;
+    })?;
     let output = output.ok_or_else(|| ExecError::Endless(name.clone(), limit))?;
     if !output.status.success() {
         return Err(ExecError::failed(name.clone(), &output));
@@ -211,26 +212,33 @@ fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
     let printed = printed.ok_or("something that is neither JSON nor YAML")?;
     let status = printed.get("status").filter(|status| status.is_object());
     let status = status.ok_or("no status")?;
-    let text = |name: &str| {
-        let text = status.get(name)?.as_str()?;
-        Some(text).filter(|text| !text.is_empty())
-    };
-    let certificate = match (text("clientCertificateData"), text("clientKeyData")) {
+    let certificate = match (
+        text(status, "clientCertificateData"),
+        text(status, "clientKeyData"),
+    ) {
         (Some(certificate), Some(key)) => Some((certificate.to_owned(), key.to_owned())),
         (None, None) => None,
         _ => return Err("a certificate or its key, but not both"),
     };
-    let token = text("token").map(header_of).transpose();
+    let token = text(status, "token").map(header_of).transpose();
     let token = token.map_err(|_| "a token that no request can have")?;
     if token.is_none() && certificate.is_none() {
         return Err("neither a token nor a certificate");
     }
-    let end = text("expirationTimestamp").map(str::parse).transpose();
+    let end = text(status, "expirationTimestamp")
+        .map(str::parse)
+        .transpose();
     Ok(Credentials {
         token,
         certificate,
         end: end.map_err(|_| "an expirationTimestamp that is none")?,
     })
+}
+
+/// Returns the text of a field, unless it is empty.
+fn text<'a>(status: &'a Value, name: &str) -> Option<&'a str> {
+    let text = status.get(name)?.as_str()?;
+    (!text.is_empty()).then_some(text)
 }
 
 impl<S> Layer<S> for ExecPlugin {

@@ -21,14 +21,13 @@ const LONGEST_PAUSE: u64 = 30;
 pub fn patient(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let policy = RetryPolicy::new(PAUSES.0, PAUSES.1, ATTEMPTS, true).unwrap_or_default();
-    let send = move |request| {
-        let client = client.clone();
-        async move { client.send(request).await }
-    };
     let sending = ServiceBuilder::new()
         .layer(RetryLayer::new(WhenAsked(policy)))
         .map_err(BoxError::from)
-        .service_fn(send);
+        .service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
     Client::new(sending, namespace)
 }
 

@@ -133,11 +133,12 @@ fn asked_for(
     } else {
         ["HTTP_PROXY", "http_proxy"]
     };
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let mut names = names.into_iter();
-    let (name, value) = names.find_map(|name| Some((name, set(name)?)))?;
-    let mut exempt = ["NO_PROXY", "no_proxy"].into_iter();
-    let exempt = exempt.find_map(set).unwrap_or_default();
+    let set = names.map(|name| (name, variable(name).unwrap_or_default()));
+    let mut set = set.into_iter().filter(|(_, value)| !value.is_empty());
+    let (name, value) = set.next()?;
+    let exempt = ["NO_PROXY", "no_proxy"].map(|name| variable(name).unwrap_or_default());
+    let exempt = exempt.into_iter().find(|exempt| !exempt.is_empty());
+    let exempt = exempt.unwrap_or_default();
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let is_direct = is_direct(&host.to_lowercase(), port, &exempt.to_lowercase());

@@ -142,12 +142,10 @@ impl Drop for Counted {
 /// Returns the verb of a request, as audit and RBAC name it (Kubernetes, "Authorization", "Determine the request verb").
 pub(super) fn verb(method: &Method, uri: &Uri) -> &'static str {
     let names_one = names_one(uri.path());
-    let watches = || {
-        let query = uri.query().unwrap_or_default();
-        query.split('&').any(|parameter| parameter == "watch=true")
-    };
+    let mut parameters = uri.query().unwrap_or_default().split('&');
+    let watches = parameters.any(|parameter| parameter == "watch=true");
     match *method {
-        Method::GET if watches() => "watch",
+        Method::GET if watches => "watch",
         Method::GET if names_one => "get",
         Method::GET => "list",
         Method::POST => "create",

@@ -190,12 +190,10 @@ impl<K: QueueKey> MemberQueues<K> {
     /// Returns the queues that `started` does not have.
     fn others(&self, started: &BTreeMap<String, CancellationToken>) -> Vec<(String, OfMember<K>)> {
         let queues = self.shared.queues.lock();
-        let is_new = |member: &str| {
-            started
-                .get(member)
-                .is_none_or(CancellationToken::is_cancelled)
-        };
-        let new = queues.iter().filter(|(member, _)| is_new(member));
+        let new = queues.iter().filter(|(member, _)| {
+            let stop = started.get(*member);
+            stop.is_none_or(CancellationToken::is_cancelled)
+        });
         new.map(|(member, known)| (member.clone(), known.clone()))
             .collect()
     }

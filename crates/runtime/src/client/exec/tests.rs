@@ -12,7 +12,7 @@ use crate::client;
 use crate::error::Chain;
 
 /// A user whose command notes that it runs in `runs`, and prints this status.
-fn user(folder: &TempDir, status: &serde_json::Value) -> AuthInfo {
+fn user(folder: &TempDir, status: &Value) -> AuthInfo {
     let printed = json!({ "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": status });
     fs::write(folder.path().join("printed"), printed.to_string()).unwrap();
