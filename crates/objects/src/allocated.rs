@@ -39,25 +39,20 @@ impl Allocated {
         let ports = part.get("ports").and_then(Value::as_array);
         let owned = owned.get("f:ports").and_then(Value::as_object);
         let applied = applied.and_then(|applied| applied.get("ports")?.as_array());
-        let is_allocated = |port: &Value| {
+        let allocated = ports.into_iter().flatten().filter(|port| {
             let owned = owned.into_iter().flatten();
             let mut of_port = owned.filter(|(key, _)| element(key).is_some_and(|key| key.is(port)));
             let is_asked = applied.into_iter().flatten().any(|applied| {
                 applied.get("nodePort") == port.get("nodePort")
                     && applied.get("port") == port.get("port")
             });
-            let is = |fields: &Value, name: &str| fields.get(name).is_some();
             !is_asked
-                && of_port.clone().any(|(_, fields)| is(fields, "f:port"))
-                && !of_port.any(|(_, fields)| is(fields, "f:nodePort"))
-        };
-        let ports = ports.into_iter().flatten();
-        let node_ports = ports
-            .filter(|port| is_allocated(port))
-            .filter_map(node_port);
+                && (of_port.clone()).any(|(_, fields)| fields.get("f:port").is_some())
+                && !of_port.any(|(_, fields)| fields.get("f:nodePort").is_some())
+        });
         let found = Self {
             of_spec: of_spec.collect(),
-            node_ports: node_ports.collect(),
+            node_ports: allocated.filter_map(node_port).collect(),
         };
         (!found.of_spec.is_empty() || !found.node_ports.is_empty()).then_some(found)
     }

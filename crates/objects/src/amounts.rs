@@ -74,14 +74,7 @@ impl Amounts {
     }
 
     /// Returns the number of times that `request` can be taken, or `None` if it asks for nothing.
-    ///
-    /// As Kubernetes counts for scheduling, CPU is in thousandths and everything else in units, both
-    /// rounded up.
     pub fn times(&self, request: &Self) -> Option<i128> {
-        let count = |name: &str, amount: Quantity| match name {
-            "cpu" => amount.millis(),
-            _ => amount.units(),
-        };
         let requested = request.0.iter();
         let of_each = requested.filter_map(|(name, &amount)| {
             let have = self.0.get(name).copied().unwrap_or_default();
@@ -134,6 +127,15 @@ impl Amounts {
         amounts
             .map(|(name, &amount)| (name.clone(), text(name, amount)))
             .collect()
+    }
+}
+
+/// Returns an amount as Kubernetes counts it for scheduling: CPU in thousandths and everything else in units, both rounded
+/// up.
+fn count(resource: &str, amount: Quantity) -> i128 {
+    match resource {
+        "cpu" => amount.millis(),
+        _ => amount.units(),
     }
 }
 

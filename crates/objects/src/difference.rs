@@ -115,26 +115,26 @@ fn pairs<'a>(found: &'a [Value], wanted: &'a [Value], fields: &Value) -> Vec<Pai
             .map(|place| (found.get(place), wanted.get(place)))
             .collect();
     };
-    let is_same = |one: &Value, other: &Value| {
-        // A key that one lacks has its default, which nobody but the API server knows.
-        let has_same = |key: &String| match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        };
-        if keys.is_empty() {
-            one == other
-        } else {
-            keys.iter().all(has_same)
-        }
-    };
     let mut left: Vec<_> = wanted.iter().collect();
     let mut pairs = Vec::new();
     for one in found {
-        let place = left.iter().position(|other| is_same(one, other));
+        let place = left.iter().position(|other| is_same(one, other, &keys));
         pairs.push((Some(one), place.map(|place| left.remove(place))));
     }
     pairs.extend(left.into_iter().map(|other| (None, Some(other))));
     pairs
+}
+
+/// Returns `true` if two elements of a list have the same keys, or are equal where none has any.
+fn is_same(one: &Value, other: &Value, keys: &[String]) -> bool {
+    if keys.is_empty() {
+        return one == other;
+    }
+    // A key that one lacks has its default, which nobody but the API server knows.
+    keys.iter().all(|key| match (one.get(key), other.get(key)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    })
 }
 
 /// A JSON pointer.

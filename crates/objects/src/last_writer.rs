@@ -13,15 +13,15 @@ pub fn last_writer<'a>(
     parent: &str,
     fields: &[&str],
 ) -> Option<&'a ManagedFieldsEntry> {
-    let has = |entry: &&ManagedFieldsEntry| {
+    let writers = entries.into_iter().filter(|entry| {
         let all = entry.fields_v1.as_ref();
         let parent = all.and_then(|all| all.0.get(format!("f:{parent}")));
         parent.is_some_and(|parent| {
             let mut fields = fields.iter();
             fields.any(|field| parent.get(format!("f:{field}")).is_some())
         })
-    };
-    newest(entries.into_iter().filter(has))
+    });
+    newest(writers)
 }
 
 fn newest<'a>(
@@ -37,12 +37,12 @@ pub fn rival_at<'a>(
     own: &str,
     paths: &[String],
 ) -> Option<&'a str> {
-    let has = |entry: &&ManagedFieldsEntry| {
+    let rivals = entries.iter().filter(|entry| {
         let fields = entry.fields_v1.as_ref();
         let is_other = entry.manager.as_deref() != Some(own);
         is_other && fields.is_some_and(|fields| paths.iter().any(|path| owns(&fields.0, path)))
-    };
-    newest(entries.iter().filter(has))?.manager.as_deref()
+    });
+    newest(rivals)?.manager.as_deref()
 }
 
 /// Does the same for an object with its managed fields.
@@ -58,9 +58,8 @@ fn owns(fields: &Value, path: &str) -> bool {
         let name = token.replace("~1", "/").replace("~0", "~");
         let Some(next) = part.get(format!("f:{name}")) else {
             // A value that is written as a whole has no parts, and a list has elements.
-            let is_other = |key: &String| key.starts_with("f:");
             let parts = part.as_object().filter(|_| !std::ptr::eq(part, fields));
-            return parts.is_some_and(|parts| !parts.keys().any(is_other));
+            return parts.is_some_and(|parts| !parts.keys().any(|key| key.starts_with("f:")));
         };
         part = next;
     }

@@ -94,15 +94,15 @@ impl Managers {
 
     /// Returns the labels and annotations that we, or our predecessors, own.
     pub fn written(&self, object: &Value) -> Written {
-        let keys = |part: &str| {
+        let [labels, annotations] = ["labels", "annotations"].map(|part| {
             let present = metadata::field(object, part).and_then(Value::as_object);
             let keys = present.into_iter().flatten().map(|(key, _)| key);
             let ours = keys.filter(|key| self.own(object, &["metadata", part, key]));
             ours.cloned().collect()
-        };
+        });
         Written {
-            labels: keys("labels"),
-            annotations: keys("annotations"),
+            labels,
+            annotations,
         }
     }
 

@@ -91,11 +91,11 @@ fn of_yaml(error: &serde_saphyr::Error) -> String {
 
 /// Returns the kind of mistake of serde's message about it.
 fn of_serde(message: &str) -> String {
-    let begins = |kind: &&str| message.starts_with(kind);
-    if OF_FIELDS.iter().any(begins) {
+    if OF_FIELDS.iter().any(|kind| message.starts_with(kind)) {
         return message.to_owned();
     }
-    let Some(kind) = OF_VALUES.into_iter().find(begins) else {
+    let mut kinds = OF_VALUES.into_iter();
+    let Some(kind) = kinds.find(|kind| message.starts_with(kind)) else {
         return "invalid data".to_owned();
     };
     match message.rsplit_once(", expected ") {

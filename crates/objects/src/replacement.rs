@@ -82,13 +82,15 @@ pub fn has_same_metadata(left: &Value, right: &Value) -> bool {
 
 /// Keeps the owners that the object has beside those of `body`.
 fn keep_owners(body: &mut Value, object: &Value) {
-    let of = |object| metadata::field(object, "ownerReferences").and_then(Value::as_array);
-    let Some(present) = of(object) else {
+    let [present, owners] = [object, &*body]
+        .map(|object| metadata::field(object, "ownerReferences").and_then(Value::as_array));
+    let Some(present) = present else {
         return;
     };
-    let mut owners = of(body).cloned().unwrap_or_default();
-    let is_new = |owner: &&Value| owners.iter().all(|one| one["uid"] != owner["uid"]);
-    let others: Vec<_> = present.iter().filter(is_new).cloned().collect();
+    let mut owners = owners.cloned().unwrap_or_default();
+    let others = present.iter();
+    let others = others.filter(|owner| owners.iter().all(|one| one["uid"] != owner["uid"]));
+    let others: Vec<_> = others.cloned().collect();
     owners.extend(others);
     insert(body, "/metadata", "ownerReferences", owners.into());
 }
@@ -246,12 +248,11 @@ fn counterpart<'a>(port: &Value, object: &'a Value) -> Option<&'a Value> {
     let of_name = ports
         .iter()
         .find(|other| name.is_some() && other.get("name") == name);
-    let of_number = || {
+    of_name.or_else(|| {
         ports.iter().find(|other| {
             other.get("port") == port.get("port") && protocol(other) == protocol(port)
         })
-    };
-    of_name.or_else(of_number)
+    })
 }
 
 fn given_node_port(port: &Value) -> Option<&Value> {

@@ -131,8 +131,9 @@ fn aggregated_rules(body: &mut Value) {
 
 /// The cluster allocates the port, which cannot be changed afterwards, to a Service that has one.
 pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
-    let is = |name: &str, value: &str| body.pointer(name).and_then(Value::as_str) == Some(value);
-    if !is("/spec/type", "LoadBalancer") || !is("/spec/externalTrafficPolicy", "Local") {
+    let fields = ["/spec/type", "/spec/externalTrafficPolicy"];
+    let fields = fields.map(|field| body.pointer(field).and_then(Value::as_str));
+    if fields != [Some("LoadBalancer"), Some("Local")] {
         return;
     }
     let observed = object.and_then(|object| object.pointer("/spec/healthCheckNodePort"));

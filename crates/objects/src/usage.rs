@@ -84,12 +84,11 @@ fn instance_type(node: &Value) -> &str {
 
 impl From<&Value> for PodRequest {
     fn from(pod: &Value) -> Self {
-        let text = |path: &str| {
-            pod.pointer(path)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let phase = match (text("/status/phase"), text("/spec/nodeName")) {
+        let [phase, node] = ["/status/phase", "/spec/nodeName"].map(|path| {
+            let text = pod.pointer(path).and_then(Value::as_str);
+            text.unwrap_or_default()
+        });
+        let phase = match (phase, node) {
             ("Succeeded" | "Failed", _) => Phase::Ended,
             (_, "") => Phase::Pending,
             _ => Phase::Scheduled,
@@ -100,7 +99,7 @@ impl From<&Value> for PodRequest {
         }
         Self {
             phase,
-            node: text("/spec/nodeName").into(),
+            node: node.into(),
             amounts,
         }
     }
