@@ -150,8 +150,8 @@ impl Impairment {
     /// Returns the worse of two, or `self` if they are equally bad.
     #[must_use]
     fn or_worse(self, other: Self) -> Self {
-        let of = |it: Self| (it.symptom, it.failure.class);
-        if of(other) > of(self) { other } else { self }
+        let [own, others] = [self, other].map(|it| (it.symptom, it.failure.class));
+        if others > own { other } else { self }
     }
 }
 

@@ -159,13 +159,14 @@ impl<T> PerTarget<T> {
     where
         T: Clone,
     {
-        let about = |target: &Target| Target {
-            signal: target.signal,
-            cluster: Some(Arc::clone(cluster)),
-        };
-        self.iter()
-            .map(|(target, value)| (about(target), value.clone()))
-            .collect()
+        let values = self.iter().map(|(target, value)| {
+            let target = Target {
+                signal: target.signal,
+                cluster: Some(Arc::clone(cluster)),
+            };
+            (target, value.clone())
+        });
+        values.collect()
     }
 }
 

@@ -227,8 +227,8 @@ impl Threshold {
             &mut self.settled,
             self.streak.as_ref().map(|streak| vote(streak.outcome)),
         );
-        let healthy = |vote: Option<Vote>| vote.map(Vote::is_healthy);
-        if (healthy(before), healthy(self.settled)) == (Some(true), Some(false)) {
+        let votes = [before, self.settled].map(|vote| vote.map(Vote::is_healthy));
+        if votes == [Some(true), Some(false)] {
             let remembered = self
                 .fall
                 .filter(|fall| at.saturating_duration_since(fall.at) < FALL_MEMORY);

@@ -38,22 +38,25 @@ impl Judge {
 
     /// Returns the failure of the round, if what pods see is one.
     pub fn failure(&self, pods: &Pods) -> Option<Failure> {
-        let fails = |resolver: &Resolver| {
-            let impairment = pods.get(*resolver)?;
-            (impairment.symptom == Symptom::Fails).then_some((*resolver, impairment.failure))
-        };
-        let worst = |failures: Vec<Failure>| failures.into_iter().reduce(Failure::or_worse);
         if !self.names_resolvers() {
-            let all: Option<Vec<_>> = Resolver::ALL.iter().map(fails).collect();
-            return worst(all?.into_iter().map(|(_, failure)| failure).collect());
+            let all = Resolver::ALL.into_iter();
+            let all: Option<Vec<_>> = all.map(|resolver| failure_of(pods, resolver)).collect();
+            return all?.into_iter().reduce(Failure::or_worse);
         }
-        let failures = self.each.iter().filter_map(fails);
-        let named = failures.map(|(resolver, failure)| Failure {
-            resolver: Some(resolver),
-            ..failure
+        let named = self.each.iter().filter_map(|&resolver| {
+            Some(Failure {
+                resolver: Some(resolver),
+                ..failure_of(pods, resolver)?
+            })
         });
-        worst(named.collect())
+        named.reduce(Failure::or_worse)
     }
+}
+
+/// Returns the failure of a resolver's lookup, if that fails.
+fn failure_of(pods: &Pods, resolver: Resolver) -> Option<Failure> {
+    let impairment = pods.get(resolver)?;
+    (impairment.symptom == Symptom::Fails).then_some(impairment.failure)
 }
 
 #[cfg(test)]
