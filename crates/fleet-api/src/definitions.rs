@@ -304,12 +304,12 @@ fn one_namespace() -> Amendment {
 
 /// Returns the rules of a placement of this scope as a whole.
 fn of_whole_placement(scope: Scope) -> Amendment {
-    let external = |object: &str| {
+    let [was_external, is_external] = ["oldSelf", "self"].map(|object| {
         format!(
             "has({object}.strategy) && has({object}.strategy.type) && {object}.strategy.type == 'External'"
         )
-    };
-    let stays_external = format!("!({}) || ({})", external("oldSelf"), external("self"));
+    });
+    let stays_external = format!("!({was_external}) || ({is_external})");
     let mut all: Vec<(&str, &str)> = vec![
         (
             "!(has(oldSelf.policy) && !has(self.policy))",

@@ -136,11 +136,11 @@ pub fn binding(kind: &str, name: &str) -> String {
 fn distinct(group: &str, kind: &str, name: &str) -> String {
     let hash = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes()).to_string();
     let hash = safe_encode(&hash);
-    let letter = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
+    let readable = name.chars().take(READABLE).map(|c| match c {
+        c if c.is_ascii_alphanumeric() => c.to_ascii_lowercase(),
         _ => '-',
-    };
-    let readable: String = name.chars().take(READABLE).map(letter).collect();
+    });
+    let readable: String = readable.collect();
     match readable.trim_matches('-') {
         "" => hash,
         readable => format!("{readable}-{hash}"),

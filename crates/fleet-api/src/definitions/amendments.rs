@@ -79,20 +79,16 @@ pub(super) fn selection_scope() -> Value {
 
 /// Returns what is true of an apply strategy at a path.
 pub(super) fn apply_strategy(path: &str) -> Vec<Amendment> {
-    let field = |name: &str| format!("{path}.{name}");
-    vec![
+    let types = ["ClientSideApply", "ServerSideApply", "ReportDiff"];
+    let fields = [
+        ("type", first_of(&types)),
         (
-            field("type"),
-            first_of(&["ClientSideApply", "ServerSideApply", "ReportDiff"]),
-        ),
-        (
-            field("comparisonOption"),
+            "comparisonOption",
             first_of(&["PartialComparison", "FullComparison"]),
         ),
-        (field("whenToApply"), first_of(&["Always", "IfNotDrifted"])),
-        (
-            field("whenToTakeOver"),
-            first_of(&["Always", "IfNoDiff", "Never"]),
-        ),
-    ]
+        ("whenToApply", first_of(&["Always", "IfNotDrifted"])),
+        ("whenToTakeOver", first_of(&["Always", "IfNoDiff", "Never"])),
+    ];
+    let amendments = fields.map(|(field, amendment)| (format!("{path}.{field}"), amendment));
+    amendments.into()
 }

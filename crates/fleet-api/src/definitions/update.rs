@@ -113,17 +113,17 @@ fn run() -> Value {
         let message = format!("{field} is immutable");
         at(field, rules(&[("self == oldSelf", &message)]))
     };
-    let transition = |from: &str, to: &str| {
+    let transitions = [
+        ("Initialize", "Stop"),
+        ("Run", "Initialize"),
+        ("Stop", "Initialize"),
+    ];
+    let transitions = transitions.map(|(from, to)| {
         (
             format!("!(has(oldSelf.state) && oldSelf.state == '{from}' && self.state == '{to}')"),
             format!("invalid state transition: cannot transition from {from} to {to}"),
         )
-    };
-    let transitions = [
-        transition("Initialize", "Stop"),
-        transition("Run", "Initialize"),
-        transition("Stop", "Initialize"),
-    ];
+    });
     let transitions: Vec<_> = transitions
         .iter()
         .map(|(rule, message)| (&**rule, &**message))
