@@ -225,7 +225,7 @@ impl Reporter {
             let signal = target.signal;
             let tally = match tallies.of(target) {
                 Some(tally) => tally,
-                // Nobody can vote any more on what has a verdict.
+                // Nobody can vote any more on a signal that has a verdict.
                 None if published(conditions, signal).is_some() => &nobody,
                 None => continue,
             };
@@ -342,7 +342,7 @@ impl Reporter {
     /// Returns the participation as of the last plan. Too few vote only where that holds for every signal:
     /// nodes that vote on one are heard, and another leader would not hear more.
     pub fn participation(&self) -> Participation {
-        // A leader's vote on what it alone is asked about says nothing about the nodes.
+        // A leader's vote on a signal of its own says nothing about the nodes.
         let signals = self.signals.iter();
         let of_nodes = signals.filter(|(target, _)| target.signal.voters == Voters::Nodes);
         let of_nodes: Vec<_> = of_nodes.map(|(_, state)| state).collect();

@@ -111,7 +111,7 @@ struct Streak {
     newest_agrees: bool,
 }
 
-/// A success has what is wrong all the same.
+/// A success has the trouble that shows all the same.
 type Outcome = Result<Partial, Failure>;
 
 impl Threshold {
@@ -212,7 +212,7 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
-        // The vote stays, but what is wrong is the newest.
+        // The vote stays, but its failure is the newest.
         if self
             .settled
             .is_some_and(|settled| settled.is_healthy() == outcome.is_ok())

@@ -1,4 +1,4 @@
-//! Amounts of resources: what pods ask for, and what nodes offer.
+//! Amounts of resources: the requests of pods, and the offers of nodes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::quantity::Quantity;
 pub struct Amounts(BTreeMap<String, Quantity>);
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Amounts {
-    /// Reads amounts by the names of the resources. What is no quantity counts as absent.
+    /// Reads amounts by the names of the resources. A value that is no quantity counts as absent.
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(amounts: I) -> Self {
         let amounts = amounts.into_iter();
         let read =
@@ -21,7 +21,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Amounts {
 }
 
 impl Amounts {
-    /// Reads a list of amounts as objects have it. What is no quantity counts as absent.
+    /// Reads a list of amounts as objects have it. A value that is no quantity counts as absent.
     pub fn read(list: Option<&Value>) -> Self {
         let list = list.and_then(Value::as_object).into_iter().flatten();
         let amounts = list.filter_map(|(name, amount)| {
@@ -35,7 +35,7 @@ impl Amounts {
         Self(amounts.collect())
     }
 
-    /// Returns what kube-scheduler counts for a pod with the spec `pod`: what it asks for as a whole, or its containers
+    /// Returns the amounts that kube-scheduler counts for a pod with the spec `pod`: those of the whole pod, or its containers
     /// and sidecars together, or the most that is needed while an init container runs, and the overhead.
     pub fn of_pod(pod: &Value) -> Self {
         let mut running = Self::default();
@@ -65,7 +65,7 @@ impl Amounts {
         total
     }
 
-    /// Subtracts `less`. What was not there goes below nothing.
+    /// Subtracts `less`. An amount that was not there goes below nothing.
     pub fn subtract(&mut self, less: &Self) {
         for (name, &amount) in &less.0 {
             let rest = self.0.entry(name.clone()).or_default();
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(Amounts::of_pod(&pod), Amounts::from_iter(of_whole));
     }
 
-    /// A limit of the whole pod is what it asks for only where no container asks for any, as kube-apiserver 1.36 has it.
+    /// A limit of the whole pod is its request only where no container asks for any, as kube-apiserver 1.36 has it.
     #[test]
     fn limit_of_whole_goes_last() {
         let of = |requests: Value| json!({ "resources": { "requests": requests } });

@@ -17,7 +17,7 @@ pub enum Comparison {
     Never,
     /// Before it is written: if they differ, it is not.
     First(ComparisonOption),
-    /// Once it has what its manifest has: what it has besides is told.
+    /// Once it has all of its manifest: its other fields are told.
     Afterwards,
     /// In place of a write.
     Only(ComparisonOption),

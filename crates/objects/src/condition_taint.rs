@@ -101,7 +101,7 @@ impl ConditionTaint {
 }
 
 /// Returns the taints of a cluster with those that it must have for its conditions, and without those of ours that it
-/// must not; `said` is what it says of the condition of a type. A taint whose condition cannot be read stays as it is.
+/// must not; `said` returns its status of the condition of a type. A taint whose condition cannot be read stays as it is.
 pub fn desired_taints<'a>(
     taints: &[Value],
     wanted: &[ConditionTaint],

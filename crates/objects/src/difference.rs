@@ -32,7 +32,7 @@ pub fn differences(found: &Value, wanted: &Value, fields: &Value) -> Vec<Differe
     differences
 }
 
-/// Returns what an object has besides its manifest, of what somebody manages: the defaults of its cluster are not among
+/// Returns the managed fields that an object has besides its manifest: the defaults of its cluster are not among
 /// that. `fields` are [all that are managed](crate::managed_fields::all_fields), and null if nobody knows.
 pub fn additions(object: &Value, manifest: &Value, fields: &Value) -> Vec<Difference> {
     let managed = match fields {
@@ -107,7 +107,7 @@ fn keys(fields: &Value) -> Option<Vec<String>> {
 
 type Pair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
-/// Returns the elements of two lists, each with what it is in the other. Those of the first come first, in their order.
+/// Returns the elements of two lists, each with its counterpart in the other. Those of the first come first, in their order.
 fn pairs<'a>(found: &'a [Value], wanted: &'a [Value], fields: &Value) -> Vec<Pair<'a>> {
     let Some(keys) = keys(fields) else {
         let places = 0..found.len().max(wanted.len());
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(json!(told(&differences)), expected);
     }
 
-    /// A field that cannot be changed is all that differs from what the manifest would make of an object, whatever the
+    /// A field that cannot be changed is all that differs from an object of the manifest, whatever the
     /// cluster has filled in around it.
     #[test]
     fn defaults_survive_an_overlay() {
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(overlaid(&object, &manifest, &fields), expected);
     }
 
-    /// Somebody adds a label and a container; what the cluster has filled in, in it too, is nobody's.
+    /// Somebody adds a label and a container; the fields that the cluster has filled in, in it too, are nobody's.
     #[test]
     fn defaults_are_no_additions() {
         let main = json!({ "name": "main", "image": "a", "imagePullPolicy": "Always" });
@@ -370,7 +370,7 @@ mod tests {
         let mut found = told(&additions(&object, &manifest, &fields));
         found.sort_by_key(|one| one[0].to_string());
         assert_eq!(json!(found), expected);
-        // Where nobody knows who manages what, all of it counts.
+        // Where nobody knows who manages a field, all of them count.
         let all = additions(&object, &manifest, &Value::Null);
         assert!(all.iter().any(|one| one.path == "/grace"), "{all:?}");
     }

@@ -1,4 +1,4 @@
-//! The mistake in a text, without a word of it. Parsers quote what they read, and that may be a credential.
+//! The mistake in a text, without a word of it. Parsers quote their input, and that may be a credential.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Mistake {
     place: Option<(u64, u64)>,
 }
 
-/// The beginnings of serde's messages about a value. What follows quotes it.
+/// The beginnings of serde's messages about a value. The rest quotes it.
 const OF_VALUES: [&str; 5] = [
     "invalid type",
     "invalid value",
@@ -99,7 +99,7 @@ fn of_serde(message: &str) -> String {
         return "invalid data".to_owned();
     };
     match message.rsplit_once(", expected ") {
-        // Of these the message ends with what is expected, in all cases.
+        // Of these the message always ends with the expectation.
         Some((_, expected)) if kind.starts_with("invalid") => {
             format!("{kind}, expected {expected}")
         }

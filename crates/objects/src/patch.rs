@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(object["metadata"]["labels"], json!({ "x.io/a~b": "1" }));
     }
 
-    /// Case P113: a place in a list may be counted from its end, and have zeros before it; what is a key stays one.
+    /// Case P113: a place in a list may be counted from its end, and have zeros before it; a key stays one.
     #[test]
     fn places_are_counted() {
         let object = json!({ "a": [{ "-1": "x", "01": "y" }, { "b": [1] }], "-1": {} });

@@ -9,7 +9,7 @@ pub const NO_SCHEDULE: &str = "NoSchedule";
 /// The effect of a taint that drives workloads out, too.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: what has left
+/// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: a workload that has left
 /// when its time was over would only have to leave it again.
 pub fn untolerated<'a>(
     taints: &'a [Taint],

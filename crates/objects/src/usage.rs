@@ -1,4 +1,4 @@
-//! How much of a cluster is in use: what its nodes have, and what its pods ask for.
+//! The usage of a cluster: the resources of its nodes, and the requests of its pods.
 
 use std::collections::BTreeMap;
 

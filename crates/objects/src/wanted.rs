@@ -14,7 +14,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Creates what a creation brings about.
+    /// Creates the effect of a creation.
     pub fn created(value: Value) -> Self {
         Self {
             value,
@@ -22,7 +22,7 @@ impl Wanted {
         }
     }
 
-    /// Creates what a patch brings about. Fields with one of the names `incidental` are left out: they are others each
+    /// Creates the effect of a patch. Fields with one of the names `incidental` are left out: they are others each
     /// time.
     pub fn patched(patch: &JsonPatch, incidental: &[&str]) -> Self {
         let (mut value, mut paths) = (Vec::new(), Vec::new());

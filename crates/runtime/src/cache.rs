@@ -125,7 +125,7 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
-    /// Has the events show what was written to the objects, which the API has as `resource`.
+    /// Has the events show our writes to the objects, which the API has as `resource`.
     pub(crate) fn expecting(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
             expected: Some((expectations.clone(), resource)),
@@ -196,7 +196,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
         Some(self.replace(key, object))
     }
 
-    /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
+    /// Takes in that a write has deleted `object`, and returns the change. Any version that the watch still shows is older.
     pub(crate) fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
         let (key, uid) = (Key::of(object), &object.meta().uid);
         if self.objects.get(&key)?.meta().uid != *uid {
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(shown(&mut cache, applied("c", 6)).as_deref(), Some("6"));
     }
 
-    /// A complete list knows better than what writes have told.
+    /// A complete list supersedes the answers to writes.
     #[test]
     fn complete_list_supersedes_writes() {
         let mut cache = Cache::default();
@@ -463,7 +463,7 @@ mod tests {
         assert_eq!(done.as_deref(), Some("10"));
     }
 
-    /// A list shows more of what was written than its writer knew.
+    /// A list shows more of a written object than its writer knew.
     #[test]
     fn list_completes_written_object() {
         let mut cache = Cache::default();
@@ -606,7 +606,7 @@ mod tests {
     }
 
     proptest! {
-        /// A complete list leaves what replaying every change would.
+        /// A complete list leaves the same as a replay of every change.
         #[test]
         fn list_equals_replay(
             changes in prop::collection::vec((0_u8..5, any::<bool>()), 0..30),

@@ -1,4 +1,4 @@
-//! Reconciles that met a newer version of what they write. Each is decided again at once, so one is no
+//! Reconciles that met a newer version of the object that they write. Each is decided again at once, so one is no
 //! news; those of one key that go on for a minute are.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ struct Streak {
 /// The way in which a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did what was due.
+    /// It succeeded.
     Success,
     /// It met a newer version.
     Conflict,

@@ -28,7 +28,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns every known object; called each time leadership begins, to reconcile them all.
     fn keys(&self) -> Vec<Self::Key>;
 
-    /// Returns the time until which nothing is decided about a key, because a watch has still to show what was written for
+    /// Returns the time until which nothing is decided about a key, because a watch has still to show the writes for
     /// it.
     fn held_until(&self, _: &Self::Key) -> Option<Instant> {
         None

@@ -38,7 +38,7 @@ impl<K: Resource> Decoded<K> {
 }
 
 impl<K> Decoded<K> {
-    /// Returns what `make` makes of an object that decodes.
+    /// Returns the result of `make` for an object that decodes.
     pub fn map<T>(self, make: impl FnOnce(K) -> T) -> Decoded<T> {
         match self {
             Self::Valid(object) => Decoded::Valid(make(object)),
@@ -233,7 +233,7 @@ mod tests {
         );
     }
 
-    /// An object without what identifies it or its end is invalid and spares the others.
+    /// An object without its identity or its end is invalid and spares the others.
     #[test]
     fn nameless_object_spares_others() {
         for metadata in [

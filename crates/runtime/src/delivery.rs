@@ -19,7 +19,7 @@ use crate::watch::{Decoded, WatchLog, attempts, is_not_served};
 /// its kinds.
 const UNSERVED_AFTER: Duration = Duration::from_secs(5);
 
-/// The objects of a watch, and what their absence means.
+/// The objects of a watch, and the meaning of their absence.
 pub(crate) struct Source<K> {
     /// The kind, for the log.
     pub(crate) kind: String,

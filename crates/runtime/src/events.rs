@@ -39,7 +39,7 @@ const MAX_NOTE: usize = 1024;
 /// The longest reason the API accepts, in bytes. That of a condition may be longer.
 const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
-/// The time to write what waits when the program stops: half of that in which a task has to end.
+/// The time to write the Events that wait when the program stops: half of that in which a task has to end.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// The time without a reconcile after which a burst is over. Programs that wait for each other's writes
 /// take turns in one.
@@ -210,7 +210,7 @@ impl Writing {
         }
     }
 
-    /// Takes what is queued, as far as there is room.
+    /// Takes the queued Events, as far as there is room.
     fn receive(&mut self, queued: &mut mpsc::Receiver<(ObjectReference, Event)>) {
         while self.backlog.len() < CAPACITY
             && let Ok(next) = queued.try_recv()
@@ -243,7 +243,7 @@ impl Writing {
         }
     }
 
-    /// Drops all but the warnings, which take what the budget has left.
+    /// Drops all but the warnings, which take the rest of the budget.
     fn drop_others(&mut self) {
         for _ in self.backlog.others.drain(..) {
             self.dropped.inc();

@@ -50,14 +50,14 @@ pub const MODELS: Gate = Gate {
     stage: Stage::Beta,
 };
 
-/// Karmada's feature by which what was placed takes room in its clusters before these report it.
+/// Karmada's feature by which placed workloads take room in its clusters before these report it.
 pub const OVERCOMMIT_PROTECTION: Gate = Gate {
     name: "SchedulingOvercommitProtection",
     is_default: false,
     stage: Stage::Alpha,
 };
 
-/// Karmada's feature by which what a template refers to follows it.
+/// Karmada's feature by which the objects that a template refers to follow it.
 pub const DEPENDENCIES: Gate = Gate {
     name: "PropagateDeps",
     is_default: true,

@@ -28,7 +28,7 @@ use crate::cache::Undecoded;
 use crate::identity::Identity;
 use crate::readiness::Readiness;
 
-/// Creates the registry of a program, which holds the build's version and what its process uses.
+/// Creates the registry of a program, which holds the build's version and the usage of its process.
 pub(crate) fn registry(identity: &Identity) -> Registry {
     let mut registry = Registry::with_prefix(identity.metric_prefix());
     let version = [("version", env!("CARGO_PKG_VERSION"))];
@@ -138,7 +138,7 @@ impl SharedMetrics {
         gauge.add(move || vec![(name.into(), usize::from(unable.borrow().contains(name)))]);
     }
 
-    /// Adds what `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
+    /// Adds the numbers that `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
     pub(crate) fn undecoded<L: Into<Cow<'static, str>>>(
         &mut self,
         registry: &mut Registry,

@@ -156,7 +156,7 @@ impl Program {
         Ok(client)
     }
 
-    /// Runs what does not end by itself, such as watches, in a task called `name` until the program stops.
+    /// Runs a future that does not end by itself, such as a watch, in a task called `name` until the program stops.
     pub fn run_until_stopped(
         &mut self,
         name: &'static str,
@@ -202,8 +202,8 @@ impl Program {
         self.spawn_watch(name, Source::new(objects, selected), observe);
     }
 
-    /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than what is
-    /// installed: there are no objects then, and they are listed once it does.
+    /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than the API
+    /// itself: there are no objects then, and they are listed once it does.
     pub fn watch_if_served<K>(
         &mut self,
         name: &'static str,
@@ -222,7 +222,7 @@ impl Program {
 
     /// Watches like [`Self::watch`], but in an API that has not the lease, with a gate in
     /// [`Self::elsewhere`]. Trouble in reading it neither delays nor ends leadership: if no replica can
-    /// read it, one must still do what needs the other API only.
+    /// read it, one must still do the work that needs the other API only.
     pub fn watch_elsewhere<K>(
         &mut self,
         name: &'static str,
@@ -424,7 +424,7 @@ impl Signals {
     }
 }
 
-/// Returns the registry of a program, with what all of its connections count.
+/// Returns the registry of a program, with the metrics of all its connections.
 fn registry(identity: &Identity) -> Registry {
     let mut registry = metrics::registry(identity);
     registry.register(

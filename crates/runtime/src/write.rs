@@ -105,7 +105,7 @@ impl WriteError {
 }
 
 /// Returns the part of a message that ends with the name of the webhook which refuses the write, with whichever code, or does not
-/// answer. What follows may be another text with each attempt, such as the port of a connection.
+/// answer. The rest may be another text with each attempt, such as the port of a connection.
 pub fn by_webhook(message: &str) -> Option<&str> {
     const WORDS: [&str; 2] = [
         "Internal error occurred: failed calling webhook \"",
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// A status code determines the class, but for a patch that does not fit: what a webhook refuses with the same code
+    /// A status code determines the class, but for a patch that does not fit: the refusal of a webhook with the same code
     /// is no conflict.
     #[test]
     fn status_code_determines_class() {

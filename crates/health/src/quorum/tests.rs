@@ -77,7 +77,7 @@ const THRESHOLD: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 24 * 60 * 60 / 5;
 
 /// At 1% of lost rounds no verdict turns, with the defaults of a declared signal: where each node asks, where the leader
-/// alone does, and where what is lost is no observation, as of a Prometheus. Case S10.
+/// alone does, and where a lost round is no observation, as of a Prometheus. Case S10.
 #[test]
 fn day_of_loss_turns_nothing() {
     let late = Observation::Failed(failure(DnsClass::Timeout));

@@ -1,6 +1,6 @@
 //! glibc's `getaddrinfo`, as of 2.36 and later (`resolv/res_query.c`, `resolv/res_send.c`).
 //!
-//! It sends both queries to one server and takes what comes. The next server is asked only if neither has a
+//! It sends both queries to one server and takes whichever response comes. The next server is asked only if neither has a
 //! usable response. An error other than NXDOMAIN, NODATA and SERVFAIL ends the search list.
 
 use super::answers::{Answer, Answers, Lookup};

@@ -1,4 +1,4 @@
-//! What pods see of the answers to one lookup, by the resolver of their libraries.
+//! The effect of the answers to one lookup on pods, by the resolver of their libraries.
 //!
 //! glibc, musl and Go send the same queries and draw other conclusions: one goes on where another gives up.
 //! Each has a file that follows it through the answers that a probe round got anyway. A server that was not
@@ -36,7 +36,7 @@ impl Judge {
         !self.each.is_empty()
     }
 
-    /// Returns the failure of the round, if what pods see is one.
+    /// Returns the failure of the round, if the trouble of pods is one.
     pub fn failure(&self, pods: &Pods) -> Option<Failure> {
         if !self.names_resolvers() {
             let all = Resolver::ALL.into_iter();

@@ -44,7 +44,7 @@ fn answer(word: &str) -> Option<Answer> {
     })
 }
 
-/// Returns what pods with glibc, musl and Go see, in a word each.
+/// Returns the trouble of pods with glibc, musl and Go, in a word each.
 fn seen(text: &str, options: &str) -> [&'static str; 3] {
     let (answers, candidates, servers) = answers(text);
     let servers: Vec<_> = SERVERS.map(Into::into).into_iter().take(servers).collect();

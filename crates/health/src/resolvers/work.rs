@@ -83,7 +83,7 @@ pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
     Some(one.map_or(other, |one| one.or_worse(other)))
 }
 
-/// Follows a resolver through the candidates in `order`. `step` returns what may become of one, in each order
+/// Follows a resolver through the candidates in `order`. `step` returns the possible ends of one, in each order
 /// of servers or of responses, and whether the resolver waits for a response that does not come.
 pub(super) fn follow(
     work: &Work<'_>,

@@ -81,7 +81,7 @@ proptest! {
         prop_assert_eq!(find(&after, &kind), Some(&new));
     }
 
-    /// A second upsert replaces what the first wrote.
+    /// A second upsert replaces the condition of the first.
     #[test]
     fn upserts_are_idempotent(list in lists(), kind in "[A-D]") {
         let new = condition(&kind, "new");

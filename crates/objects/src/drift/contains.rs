@@ -15,7 +15,7 @@ pub fn contains(object: &Value, manifest: &Value, owned: Option<&Value>) -> bool
 }
 
 /// Whether a field of a part may exclude the others. An API server leaves out an empty map as readily as it keeps it, but
-/// what stands in the place of an empty struct, such as `emptyDir: {}`, is another choice.
+/// a value in the place of an empty struct, such as `emptyDir: {}`, is another choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// None does.
@@ -126,7 +126,7 @@ fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// Returns `true` for what an API server leaves out as readily as it keeps it.
+/// Returns `true` for a value that an API server leaves out as readily as it keeps it.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -109,8 +109,8 @@ pub(crate) fn is_union(name: &str) -> bool {
     names.any(|union| union == name)
 }
 
-/// Takes out of the fields of somebody else, which `object` has at `place`, what stands where `object` lacks something of
-/// `body`: an element of the same list, or a field that excludes it. Returns what was taken, if anything was.
+/// Takes out of the fields of somebody else, which `object` has at `place`, those that stand where `object` lacks a part of
+/// `body`: an element of the same list, or a field that excludes it. Returns those, if there are any.
 pub(super) fn displaced(
     (place, theirs): (&str, &mut Value),
     (object, body): (&Value, &Value),

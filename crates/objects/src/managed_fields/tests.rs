@@ -47,7 +47,7 @@ fn take_over_merges_entries() {
     assert_eq!(taken(&object, TakeOver::FromAll), expected);
 }
 
-/// A container of ours that another has touched goes as a whole, and what the other has besides stays to it.
+/// A container of ours that another has touched goes as a whole, and the other fields of the other stay.
 #[test]
 fn shared_field_leaves() {
     let element =
@@ -101,7 +101,7 @@ fn owners_are_told_apart() {
     assert_eq!(shares, [false, false, true]);
 }
 
-/// Defaults are fields of an update, too: so a kind with a generation is judged by what we applied alone.
+/// Defaults are fields of an update, too: so a kind with a generation is judged by our applied fields alone.
 #[test]
 fn fields_that_left_are_found() {
     let manifest = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
@@ -128,7 +128,7 @@ fn fields_that_left_are_found() {
     assert!(!US.own_more_than(&object, &manifest));
 }
 
-/// Defaults are among what an update of ours has; of others only what is neither metadata nor status counts.
+/// Defaults are among the fields of an update of ours; of others only fields outside of metadata and status count.
 #[test]
 fn fields_beyond_a_body_are_found() {
     let body = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
@@ -150,7 +150,7 @@ fn fields_beyond_a_body_are_found() {
     assert_eq!(found(&object(&[scale])), (false, false));
 }
 
-/// All but the metadata of others becomes what we updated, and then is not gathered again.
+/// All but the metadata of others becomes ours by an update, and then is not gathered again.
 #[test]
 fn content_is_gathered() {
     let theirs = object(&[
@@ -181,7 +181,7 @@ fn content_is_gathered() {
     assert_eq!(US.gathered(&json!({ "metadata": {} })), None);
 }
 
-/// What others wrote in another version is gathered, too, if the object has all of it as it is served: or a list that is as
+/// Fields that others wrote in another version are gathered, too, if the object has all of them as it is served: or a list that is as
 /// wanted would look like theirs for ever.
 #[test]
 fn other_versions_are_gathered() {
@@ -194,8 +194,8 @@ fn other_versions_are_gathered() {
     assert_eq!(US.gathered(&object), Some(json!([ours])));
 }
 
-/// Case P110: who owns alone what was ours as a whole has changed it, in whichever version, unless it is as the body has
-/// it. What is ours, too, may have defaults within.
+/// Case P110: who owns alone a field that was ours as a whole has changed it, in whichever version, unless it is as the body has
+/// it. A field that is ours, too, may have defaults within.
 #[test]
 fn replaced_lists_are_found() {
     let body = json!({ "spec": { "list": [{ "a": 1 }], "map": {}, "number": 1 } });
@@ -222,7 +222,7 @@ fn replaced_lists_are_found() {
     assert!(replaced(&[other], &wider));
 }
 
-/// Case P110: what a predecessor took over another may own, with defaults within: that is no change of ours, unless it came
+/// Case P110: another may own a field that a predecessor took over, with defaults within: that is no change of ours, unless it came
 /// after.
 #[test]
 fn earlier_lists_are_no_changes() {
@@ -241,7 +241,7 @@ fn earlier_lists_are_no_changes() {
     assert!(replaced("us", "2026-11-30T08:00:00Z"));
 }
 
-/// Case F103: what stands in the place of something of ours is taken; what others have added beside
+/// Case F103: a field in the place of one of ours is taken; one that others have added beside
 /// it is not.
 #[test]
 fn displaced_parts_are_taken() {

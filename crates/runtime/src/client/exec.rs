@@ -2,8 +2,8 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>).
 //!
 //! kube runs such a command once for a certificate and again for a token, tells it that somebody is there to answer
-//! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
-//! and again when what it printed ends or the API refuses it.
+//! whether or not anybody is, and shows its output as numbers, a token included. This one runs once for each client,
+//! and again when its credentials end or the API refuses them.
 
 mod process;
 
@@ -53,7 +53,7 @@ impl Credentials {
 pub(super) enum Onlooker {
     /// A person at a terminal, who sees at once where to log in.
     Person,
-    /// Nobody: what the command says is for its error or the log.
+    /// Nobody: the words of the command are for its error or the log.
     Nobody,
 }
 
@@ -68,7 +68,7 @@ impl Onlooker {
     }
 }
 
-/// A command and what it printed last, shared by clones.
+/// A command and its last output, shared by clones.
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     config: Arc<ExecConfig>,
@@ -123,7 +123,7 @@ impl ExecPlugin {
             return Ok(printed.clone());
         }
         let (config, onlooker) = (Arc::clone(&self.config), self.onlooker);
-        // It keeps the lock and what the command prints, also if whoever asks goes away meanwhile.
+        // It keeps the lock and the output of the command, also if whoever asks goes away meanwhile.
         let running = tokio::task::spawn_blocking(move || {
             run(&config, onlooker, LIMIT).map(|new| printed.insert(new).clone())
         });
@@ -134,7 +134,7 @@ impl ExecPlugin {
         })?
     }
 
-    /// Forgets what the command printed, if this token is still the one that it printed last.
+    /// Forgets the output of the command, if this token is still the last one.
     async fn refused(&self, token: &HeaderValue) {
         let mut printed = self.printed.lock().await;
         printed.take_if(|printed| printed.token.as_ref() == Some(token));
@@ -206,7 +206,7 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> Opt
     }
 }
 
-/// Reads what a command printed.
+/// Reads the output of a command.
 fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
     let printed = document(stdout).ok().flatten();
     let printed = printed.ok_or("something that is neither JSON nor YAML")?;

@@ -15,7 +15,7 @@ use super::error::ClientError;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     url: Uri,
-    /// What each request to it has, its credentials among it.
+    /// The headers of each request to it, its credentials among them.
     headers: HeaderMap,
     /// Its source, for messages.
     origin: String,
@@ -40,7 +40,7 @@ impl Proxy {
         })
     }
 
-    /// Adds what each request to the proxy has.
+    /// Adds headers to each request to the proxy.
     ///
     /// # Errors
     /// Fails with the name of the first that is no header.

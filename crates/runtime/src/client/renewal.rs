@@ -162,7 +162,7 @@ impl Renewal {
                     self.last_error.clear();
                     tracing::info!(api = self.api, "{done}");
                 }
-                // Perhaps only half of it has been written yet. What was read before may still be valid.
+                // Perhaps only half of it has been written yet. The credentials of before may still be valid.
                 Err(error) => {
                     let error = Chain(&error).to_string();
                     if self.last_error.replace(&error) {

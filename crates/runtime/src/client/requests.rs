@@ -168,7 +168,7 @@ fn names_one(path: &str) -> bool {
         None => return true,
     };
     let parts: Vec<&str> = parts.skip(groups).collect();
-    // A Namespace itself is one object, and what is in it is not.
+    // A Namespace itself is one object, and a collection in it is not.
     !matches!(parts[..], [_] | ["namespaces", _, _])
 }
 

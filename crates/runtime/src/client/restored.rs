@@ -1,5 +1,5 @@
 //! Watches of an API whose resource versions went back, because its store was restored. Such a watch waits
-//! for versions that have been: it shows nothing of what came with the restore, and for long nothing after it.
+//! for versions that have been: it shows no change that came with the restore, and for long nothing after it.
 //! So whenever a watch is opened anew, a list of one object tells the API's version; where that is older than the
 //! one the watch begins at, the watch ends as one that has expired, and its client lists everything again.
 

@@ -117,7 +117,7 @@ impl Source {
         named.or(file.current_context.as_ref())
     }
 
-    /// Returns what selects the context in kube's reader.
+    /// Returns the options that select the context in kube's reader.
     pub(super) fn options(&self, file: &Kubeconfig) -> KubeConfigOptions {
         KubeConfigOptions {
             context: self.context_of(file).cloned(),

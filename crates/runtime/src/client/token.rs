@@ -234,7 +234,7 @@ mod tests {
         let client = super::super::with_service(tower::service_fn(echo), config, "test").unwrap();
         let sent = client.request_text(Request::new(Vec::new())).await.unwrap();
         assert_eq!(sent, "Bearer secret");
-        // Who shows what a server says hides the token in it.
+        // Who shows the words of a server hides the token in them.
         let response = client.send(Request::new(Body::empty())).await.unwrap();
         let token = response.extensions().get::<SentToken>().unwrap();
         assert_eq!(token.hidden_in(&sent), "Bearer (token)");
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(sent(&file), "Bearer filed");
     }
 
-    /// A file that cannot be read is named, and what takes precedence over it is left to kube.
+    /// A file that cannot be read is named, and credentials that take precedence over it are left to kube.
     #[tokio::test]
     async fn unreadable_file_is_named() {
         let folder = tempfile::tempdir().unwrap();

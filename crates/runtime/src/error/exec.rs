@@ -4,7 +4,7 @@ use std::process::{ExitStatus, Output};
 use std::time::Duration;
 use std::{fmt, io};
 
-/// The most characters that are shown of what it prints for people, the last ones.
+/// The most characters that are shown of its output for people, the last ones.
 const LONGEST: usize = 1000;
 
 /// Errors of a command for credentials. None quotes its standard output, which may have a token, or its arguments.
@@ -70,7 +70,7 @@ impl fmt::Display for Remark<'_> {
     }
 }
 
-/// Returns a text for people, on one line and without what steers a terminal.
+/// Returns a text for people, on one line and without control characters.
 pub(crate) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");

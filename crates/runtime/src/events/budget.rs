@@ -52,7 +52,7 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// A burst is free, then each second has its share, and what is not used is there for the next burst.
+    /// A burst is free, then each second has its share, and the unused rest is there for the next burst.
     #[tokio::test(start_paused = true)]
     async fn budget_fills_again() {
         let mut allowance = Allowance::of(EventBudget {

@@ -24,7 +24,7 @@ fn recorder(queue: mpsc::Sender<(ObjectReference, Event)>) -> EventRecorder {
     }
 }
 
-/// Long texts are truncated between characters to what an event may hold.
+/// Long texts are truncated between characters to the length that an event may have.
 #[tokio::test]
 async fn long_texts_are_truncated() {
     let (queue, mut queued) = mpsc::channel(1);

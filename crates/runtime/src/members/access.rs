@@ -54,7 +54,7 @@ impl Way {
     }
 }
 
-/// Returns what connects to members over the network.
+/// Returns the connector to members over the network.
 pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {
     Box::new(move |access, secret| access.client(secret, &addresses, user_agent))
 }
@@ -330,7 +330,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    /// An access that cannot work names what to correct.
+    /// An access that cannot work names the field to correct.
     #[tokio::test]
     async fn unusable_access_names_its_fault() {
         drop(rustls::crypto::ring::default_provider().install_default());

@@ -37,7 +37,7 @@ pub trait MemberController: Send + Sync + 'static {
     /// Returns every known object with its member; called each time leadership begins.
     fn keys(&self) -> Vec<(String, Self::Key)>;
 
-    /// Forgets what only the leader may know; called each time leadership is lost.
+    /// Forgets all that only the leader may know; called each time leadership is lost.
     fn end_term(&self) {}
 
     /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued with
@@ -162,7 +162,7 @@ impl<K: QueueKey> MemberQueues<K> {
         }
     }
 
-    /// Drops the queue of a member, with what is in progress.
+    /// Drops the queue of a member, with the reconciles in progress.
     pub fn remove(&self, member: &str) {
         let known = self.shared.queues.lock().remove(member);
         if let Some(known) = known {

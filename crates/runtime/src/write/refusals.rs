@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::{WriteError, by_webhook};
 
-/// The reason for which the last write to each part `K` of what is ours was refused, or the webhook that refused it.
+/// The reason for which the last write to each part `K` that is ours was refused, or the webhook that refused it.
 #[derive(Debug)]
 pub struct Refusals<K>(Mutex<BTreeMap<K, String>>);
 

@@ -135,7 +135,7 @@ fn rollout_of_signal_stays_quiet() {
     for second in [10, 100, 1_000] {
         assert_eq!(both.act(second, nodes(10, 0, 0), few.clone()), []);
     }
-    // Most run it: what they vote counts, and the others still count as known.
+    // Most run it: their votes count, and the others still count as known.
     let mut most = nodes(0, 5, 0);
     most.absent = 5;
     assert_eq!(both.act(1_010, nodes(10, 0, 0), most.clone()), []);

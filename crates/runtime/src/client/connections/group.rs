@@ -23,7 +23,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(20);
 /// The time after which an unused connection is closed, as by Go's client and by kube-apiserver.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
 /// The number of connections from which on one purpose has so many that the server, or a proxy before it, probably allows
-/// too few streams: of what kube-apiserver allows they carry 750.
+/// too few streams: by kube-apiserver's own limit they carry 750.
 const MANY: usize = 10;
 
 /// The connections to one server for one purpose.

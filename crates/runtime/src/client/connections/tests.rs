@@ -124,7 +124,7 @@ async fn watches_delay_no_lease() {
     }
 }
 
-/// A server is restarted: every watch ends, and what comes next finds new connections. Those from before are gone.
+/// A server is restarted: every watch ends, and the next requests find new connections. Those from before are gone.
 #[tokio::test]
 async fn dead_connections_are_replaced() {
     let mut stage = Stage::new("restarted", HTTP2, 100);

@@ -81,7 +81,7 @@ unknown: [1, 2]
     }
 }
 
-/// What is after the first document, or in another encoding, is read as by kubectl: not, and well.
+/// A second document is not read, and another encoding is, as by kubectl.
 #[test]
 fn first_document_is_read() {
     let two = "---\ncurrent-context: one\n---\ncurrent-context: two\n";
