@@ -71,9 +71,9 @@ pub const MANAGED_ANNOTATIONS: &str = "resourcetemplate.karmada.io/managed-annot
 /// The label of a template whose replicas another controller scales in the member: `true`.
 pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
-/// The annotation of a Work with what its override policies changed.
+/// The annotation of a Work with the changes of its override policies.
 pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
-/// The annotation of a Work with what its cluster override policies changed.
+/// The annotation of a Work with the changes of its cluster override policies.
 pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
 /// The annotation of a binding with the placement that was scheduled last.
 pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
@@ -92,7 +92,7 @@ pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 /// member that refuses one may have another in its place. The program that watches templates has it on these, too.
 pub const ALLOCATED_NODE_PORTS: &str = "karmada-rs.io/allocated-node-ports";
 
-/// The field of what a member reports of a Service with its node ports there, by the names of their ports, where these need not
+/// The field of a member's report on a Service with its node ports there, by the names of their ports, where these need not
 /// be those of the template.
 pub const NODE_PORTS: &str = "nodePorts";
 
@@ -131,7 +131,7 @@ pub fn binding(kind: &str, name: &str) -> String {
     format!("{name}-{kind}").replace(':', ".").to_lowercase()
 }
 
-/// Returns what stands for the name of a template where that, in the names of bindings and Works, is another's or
+/// Returns the text for the name of a template where that, in the names of bindings and Works, is another's or
 /// not valid: as much of it as is valid, and a hash of the group, the kind and the exact name.
 fn distinct(group: &str, kind: &str, name: &str) -> String {
     let hash = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes()).to_string();

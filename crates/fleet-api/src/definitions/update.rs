@@ -55,7 +55,7 @@ fn of_scope(scope: Scope) -> [Value; 3] {
     ]
 }
 
-/// Returns what is true of the stages at a path.
+/// Returns the rules of the stages at a path.
 fn stages(path: &str) -> Vec<Amendment> {
     let at_stage = |field: &str, amendment: Value| (format!("{path}stages[]{field}"), amendment);
     let concurrency = rules(&[(
