@@ -379,10 +379,9 @@ mod tests {
         let committer = committer(&ApiServer::new(), WriteMode::Perform(writer));
         let map = json!({ "metadata": { "namespace": "default", "name": "m", "labels": { "by": "us" } } });
         let marked = Write::create("map", &from_value::<ConfigMap>(map).unwrap(), &());
-        let is_taken = async || committer.is_taken(&marked).await.unwrap();
-        assert!(!is_taken().await);
+        assert!(!committer.is_taken(&marked).await.unwrap());
         committer.write(&creation(), None).await.unwrap();
-        assert!(is_taken().await);
+        assert!(committer.is_taken(&marked).await.unwrap());
         assert!(!committer.is_taken(&creation()).await.unwrap());
     }
 

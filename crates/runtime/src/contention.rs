@@ -295,18 +295,17 @@ mod tests {
             ..Attempt::at_once("i", &ours)
         };
         contention.stored(attempt, Some("9".to_owned()), now);
-        let free = |part, value| Ok(Attempt::at_once(part, value));
         assert_eq!(
             contention.begin("i", &ours, Some("9"), now),
-            free("i", &ours)
+            Ok(Attempt::at_once("i", &ours))
         );
         assert_eq!(
             contention.begin("i", &other, Some("10"), now),
-            free("i", &other)
+            Ok(Attempt::at_once("i", &other))
         );
         assert_eq!(
             contention.begin("j", &ours, Some("10"), now),
-            free("j", &ours)
+            Ok(Attempt::at_once("j", &ours))
         );
         let backoff = Backoff {
             until: now + MAX_BACKOFF,
@@ -316,7 +315,7 @@ mod tests {
         let later = now + SETTLED_AFTER;
         assert_eq!(
             contention.begin("i", &ours, Some("10"), later),
-            free("i", &ours)
+            Ok(Attempt::at_once("i", &ours))
         );
     }
 

@@ -423,11 +423,8 @@ mod tests {
         assert_eq!(changes.unread, [key.clone()].into());
         store.observe(map(2, &json!({ "is": "good" })));
         store.observe(map(3, &json!({ "is": "odd" })));
-        let version = |store: &Store<ConfigMap>| {
-            let known = store.get(&key)?;
-            known.metadata.resource_version.clone()
-        };
-        assert_eq!(version(&store).as_deref(), Some("2"));
+        let known = store.get(&key).unwrap();
+        assert_eq!(known.metadata.resource_version.as_deref(), Some("2"));
         store.observe(map(4, &json!({ "is": "other" })));
         assert!(!store.exists(&key));
     }

@@ -291,10 +291,10 @@ mod tests {
                 [(change.key.name.clone(), state.changes)]
             })
             .wakes_when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
-        let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
-        let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
+        let [a, b] = ["a", "b"].map(|name| json!({ "name": name, "resourceVersion": "1" }));
+        let map = from_value(json!({ "metadata": a })).unwrap();
         let unreadable = Decoded::Invalid {
-            metadata: Box::new(from_value(metadata("b")).unwrap()),
+            metadata: Box::new(from_value(b).unwrap()),
             error: "no such field".to_owned(),
         };
         watch.observe(Event::Apply(Decoded::Valid(map)));

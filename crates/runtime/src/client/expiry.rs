@@ -96,8 +96,9 @@ mod tests {
     const CERTIFICATE: &str = include_str!("expiry/certificate.pem");
 
     fn jwt(claims: &serde_json::Value) -> String {
-        let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        format!("{}.{}.c2ln", part(&json!({ "alg": "RS256" })), part(claims))
+        let [header, claims] = [&json!({ "alg": "RS256" }), claims]
+            .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
+        format!("{header}.{claims}.c2ln")
     }
 
     fn at(text: &str) -> Timestamp {

@@ -82,7 +82,7 @@ mod tests {
     fn client(busy: Response<()>, times: u32) -> (Client, Arc<AtomicU32>) {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
-        let answer = move |request: Request<Body>| {
+        let answers = tower::service_fn(move |request: Request<Body>| {
             let is_busy = count.fetch_add(1, Ordering::SeqCst) < times;
             let (parts, ()) = busy.clone().into_parts();
             async move {
@@ -93,8 +93,8 @@ mod tests {
                     Response::new(body)
                 })
             }
-        };
-        (Client::new(tower::service_fn(answer), "default"), asked)
+        });
+        (Client::new(answers, "default"), asked)
     }
 
     fn busy(status: StatusCode, after: Option<&str>) -> Response<()> {

@@ -45,14 +45,13 @@ async fn start(kubeconfig: &Path) -> (Renewal, Registry) {
     };
     let mut registry = Registry::default();
     let metrics = CredentialMetrics::register(&mut registry);
-    let clock = || "2026-11-20T08:00:00Z".parse().unwrap();
     let renewal = Renewal::start(
         &source,
         "test",
         Addresses::by_system(),
         "hub",
         metrics,
-        clock,
+        || "2026-11-20T08:00:00Z".parse().unwrap(),
     )
     .await;
     (renewal.unwrap(), registry)
