@@ -116,11 +116,10 @@ mod tests {
     /// Cases P95 and P114: a value that nobody asked for is left to each cluster, but for the node ports, which are told.
     #[test]
     fn asked_ports_stay() {
-        let port = |protocol: &str| format!(r#"k:{{"port":80,"protocol":"{protocol}"}}"#);
         let fields = json!({ "f:spec": { "f:type": {}, "f:ipFamilyPolicy": {}, "f:ports": {
             ".": {},
-            port("TCP"): { ".": {}, "f:port": {}, "f:nodePort": {} },
-            port("UDP"): { ".": {}, "f:port": {} },
+            "k:{\"port\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:port": {}, "f:nodePort": {} },
+            "k:{\"port\":80,\"protocol\":\"UDP\"}": { ".": {}, "f:port": {} },
         } } });
         let ports = json!([
             { "port": 80, "protocol": "TCP", "nodePort": 30080 },

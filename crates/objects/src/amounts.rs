@@ -206,10 +206,6 @@ mod tests {
     #[test]
     fn limit_of_whole_goes_last() {
         let of = |requests: Value| json!({ "resources": { "requests": requests } });
-        let of_pod = |containers: Value, limits: Value| {
-            let pod = json!({ "containers": containers, "resources": { "limits": limits } });
-            Amounts::of_pod(&pod)
-        };
         let one = of(json!({ "cpu": "1" }));
         let cases = [
             (json!([one, one]), json!({ "cpu": "4" }), vec![("cpu", "2")]),
@@ -231,7 +227,8 @@ mod tests {
             ),
         ];
         for (containers, limits, expected) in cases {
-            let asked = of_pod(containers.clone(), limits);
+            let pod = json!({ "containers": containers, "resources": { "limits": limits } });
+            let asked = Amounts::of_pod(&pod);
             assert_eq!(asked, Amounts::from_iter(expected), "{containers}");
         }
         let init = json!({ "containers": [{}], "initContainers": [one], "resources": { "limits": { "cpu": "4" } } });

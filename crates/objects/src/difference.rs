@@ -307,31 +307,28 @@ mod tests {
     /// list that nobody merges the places do.
     #[test]
     fn elements_are_paired_by_keys() {
-        let list = |names: &[&str]| {
-            let elements = names
-                .iter()
-                .map(|name| json!({ "name": name, "image": name }));
-            json!({ "list": elements.collect::<Vec<_>>() })
-        };
+        let [found, wanted] = [["side", "a"], ["a", "new"]].map(
+            |names| json!({ "list": names.map(|name| json!({ "name": name, "image": name })) }),
+        );
         let keyed = json!({ "f:list": { "k:{\"name\":\"a\"}": { ".": {}, "f:image": {} } } });
-        let (found, wanted) = (list(&["side", "a"]), list(&["a", "new"]));
-        let differences = |fields: &Value| {
-            let differences = differences(&found, &wanted, fields);
-            let paths = differences.into_iter().map(|one| one.path);
-            paths.collect::<Vec<_>>()
-        };
-        assert_eq!(differences(&keyed), ["/list/0", "/list/2"]);
         let by_place = [
             "/list/0/image",
             "/list/0/name",
             "/list/1/image",
             "/list/1/name",
         ];
-        assert_eq!(differences(&Value::Null), by_place);
+        for (fields, expected) in [
+            (keyed, &["/list/0", "/list/2"][..]),
+            (Value::Null, &by_place[..]),
+        ] {
+            let differences = differences(&found, &wanted, &fields);
+            let paths: Vec<_> = differences.iter().map(|one| &*one.path).collect();
+            assert_eq!(paths, expected);
+        }
         let set = json!({ "f:list": { "v:\"a\"": {} } });
         let (found, wanted) = (json!({ "list": ["x", "a"] }), json!({ "list": ["a", "y"] }));
         let expected = json!([["/list/0", "x", null], ["/list/2", null, "y"]]);
-        let differences = super::differences(&found, &wanted, &set);
+        let differences = differences(&found, &wanted, &set);
         assert_eq!(json!(told(&differences)), expected);
     }
 
@@ -339,13 +336,13 @@ mod tests {
     /// cluster has filled in around it.
     #[test]
     fn defaults_survive_an_overlay() {
-        let port = |port: u16| json!({ "port": port, "protocol": "TCP", "targetPort": port });
-        let object = json!({ "type": "a", "args": ["x", "y"], "ports": [port(1), port(2)] });
+        let ports =
+            [1, 2].map(|port| json!({ "port": port, "protocol": "TCP", "targetPort": port }));
+        let object = json!({ "type": "a", "args": ["x", "y"], "ports": ports });
         let manifest =
             json!({ "type": "b", "args": ["x"], "ports": [{ "port": 2 }], "none": null });
         let fields = json!({ "f:ports": { "k:{\"port\":1,\"protocol\":\"TCP\"}": {} } });
-        let expected =
-            json!({ "type": "b", "args": ["x"], "ports": [port(1), port(2)], "none": null });
+        let expected = json!({ "type": "b", "args": ["x"], "ports": ports, "none": null });
         assert_eq!(overlaid(&object, &manifest, &fields), expected);
     }
 

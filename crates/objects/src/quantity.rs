@@ -287,17 +287,20 @@ mod tests {
         }
     }
 
+    fn quantity(text: &str) -> Quantity {
+        Quantity::parse(text).unwrap()
+    }
+
     #[test]
     fn shortest_form_is_written() {
-        let of = |text| Quantity::parse(text).unwrap();
-        assert_eq!(of("0.1").milli(), "100m");
-        assert_eq!(of("2").milli(), "2");
-        assert_eq!(of("2000").milli(), "2k");
-        assert_eq!(of("67108864").binary(), "64Mi");
-        assert_eq!(of("1000").binary(), "1000");
-        assert_eq!(of("1000").decimal(), "1k");
-        assert_eq!(of("1500m").decimal(), "2");
-        assert_eq!(of("0").binary(), "0");
+        assert_eq!(quantity("0.1").milli(), "100m");
+        assert_eq!(quantity("2").milli(), "2");
+        assert_eq!(quantity("2000").milli(), "2k");
+        assert_eq!(quantity("67108864").binary(), "64Mi");
+        assert_eq!(quantity("1000").binary(), "1000");
+        assert_eq!(quantity("1000").decimal(), "1k");
+        assert_eq!(quantity("1500m").decimal(), "2");
+        assert_eq!(quantity("0").binary(), "0");
     }
 
     proptest! {
@@ -329,7 +332,6 @@ mod tests {
 
     #[test]
     fn parts_are_rounded() {
-        let quantity = |text: &str| Quantity::parse(text).unwrap();
         for (part, whole, weight, expected) in [
             ("1", "3", 100, 33),
             ("2", "3", 100, 67),

@@ -168,14 +168,14 @@ mod tests {
     /// The sum is of all nodes, and of the pods that have not ended.
     #[test]
     fn nodes_and_pods_are_summed() {
-        let node = |cpu: &str| {
+        let [large, small] = ["4", "3500m"].map(|cpu| {
             let amounts = json!({ "cpu": cpu, "memory": "1Gi", "pods": "110", "x.io/gpu": 1 });
             let capacity = json!({ "cpu": "8" });
             NodeCapacity::from(
                 &json!({ "status": { "allocatable": amounts, "capacity": capacity } }),
             )
-        };
-        let nodes = [node("4"), node("3500m"), NodeCapacity::from(&json!({}))];
+        });
+        let nodes = [large, small, NodeCapacity::from(&json!({}))];
         let pods = [
             pod("n1", "Running", "250m"),
             pod("n1", "Pending", "1"),

@@ -54,7 +54,7 @@ mod tests {
     /// The same write counts its generation, in a map that is there or not.
     #[test]
     fn incidental_fields_make_no_difference() {
-        let write = |generation| {
+        let [one, other] = [1, 2].map(|generation| {
             let mut patch = JsonPatch::default();
             patch.add(["metadata", "annotations", "count/er"], json!(generation));
             patch.add(
@@ -63,8 +63,7 @@ mod tests {
             );
             patch.add(["spec", "workload"], json!({ "manifests": [] }));
             Wanted::patched(&patch, &["count/er"])
-        };
-        let (one, other) = (write(1), write(2));
+        });
         assert_eq!(one.value, other.value);
         assert_eq!(one.paths, ["/metadata/labels", "/spec/workload"]);
     }

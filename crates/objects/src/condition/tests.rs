@@ -184,15 +184,16 @@ fn odd_fields_are_absent() {
 /// A status that is no text is unclear, and an absent one empty.
 #[test]
 fn odd_status_is_unclear() {
-    let unclear = |status| {
+    for (status, is_unclear) in [
+        (json!(7), true),
+        (json!(["True"]), true),
+        (Value::Null, false),
+        (json!(""), false),
+    ] {
         let condition: Condition = from_value(json!({ "type": "A", "status": status })).unwrap();
         assert_eq!(condition.status, "");
-        condition.unclear
-    };
-    assert!(unclear(json!(7)));
-    assert!(unclear(json!(["True"])));
-    assert!(!unclear(Value::Null));
-    assert!(!unclear(json!("")));
+        assert_eq!(condition.unclear, is_unclear, "{status}");
+    }
 }
 
 /// A condition goes, and the others stay as they were, fractions of a second included.

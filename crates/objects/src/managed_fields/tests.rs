@@ -245,10 +245,9 @@ fn earlier_lists_are_no_changes() {
 /// it is not.
 #[test]
 fn displaced_parts_are_taken() {
-    let container = |name: &str| format!("k:{{\"name\":\"{name}\"}}");
     let theirs = json!({ "f:spec": {
         "f:replicas": {},
-        "f:containers": { container("other"): { ".": {}, "f:name": {} } },
+        "f:containers": { "k:{\"name\":\"other\"}": { ".": {}, "f:name": {} } },
         "f:volumes": { "k:{\"name\":\"cache\"}": { "f:configMap": {} } },
         "f:livenessProbe": { "f:exec": {} },
     } });

@@ -54,21 +54,21 @@ fn foreign_metadata_stays() {
 /// others elsewhere.
 #[test]
 fn daemon_set_counts_for_itself() {
-    let with = |count: &str| {
+    let [wanted, present] = ["1", "3"].map(|count| {
         named(
             "apps/v1",
             "DaemonSet",
             &json!({ "metadata": { "name": "a",
             "annotations": { TEMPLATE_GENERATION: count } } }),
         )
-    };
+    });
     let written = Written {
         annotations: BTreeSet::from([TEMPLATE_GENERATION.to_owned()]),
         ..Written::default()
     };
-    let body = replacement(&with("1"), &with("3"), &written);
-    assert!(has_same_metadata(&body, &with("3")), "{body}");
-    let created = without_generated(&with("1"));
+    let body = replacement(&wanted, &present, &written);
+    assert!(has_same_metadata(&body, &present), "{body}");
+    let created = without_generated(&wanted);
     assert_eq!(created["metadata"]["annotations"], json!({}));
 }
 
