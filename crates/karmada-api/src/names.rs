@@ -205,8 +205,9 @@ pub fn fnv1a_32(bytes: &[u8]) -> u32 {
 /// Returns the text in an alphabet that makes no words, as Kubernetes encodes the hashes in names.
 pub fn safe_encode(text: &str) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let letter = |byte: u8| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]);
-    text.bytes().map(letter).collect()
+    let letters = text.bytes();
+    let letters = letters.map(|byte| ALPHABET[usize::from(byte) % ALPHABET.len()]);
+    letters.map(char::from).collect()
 }
 /// The annotation of the Secret of a member with the `apiEndpoint` for which its token was stored.
 pub const TOKEN_ENDPOINT: &str = "karmada-rs.io/api-endpoint";
