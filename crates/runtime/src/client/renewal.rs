@@ -196,9 +196,6 @@ impl Renewal {
 /// Returns a hash of the kubeconfig and of the files that it names. A token file is read again by itself, too,
 /// but only each minute.
 fn fingerprint(source: &Source) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
-    source.files().iter().for_each(&mut add);
     let file = source.read().map(|(file, _)| file).unwrap_or_default();
     let clusters = file
         .clusters
@@ -213,8 +210,10 @@ fn fingerprint(source: &Source) -> u64 {
         .chain(
             users.flat_map(|user| [&user.client_certificate, &user.client_key, &user.token_file]),
         );
-    for path in named.flatten() {
-        add(&PathBuf::from(path));
+    let named = named.flatten().map(PathBuf::from);
+    let mut hasher = DefaultHasher::new();
+    for path in source.files().into_iter().chain(named) {
+        fs::read(path).ok().hash(&mut hasher);
     }
     hasher.finish()
 }

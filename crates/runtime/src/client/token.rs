@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::error::ClientError;
-use super::selected::{bearer, inline_token};
+use super::selected::inline_token;
 
 /// The longest use of a token before the file is read again (as in client-go).
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -163,7 +163,10 @@ pub(super) fn header_of(token: &str) -> Result<HeaderValue, ClientError> {
     if !is_token(token) {
         return Err(ClientError::Token);
     }
-    bearer(token).map_err(|_| ClientError::Token)
+    let header = HeaderValue::from_str(&format!("Bearer {token}"));
+    let mut header = header.map_err(|_| ClientError::Token)?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
