@@ -280,8 +280,8 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_ended = |body: &Pin<Box<B>>| body.is_end_stream();
-        self.check.is_none() && self.body.as_ref().is_none_or(is_ended)
+        let body = self.body.as_ref();
+        self.check.is_none() && body.is_none_or(http_body::Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

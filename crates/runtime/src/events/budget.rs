@@ -59,11 +59,10 @@ mod tests {
             burst: 3,
             per_second: 2,
         });
-        let mut taken = || (0..10).filter(|_| allowance.take().is_ok()).count();
-        let mut counts = vec![taken()];
-        for seconds in [1, 1, 60] {
+        let mut counts = Vec::new();
+        for seconds in [0, 1, 1, 60] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            counts.push(taken());
+            counts.push((0..10).filter(|_| allowance.take().is_ok()).count());
         }
         assert_eq!(counts, [3, 2, 2, 3]);
     }

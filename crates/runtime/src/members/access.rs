@@ -436,15 +436,15 @@ mod tests {
     #[test]
     fn unverified_clusters_are_reported_once() {
         let secret = secret(&json!({ "token": "dA==" }));
-        let access = |is_insecure| {
+        let [insecure, verified] = [true, false].map(|is_insecure| {
             let spec = json!({ "insecureSkipTLSVerification": is_insecure });
             MemberAccess::new(&cluster(&spec), &secret).unwrap()
-        };
-        let (unverified, insecure) = (Unverified::default(), access(true));
+        });
+        let unverified = Unverified::default();
         assert!(unverified.is_news("m1", &insecure));
         assert!(!unverified.is_news("m1", &insecure));
         assert!(unverified.is_news("m2", &insecure));
-        assert!(!unverified.is_news("m1", &access(false)));
+        assert!(!unverified.is_news("m1", &verified));
         assert!(unverified.is_news("m1", &insecure));
     }
 
