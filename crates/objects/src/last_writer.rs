@@ -86,9 +86,9 @@ mod tests {
               "fieldsV1": { "f:status": { "f:b": {} } } },
         ]))
         .unwrap();
-        let rival = |field: &str| rival_at(&entries, "ours", &[format!("/status/{field}")]);
-        assert_eq!(rival("a"), Some("late"));
-        assert_eq!(rival("c"), None);
+        for (path, expected) in [("/status/a", Some("late")), ("/status/c", None)] {
+            assert_eq!(rival_at(&entries, "ours", &[path.to_owned()]), expected);
+        }
     }
 
     /// The rival wrote one of the fields that differ, be it a whole value, an element of a list, or a label; who wrote
@@ -107,12 +107,15 @@ mod tests {
               "fieldsV1": { "f:metadata": { "f:labels": { ".": {}, "f:a/b": {} } } } },
         ]))
         .unwrap();
-        let at = |path: &str| rival_at(&entries, "ours", &[path.to_owned()]);
-        assert_eq!(at("/spec/replicas"), Some("scaler"));
-        assert_eq!(at("/spec/containers/0/image"), Some("injector"));
-        assert_eq!(at("/spec/workload/manifests/0/data"), Some("injector"));
-        assert_eq!(at("/metadata/labels/a~1b"), Some("labeler"));
-        assert_eq!(at("/metadata/labels/c"), None);
-        assert_eq!(at("/spec/paused"), None);
+        for (path, expected) in [
+            ("/spec/replicas", Some("scaler")),
+            ("/spec/containers/0/image", Some("injector")),
+            ("/spec/workload/manifests/0/data", Some("injector")),
+            ("/metadata/labels/a~1b", Some("labeler")),
+            ("/metadata/labels/c", None),
+            ("/spec/paused", None),
+        ] {
+            assert_eq!(rival_at(&entries, "ours", &[path.to_owned()]), expected);
+        }
     }
 }

@@ -132,22 +132,25 @@ fn fields_that_left_are_found() {
 #[test]
 fn fields_beyond_a_body_are_found() {
     let body = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
-    let with = |manager: &str, fields: &Value| object(&[entry(manager, "Update", fields)]);
-    let found = |object: &Value| {
-        (
-            US.have_more_than(object, &body),
-            US.others_have_more_than(object, &body),
-        )
-    };
-    assert_eq!(found(&with("us", &field("a"))), (false, false));
-    assert_eq!(found(&with("before", &field("b"))), (true, false));
-    assert_eq!(found(&with("other", &field("a"))), (false, false));
-    assert_eq!(found(&with("other", &field("b"))), (false, true));
     let aside = json!({ "f:metadata": { "f:labels": { "f:b": {} } }, "f:status": { "f:b": {} } });
-    assert_eq!(found(&with("other", &aside)), (false, false));
     let mut scale = entry("other", "Update", &field("b"));
     scale["subresource"] = json!("scale");
-    assert_eq!(found(&object(&[scale])), (false, false));
+    for (entry, of_ours, of_others) in [
+        (entry("us", "Update", &field("a")), false, false),
+        (entry("before", "Update", &field("b")), true, false),
+        (entry("other", "Update", &field("a")), false, false),
+        (entry("other", "Update", &field("b")), false, true),
+        (entry("other", "Update", &aside), false, false),
+        (scale, false, false),
+    ] {
+        let object = object(&[entry]);
+        assert_eq!(US.have_more_than(&object, &body), of_ours, "{object}");
+        assert_eq!(
+            US.others_have_more_than(&object, &body),
+            of_others,
+            "{object}"
+        );
+    }
 }
 
 /// All but the metadata of others becomes ours by an update, and then is not gathered again.
@@ -227,18 +230,20 @@ fn replaced_lists_are_found() {
 #[test]
 fn earlier_lists_are_no_changes() {
     let body = json!({ "spec": { "list": [{ "a": 1 }] } });
-    let replaced = |manager: &str, time: &str| {
+    for (manager, time, is_replaced) in [
+        ("before", "2026-11-30T08:00:00Z", false),
+        ("before", "2026-11-30T08:00:01Z", true),
+        ("us", "2026-11-30T08:00:00Z", true),
+    ] {
         let mut before = entry(manager, "Update", &json!({ "f:metadata": {} }));
         before["time"] = json!("2026-11-30T08:00:01Z");
         let mut theirs = entry("other", "Update", &json!({ "f:spec": { "f:list": {} } }));
         theirs["time"] = json!(time);
         let mut object = object(&[theirs, before]);
         object["spec"] = json!({ "list": [{ "a": 1, "b": 2 }] });
-        US.others_have_replaced(&object, &body)
-    };
-    assert!(!replaced("before", "2026-11-30T08:00:00Z"));
-    assert!(replaced("before", "2026-11-30T08:00:01Z"));
-    assert!(replaced("us", "2026-11-30T08:00:00Z"));
+        let found = US.others_have_replaced(&object, &body);
+        assert_eq!(found, is_replaced, "{manager} {time}");
+    }
 }
 
 /// Case F103: a field in the place of one of ours is taken; one that others have added beside
