@@ -292,9 +292,10 @@ mod tests {
                 }
             }
         }
-        let first = |name| bindings("apps", "Deployment", name).next().unwrap();
-        assert_eq!(first("nginx"), "nginx-deployment");
-        assert_eq!(first("A:b"), "a.b-deployment");
+        for (name, expected) in [("nginx", "nginx-deployment"), ("A:b", "a.b-deployment")] {
+            let first = bindings("apps", "Deployment", name).next();
+            assert_eq!(first.as_deref(), Some(expected));
+        }
     }
 
     /// Clusters and slices whose names read alike have copies of their own, all with valid names.
