@@ -169,19 +169,24 @@ mod tests {
     fn lasting_conflicts_are_reported_once() {
         let (conflicts, begun) = (Conflicts::default(), Instant::now());
         let conflict = refused(409);
-        let at = |key: u8, seconds: u64, error: Option<&WriteError>| {
+        for (key, seconds, error, expected) in [
+            (1, 0, Some(&conflict), Outcome::Conflict),
+            (1, 59, Some(&conflict), Outcome::Conflict),
+            (2, 59, Some(&conflict), Outcome::Conflict),
+            (1, 60, Some(&conflict), Outcome::LastingConflict),
+            (1, 61, Some(&conflict), Outcome::Conflict),
+            (2, 61, Some(&conflict), Outcome::Conflict),
+            (1, 62, None, Outcome::Success),
+            (1, 121, Some(&conflict), Outcome::Conflict),
+            (1, 182, Some(&conflict), Outcome::LastingConflict),
+        ] {
             let now = begun + Duration::from_secs(seconds);
-            let error = error.map(|error| error as &(dyn Error + 'static));
-            conflicts.outcome(&key, error, now)
-        };
-        assert_eq!(at(1, 0, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 59, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(2, 59, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 60, Some(&conflict)), Outcome::LastingConflict);
-        assert_eq!(at(1, 61, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(2, 61, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 62, None), Outcome::Success);
-        assert_eq!(at(1, 121, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 182, Some(&conflict)), Outcome::LastingConflict);
+            let error = error.map(|error: &WriteError| error as &(dyn Error + 'static));
+            assert_eq!(
+                conflicts.outcome(&key, error, now),
+                expected,
+                "{key} {seconds}"
+            );
+        }
     }
 }
