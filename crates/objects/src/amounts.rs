@@ -205,8 +205,7 @@ mod tests {
     /// A limit of the whole pod is its request only where no container asks for any, as kube-apiserver 1.36 has it.
     #[test]
     fn limit_of_whole_goes_last() {
-        let of = |requests: Value| json!({ "resources": { "requests": requests } });
-        let one = of(json!({ "cpu": "1" }));
+        let one = json!({ "resources": { "requests": { "cpu": "1" } } });
         let cases = [
             (json!([one, one]), json!({ "cpu": "4" }), vec![("cpu", "2")]),
             (
@@ -216,12 +215,12 @@ mod tests {
             ),
             (json!([{}, {}]), json!({ "cpu": "4" }), vec![("cpu", "4")]),
             (
-                json!([of(json!({ "cpu": "0" }))]),
+                json!([{ "resources": { "requests": { "cpu": "0" } } }]),
                 json!({ "cpu": "4" }),
                 vec![],
             ),
             (
-                json!([of(json!({ "hugepages-2Mi": "2Mi" }))]),
+                json!([{ "resources": { "requests": { "hugepages-2Mi": "2Mi" } } }]),
                 json!({ "hugepages-2Mi": "8Mi" }),
                 vec![("hugepages-2Mi", "8Mi")],
             ),
