@@ -72,13 +72,17 @@ fn a_standby_campaigns_at_once_until_its_leader_has_been_silent_for_two_leases()
         }),
         ..fresh(now, Some(1_000))
     };
-    let at = |seconds_later| standby.candidacy(now + seconds(seconds_later), LEASE, 0.03);
-    for seconds_later in [0, 16, 29] {
-        let relieved = Candidacy::StandBy(now + seconds(30));
-        assert_eq!(at(seconds_later), relieved, "{seconds_later}");
+    let relieved = Candidacy::StandBy(now + seconds(30));
+    for (seconds_later, expected) in [
+        (0, relieved),
+        (16, relieved),
+        (29, relieved),
+        // From then on it has a turn like all others.
+        (30, Candidacy::From(now + seconds(35))),
+    ] {
+        let candidacy = standby.candidacy(now + seconds(seconds_later), LEASE, 0.03);
+        assert_eq!(candidacy, expected, "{seconds_later}");
     }
-    // From then on it has a turn like all others.
-    assert_eq!(at(30), Candidacy::From(now + seconds(35)));
 }
 
 #[test]
