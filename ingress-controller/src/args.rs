@@ -1,7 +1,8 @@
 //! The flags.
 
 use clap::ArgAction;
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::events::EventBudget;
 use karmada_runtime::program::StartError;
 use traffic::ClusterKind;
 use traffic::ingress::{
@@ -19,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Kind of object that stands for a cluster: `Cluster`, or `MemberCluster` on the hub of a KubeFleet. There Services run where placements bring them, and have the endpoints that placement-agents collect.

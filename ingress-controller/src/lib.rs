@@ -261,7 +261,7 @@ fn backends(args: &Args) -> Backends {
 
 /// Spawns the writer of Events.
 fn events(args: &Args, client: &Client, program: &mut Program) -> Arc<IngressEvents> {
-    let recorder = EventRecorder::spawn(program, client.clone(), args.events.budget());
+    let recorder = EventRecorder::spawn(program, client.clone(), args.events);
     Arc::new(IngressEvents::new(
         args.cluster_kind,
         move |regarding, event| {

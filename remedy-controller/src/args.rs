@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+use karmada_runtime::events::EventBudget;
 use traffic::ClusterKind;
 use traffic::remedy::MaxBlocked;
 
@@ -15,7 +16,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Kind of object that stands for a cluster: `Cluster`, or `MemberCluster` on the hub of a KubeFleet. The actions of a MemberCluster are conditions.
     #[arg(
         long,

@@ -74,7 +74,7 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
     let index = Index::new(clusters.kind, max_blocked, clock, &expectations);
     let index = Arc::new(Mutex::new(index));
     watch::watch(program, &clusters, &index, &queues);
-    let events = EventRecorder::spawn(program, client.clone(), args.events.budget());
+    let events = EventRecorder::spawn(program, client.clone(), args.events);
     let notices = Some(notices(events.clone()));
     let committer = Committer::new(client.clone(), NAME, writes, expectations, notices);
     let status = StatusReconciler::new(

@@ -68,7 +68,7 @@ pub enum BindingState {
     Scheduled,
     /// Its cluster gets a snapshot.
     Bound,
-    /// Its cluster is no longer picked, and keeps what it has until it may go.
+    /// Its cluster is no longer picked, and keeps its objects until they may go.
     Unscheduled,
 }
 

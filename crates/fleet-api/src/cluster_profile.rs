@@ -49,7 +49,7 @@ pub struct ClusterManager {
     pub name: String,
 }
 
-/// What is known of a cluster.
+/// The profile of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileStatus {

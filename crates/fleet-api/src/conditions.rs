@@ -7,7 +7,7 @@ use objects::Scope;
 /// found as the policy asks for.
 pub const SCHEDULED: &str = "Scheduled";
 /// The condition of a placement, ours, after its kind: True while it is being deleted. Of a Work: True while something in its
-/// member holds what it gives up.
+/// member holds the objects that it gives up.
 pub const REMOVING: &str = "Removing";
 
 /// The condition of a placement, after its kind: True once its status can be read in the namespace that it places.
@@ -17,14 +17,14 @@ pub const STATUS_SYNCED: &str = "StatusSynced";
 pub const ROLLOUT_STARTED: &str = "RolloutStarted";
 /// The reason of a False [`ROLLOUT_STARTED`]: the budget does not allow it yet.
 pub const ROLLOUT_NOT_STARTED: &str = "RolloutNotStartedYet";
-/// The reason of a False condition of a placement: what some cluster has does not become available. KubeFleet has none
+/// The reason of a False condition of a placement: the objects in some cluster do not become available. KubeFleet has none
 /// for this.
 pub const ROLLOUT_STUCK: &str = "RolloutStuck";
-/// The condition of a binding: True once overrides are applied to what its cluster is to have.
+/// The condition of a binding: True once overrides are applied to the objects for its cluster.
 pub const OVERRIDDEN: &str = "Overridden";
 /// The reason of a True [`OVERRIDDEN`]: there are none.
 pub const NO_OVERRIDE: &str = "NoOverrideSpecified";
-/// The condition of a binding: True once its Works have what its cluster is to have.
+/// The condition of a binding: True once its Works have the objects for its cluster.
 pub const WORK_SYNCHRONIZED: &str = "WorkSynchronized";
 /// The condition of bindings, Works and manifests: True once the member has everything.
 pub const APPLIED: &str = "Applied";
@@ -35,8 +35,8 @@ pub const DIFF_REPORTED: &str = "DiffReported";
 /// The condition of a binding, ours: True once it was available. KubeFleet's own have none.
 pub const BEEN_AVAILABLE: &str = "BeenAvailable";
 
-/// The condition of a binding, ours: True once its Works are made by its overrides. The message is the digest of what these
-/// came to.
+/// The condition of a binding, ours: True once its Works are made by its overrides. The message is the digest of their
+/// results.
 pub const OVERRIDES_RENDERED: &str = "OverridesRendered";
 /// The condition of a Work: True if details of its manifests are left out, for it would be too large.
 pub const STATUS_TRIMMED: &str = "StatusTrimmed";
@@ -60,7 +60,7 @@ pub const WORK_NOT_TRACKABLE: &str = "WorkNotTrackable";
 
 /// The condition of a cluster whose agent tells of its namespaces: True while these are all that it has.
 pub const NAMESPACES_COLLECTED: &str = "NamespaceCollectionSucceeded";
-/// The condition of a cluster whose agent tells what its nodes cost: True if it knows the price of one at least.
+/// The condition of a cluster whose agent tells the costs of its nodes: True if it knows the price of one at least.
 pub const COSTS_COLLECTED: &str = "AKSClusterCostPropertiesCollectionSucceeded";
 
 /// The condition of a cluster, ours: True while a Remedy requires the action of this name. KubeFleet has no actions.
@@ -77,7 +77,7 @@ pub const INITIALIZED: &str = "Initialized";
 pub const PROGRESSING: &str = "Progressing";
 /// The condition of a run, of a stage and of a cluster in it: how it has ended.
 pub const SUCCEEDED: &str = "Succeeded";
-/// The condition of a cluster in a stage: True once it is given what the run is about.
+/// The condition of a cluster in a stage: True once it is given the snapshot of the run.
 pub const STARTED: &str = "Started";
 /// The condition of a task: True once its approval request exists.
 pub const APPROVAL_REQUEST_CREATED: &str = "ApprovalRequestCreated";

@@ -45,7 +45,7 @@ pub fn definitions() -> Vec<Value> {
     .concat()
 }
 
-/// Returns the definitions of placements of a scope, and of what is made of them there.
+/// Returns the definitions of placements of a scope, and of the objects that are made of them there.
 fn of_placements(scope: Scope) -> Vec<Value> {
     let short_names = match scope {
         Scope::Cluster => ["crp", "csps", "crs", "crb"],
@@ -188,7 +188,7 @@ fn status_copy() -> Value {
     definition::<ClusterResourcePlacementStatus>((&(), scope), &json!(["crps"]), &json!([version]))
 }
 
-/// Returns what is true of a policy, that of a placement or of a snapshot.
+/// Returns the rules of a policy, that of a placement or of a snapshot.
 fn policy() -> Vec<Amendment> {
     const AFFINITY: &str = "policy.affinity.clusterAffinity";
     let required =
@@ -248,7 +248,7 @@ fn policy() -> Vec<Amendment> {
     amendments
 }
 
-/// Returns what is true of the strategy of a placement.
+/// Returns the rules of the strategy of a placement.
 fn strategy() -> Vec<Amendment> {
     let bound = json!({ "x-kubernetes-int-or-string": true, "default": "25%",
         "pattern": "^((100|[0-9]{1,2})%|[0-9]+)$" });
@@ -304,12 +304,12 @@ fn one_namespace() -> Amendment {
 
 /// Returns the rules of a placement of this scope as a whole.
 fn of_whole_placement(scope: Scope) -> Amendment {
-    let external = |object: &str| {
+    let [was_external, is_external] = ["oldSelf", "self"].map(|object| {
         format!(
             "has({object}.strategy) && has({object}.strategy.type) && {object}.strategy.type == 'External'"
         )
-    };
-    let stays_external = format!("!({}) || ({})", external("oldSelf"), external("self"));
+    });
+    let stays_external = format!("!({was_external}) || ({is_external})");
     let mut all: Vec<(&str, &str)> = vec![
         (
             "!(has(oldSelf.policy) && !has(self.policy))",

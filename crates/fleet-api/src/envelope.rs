@@ -1,4 +1,4 @@
-//! Envelopes: what is in them is placed, and has no effect on the hub, where it is mere content.
+//! Envelopes: the objects in them are placed, and have no effect on the hub, where they are mere content.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ kind! {
     {
         /// The placement and the cluster.
         spec: EvictionSpec,
-        /// What became of it.
+        /// Its outcome.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<EvictionStatus>,
     }

@@ -5,15 +5,15 @@
 //!
 //! - [`policy`]: which clusters a placement is for.
 //! - [`placement`]: the user's placement, its strategy, and its status.
-//! - [`snapshot`]: what a placement selected, and its policy, as they were at one moment.
+//! - [`snapshot`]: the selection of a placement, and its policy, as they were at one moment.
 //! - [`binding`]: a placement on one cluster.
-//! - [`work`]: the manifests for one cluster, and in that cluster the owner of what they became.
+//! - [`work`]: the manifests for one cluster, and in that cluster the owner of their objects.
 //! - [`envelope`]: objects that have no effect on the hub.
 //! - [`eviction`]: placements that are to leave a cluster, and how many may at a time.
-//! - [`overrides`]: what differs between clusters.
+//! - [`overrides`]: the differences between clusters.
 //! - [`update`]: updates of clusters stage by stage, and the approvals that they wait for.
 //! - [`member`]: the clusters; [`cluster_profile`]: as programs of any fleet read them.
-//! - [`conditions`]: what bindings and Works say of themselves.
+//! - [`conditions`]: the conditions of bindings and Works.
 //! - [`definitions()`]: their `CustomResourceDefinition`s.
 //! - [`names`]: the labels, annotations and finalizers that tie these together.
 

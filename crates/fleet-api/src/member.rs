@@ -23,7 +23,7 @@ kind! {
     MemberCluster, "MemberCluster", "cluster.kubernetes-fleet.io", "v1beta1", "memberclusters",
     ClusterResourceScope,
     {
-        /// Who its agent is, and what keeps placements away.
+        /// Its agent, and its taints.
         spec: MemberClusterSpec,
         /// Its state.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,9 +36,9 @@ kind! {
     InternalMemberCluster, "InternalMemberCluster", "cluster.kubernetes-fleet.io", "v1beta1",
     "internalmemberclusters", NamespaceResourceScope,
     {
-        /// What the agent is asked to do.
+        /// The request to the agent.
         spec: InternalMemberClusterSpec,
-        /// What the agent says.
+        /// The report of the agent.
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<MemberClusterStatus>,
     }

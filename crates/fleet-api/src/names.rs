@@ -1,4 +1,4 @@
-//! Labels, annotations and finalizers of KubeFleet's, and the names of what belongs to one cluster.
+//! Labels, annotations and finalizers of KubeFleet's, and the names of the objects of one cluster.
 
 /// The label of everything that a placement made: the placement's name.
 pub const PARENT_PLACEMENT: &str = "kubernetes-fleet.io/parent-CRP";
@@ -39,7 +39,7 @@ pub const PART_INDEX: &str = "kubernetes-fleet.io/subindex-of-resource-snapshot"
 pub const PREVIOUS_STATE: &str = "kubernetes-fleet.io/previous-binding-state";
 /// The annotation of an eviction, ours: the uid of the binding that it deletes.
 pub const EVICTED_BINDING: &str = "kubernetes-fleet.io/evicted-binding";
-/// The annotation of a binding, ours: the digest of what its overrides come to in its cluster, as the rollout gave it.
+/// The annotation of a binding, ours: the digest of the results of its overrides in its cluster, as the rollout gave it.
 pub const OVERRIDES_DIGEST: &str = "kubernetes-fleet.io/overrides-digest";
 /// The annotation of a Work: the master of the group of snapshots that it is of.
 pub const PARENT_SNAPSHOT_NAME: &str = "kubernetes-fleet.io/parent-resource-snapshot-name";
@@ -96,7 +96,7 @@ pub const MEMBER_FINALIZER: &str = "kubernetes-fleet.io/membercluster-finalizer"
 pub const CORE_COST_PROPERTY: &str = "kubernetes.azure.com/per-cpu-core-cost";
 /// The property of a cluster: the average price of a GiB of memory for an hour.
 pub const MEMORY_COST_PROPERTY: &str = "kubernetes.azure.com/per-gb-memory-cost";
-/// What stands before the type of an instance in the property that counts the nodes of that type, which ends in `/count`.
+/// The text before the type of an instance in the property that counts the nodes of that type, which ends in `/count`.
 pub const INSTANCES_PROPERTY: &str = "kubernetes.azure.com/vm-sizes/";
 /// The property of a cluster: the version of its Kubernetes.
 pub const VERSION_PROPERTY: &str = "k8s.io/k8s-version";

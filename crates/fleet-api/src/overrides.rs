@@ -1,4 +1,4 @@
-//! What differs between clusters in what is placed, and how that was at one moment.
+//! The differences between clusters in placed objects, and their snapshots.
 
 use std::fmt::Debug;
 

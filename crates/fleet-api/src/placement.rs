@@ -1,4 +1,4 @@
-//! What a user places, how it gets to the clusters, and where it stands.
+//! The placements of users, the way of their objects to the clusters, and their state.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;

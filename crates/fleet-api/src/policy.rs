@@ -1,4 +1,4 @@
-//! Which clusters get what is placed.
+//! The choice of the clusters of a placement.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a placement selected and how, as they were at one moment.
+//! The selection of a placement and its policy, as they were at one moment.
 
 use objects::lenient;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The manifests for one cluster, and in that cluster the owner of what they became.
+//! The manifests for one cluster, and in that cluster the owner of their objects.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::{lenient, schema};

@@ -120,7 +120,7 @@ impl Tenure {
 /// Returns the time for which a leader that gave back a lease of this duration does not campaign.
 pub fn abstention(lease: Duration) -> Duration {
     // Agents with a leader notice its absence after one duration, and then wait for their turns. Twice
-    // that is still less than what the remedy-controller takes for a silent reporter.
+    // that is still less than the remedy-controller's patience with a silent reporter.
     2 * lease
 }
 

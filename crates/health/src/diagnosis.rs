@@ -170,6 +170,14 @@ impl DirectCheck {
         failing.retain(|&transport| self.fails_over(transport));
         (!failing.is_empty()).then_some(failing)
     }
+
+    /// Returns `true` if it fails over the transport that is needed, or over any if none is.
+    fn fails(&self, needed: Option<Transport>) -> bool {
+        match needed {
+            Some(needed) => self.fails_over(needed),
+            None => self.failing().is_some(),
+        }
+    }
 }
 
 /// The direct checks of a round.
@@ -195,12 +203,8 @@ impl DirectChecks {
             class if class == DnsClass::Truncated => Transport::Tcp,
             _ => transport,
         });
-        let fails = |check: &&DirectCheck| match needed {
-            Some(needed) => check.fails_over(needed),
-            None => check.failing().is_some(),
-        };
-        let pods: Vec<_> = self.pods.iter().filter(fails).collect();
-        let service = self.service.as_ref().filter(fails);
+        let pods: Vec<_> = self.pods.iter().filter(|pod| pod.fails(needed)).collect();
+        let service = self.service.as_ref().filter(|it| it.fails(needed));
         let location = match (pods.as_slice(), service) {
             ([_, ..], _) if pods.len() == self.pods.len() => Location::EveryPod,
             ([pod], _) => Location::Pod(pod.server),

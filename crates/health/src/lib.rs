@@ -7,9 +7,9 @@
 //!                 all Judgements → ReportPlan → conditions
 //! ```
 //!
-//! - What is judged: [`signal`]. Each has a file with its names and the classes of its failures:
+//! - The signals that are judged: [`signal`]. Each has a file with its names and the classes of its failures:
 //!   [`dns`], [`service_network`] and [`reachability`]. All else here knows no signal by name.
-//! - When does a node's vote change: [`threshold`], fed with what a round observed ([`observation`],
+//! - When does a node's vote change: [`threshold`], fed with the observations of a round ([`observation`],
 //!   [`failure`]).
 //! - When does a cluster fail or recover: [`quorum`].
 //! - Which conditions are written, and when: [`report`].

@@ -150,13 +150,13 @@ impl Impairment {
     /// Returns the worse of two, or `self` if they are equally bad.
     #[must_use]
     fn or_worse(self, other: Self) -> Self {
-        let of = |it: Self| (it.symptom, it.failure.class);
-        if of(other) > of(self) { other } else { self }
+        let [own, others] = [self, other].map(|it| (it.symptom, it.failure.class));
+        if others > own { other } else { self }
     }
 }
 
 impl fmt::Display for Impairment {
-    /// Writes what pods do, such as `fail (refused from 10.96.0.10)`.
+    /// Writes the trouble of pods, such as `fail (refused from 10.96.0.10)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.symptom {
             Symptom::Waits => "wait",
@@ -175,7 +175,7 @@ impl fmt::Display for Impairment {
 pub struct Pods([Option<Impairment>; Resolver::ALL.len()]);
 
 impl From<[Option<Impairment>; Resolver::ALL.len()]> for Pods {
-    /// Creates what pods see, in the order of [`Resolver::ALL`].
+    /// Creates the trouble of each resolver, in the order of [`Resolver::ALL`].
     fn from(impairments: [Option<Impairment>; Resolver::ALL.len()]) -> Self {
         Self(impairments)
     }
@@ -198,7 +198,7 @@ impl Pods {
         all.filter_map(|(resolver, impairment)| Some((resolver, impairment?)))
     }
 
-    /// Combines what pods see of two names that they all need.
+    /// Combines the trouble with two names that pods need both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let mut both = self;

@@ -115,7 +115,7 @@ impl Tally {
     }
 
     /// Returns the trouble where names resolve, such as `AAAA queries get no response on n1, n4, n7, …` or
-    /// `pods with musl fail (timeout from 10.96.0.10) on any node`: what most nodes have, at most three of it.
+    /// `pods with musl fail (timeout from 10.96.0.10) on any node`: that of most nodes, at most three.
     fn impairments(&self) -> impl Iterator<Item = String> {
         let mut by_sentence: BTreeMap<String, Vec<&String>> = BTreeMap::new();
         for (node, partial) in &self.partial {

@@ -101,24 +101,23 @@ mod tests {
         assert!(REACHABILITY.classes.is_sorted());
     }
 
+    fn address(n: u8) -> SocketAddr {
+        SocketAddr::from(([10, 0, n, 1], 80))
+    }
+
     /// At most five are tried, and of many those that are far from each other.
     #[test]
     fn tried_addresses_are_spread() {
-        let numbered = |count: u8| -> BTreeSet<SocketAddr> {
-            (0..count).map(|n| ([10, 0, n, 1], 80).into()).collect()
-        };
-        let third = |count| -> Vec<u8> {
-            let tried = tried(&numbered(count)).into_iter();
-            let octets = tried.map(|address| match address {
-                SocketAddr::V4(address) => address.ip().octets()[2],
-                SocketAddr::V6(_) => unreachable!(),
-            });
-            octets.collect()
-        };
-        assert_eq!(third(0), [0; 0]);
-        assert_eq!(third(1), [0]);
-        assert_eq!(third(5), [0, 1, 2, 3, 4]);
-        assert_eq!(third(10), [0, 2, 4, 6, 8]);
-        assert_eq!(third(250), [0, 50, 100, 150, 200]);
+        for (count, expected) in [
+            (0, &[][..]),
+            (1, &[0]),
+            (5, &[0, 1, 2, 3, 4]),
+            (10, &[0, 2, 4, 6, 8]),
+            (250, &[0, 50, 100, 150, 200]),
+        ] {
+            let numbered: BTreeSet<_> = (0..count).map(address).collect();
+            let expected: Vec<_> = expected.iter().copied().map(address).collect();
+            assert_eq!(tried(&numbered), expected);
+        }
     }
 }

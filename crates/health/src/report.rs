@@ -225,7 +225,7 @@ impl Reporter {
             let signal = target.signal;
             let tally = match tallies.of(target) {
                 Some(tally) => tally,
-                // Nobody can vote any more on what has a verdict.
+                // Nobody can vote any more on a signal that has a verdict.
                 None if published(conditions, signal).is_some() => &nobody,
                 None => continue,
             };
@@ -283,8 +283,9 @@ impl Reporter {
                 _ => format!("{}: {}", signal.condition, judgement.message),
             })
             .collect();
-        let unusable = |kind: &&str| format!("{kind}: the file of signals cannot be used");
-        short.extend(unread.iter().map(unusable));
+        for kind in &unread {
+            short.push(format!("{kind}: the file of signals cannot be used"));
+        }
         if short.is_empty() {
             return Some((self.reporting(), Some(now)));
         }
@@ -341,21 +342,20 @@ impl Reporter {
     /// Returns the participation as of the last plan. Too few vote only where that holds for every signal:
     /// nodes that vote on one are heard, and another leader would not hear more.
     pub fn participation(&self) -> Participation {
-        // A leader's vote on what it alone is asked about says nothing about the nodes.
-        let all = || {
-            let signals = self.signals.iter();
-            let of_nodes = signals.filter(|(target, _)| target.signal.voters == Voters::Nodes);
-            of_nodes.map(|(_, state)| state)
-        };
-        match all()
-            .map(SignalState::too_few_since)
-            .collect::<Option<Vec<_>>>()
-        {
+        // A leader's vote on a signal of its own says nothing about the nodes.
+        let signals = self.signals.iter();
+        let of_nodes = signals.filter(|(target, _)| target.signal.voters == Voters::Nodes);
+        let of_nodes: Vec<_> = of_nodes.map(|(_, state)| state).collect();
+        let too_few = of_nodes.iter().map(|state| state.too_few_since());
+        match too_few.collect::<Option<Vec<_>>>() {
             Some(since) => match since.into_iter().max() {
                 Some(since) => Participation::TooFew { since },
                 None => Participation::Unknown,
             },
-            None if all().any(|state| state.participation == Participation::Enough) => {
+            None if of_nodes
+                .iter()
+                .any(|state| state.participation == Participation::Enough) =>
+            {
                 Participation::Enough
             }
             None => Participation::Unknown,

@@ -38,7 +38,7 @@ pub enum ServiceNetworkClass {
     /// The connection is rejected, or there is no route. A client knows at once, and has sent nothing.
     Refused,
     /// The connection was made, and then reset or closed before an agent responded. A client does not know
-    /// what became of its request.
+    /// the fate of its request.
     Reset,
     /// No response came in time. A client hangs until it gives up, and knows nothing.
     Timeout,

@@ -1,7 +1,7 @@
 //! The subject that agents judge: a signal of the cluster's health, with a condition of its own.
 //!
-//! From the streak on one node to the condition, nothing knows what a signal is about. What differs from
-//! one to the next is here: its names, its words, and the closed set of classes of its failures.
+//! From the streak on one node to the condition, nothing knows the subject of a signal. The differences from
+//! one to the next are here: its names, its words, and the closed set of classes of its failures.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::failure::FailureClass;
 pub enum Voters {
     /// Those of all nodes.
     Nodes,
-    /// That of the agent that leads. What is probed is the same from everywhere, and must not be asked by every node.
+    /// That of the agent that leads. The target is the same from everywhere, and must not be asked by every node.
     Leader,
 }
 
@@ -159,13 +159,14 @@ impl<T> PerTarget<T> {
     where
         T: Clone,
     {
-        let about = |target: &Target| Target {
-            signal: target.signal,
-            cluster: Some(Arc::clone(cluster)),
-        };
-        self.iter()
-            .map(|(target, value)| (about(target), value.clone()))
-            .collect()
+        let values = self.iter().map(|(target, value)| {
+            let target = Target {
+                signal: target.signal,
+                cluster: Some(Arc::clone(cluster)),
+            };
+            (target, value.clone())
+        });
+        values.collect()
     }
 }
 

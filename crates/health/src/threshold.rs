@@ -111,7 +111,7 @@ struct Streak {
     newest_agrees: bool,
 }
 
-/// A success has what is wrong all the same.
+/// A success has the trouble that shows all the same.
 type Outcome = Result<Partial, Failure>;
 
 impl Threshold {
@@ -212,7 +212,7 @@ impl Threshold {
             newest: round.finished,
             newest_agrees: true,
         });
-        // The vote stays, but what is wrong is the newest.
+        // The vote stays, but its failure is the newest.
         if self
             .settled
             .is_some_and(|settled| settled.is_healthy() == outcome.is_ok())
@@ -227,8 +227,8 @@ impl Threshold {
             &mut self.settled,
             self.streak.as_ref().map(|streak| vote(streak.outcome)),
         );
-        let healthy = |vote: Option<Vote>| vote.map(Vote::is_healthy);
-        if (healthy(before), healthy(self.settled)) == (Some(true), Some(false)) {
+        let votes = [before, self.settled].map(|vote| vote.map(Vote::is_healthy));
+        if votes == [Some(true), Some(false)] {
             let remembered = self
                 .fall
                 .filter(|fall| at.saturating_duration_since(fall.at) < FALL_MEMORY);

@@ -76,10 +76,9 @@ fn propagation() -> Value {
 }
 
 fn policy<K: Resource<DynamicType = ()>>(scope: &str, short: &str, spec: &Value) -> Value {
-    let column = |name: &str, path: &str, kind: &str| json!({ "name": name, "type": kind, "jsonPath": path });
     let columns = json!([
-        column("Conflict-Resolution", ".spec.conflictResolution", "string"),
-        column("Priority", ".spec.priority", "string"),
+        { "name": "Conflict-Resolution", "type": "string", "jsonPath": ".spec.conflictResolution" },
+        { "name": "Priority", "type": "string", "jsonPath": ".spec.priority" },
         age_column(),
     ]);
     kind_definition::<K>(scope, short, json!({ "spec": spec }), columns)

@@ -40,7 +40,7 @@ pub struct CustomizationTarget {
     pub kind: String,
 }
 
-/// The scripts of a kind, by what they answer.
+/// The scripts of a kind, by their operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CustomizationRules {

@@ -44,7 +44,7 @@ pub struct DnsRecord {
         skip_serializing_if = "String::is_empty"
     )]
     pub set_identifier: String,
-    /// What a provider of DNS is told besides.
+    /// The further settings for a provider of DNS.
     #[serde(
         deserialize_with = "lenient::or_default",
         skip_serializing_if = "Vec::is_empty"
@@ -52,7 +52,7 @@ pub struct DnsRecord {
     pub provider_specific: Vec<DnsProviderProperty>,
 }
 
-/// What a provider of DNS is told of a record.
+/// A setting of a record for a provider of DNS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct DnsProviderProperty {

@@ -1,8 +1,8 @@
 //! The Gateway API (`gateway.networking.k8s.io/v1`), with the fields that karmada-rs uses. Whoever installs the controller
 //! of a Gateway installs its definitions.
 //!
-//! Fields that an API server fills in are optional here, and all are written: what is stored equals what was sent. Of the
-//! rest of a rule only what would change where a request goes is read.
+//! Fields that an API server fills in are optional here, and all are written: an object is stored as it was sent. Of the
+//! rest of a rule only the fields that would change the way of a request are read.
 
 use objects::lenient;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ kind! {
         /// The rules, and the Gateways.
         #[serde(deserialize_with = "lenient::nullable")]
         spec: HttpRouteSpec,
-        /// What the controllers of the Gateways say.
+        /// The report of the controllers of the Gateways.
         #[serde(deserialize_with = "lenient::option", skip_serializing_if = "Option::is_none")]
         status: Option<HttpRouteStatus>,
     }
@@ -32,7 +32,7 @@ kind! {
         /// The class and the listeners.
         #[serde(deserialize_with = "lenient::nullable")]
         spec: GatewaySpec,
-        /// What its controller says.
+        /// The report of its controller.
         #[serde(deserialize_with = "lenient::option", skip_serializing_if = "Option::is_none")]
         status: Option<GatewayStatus>,
     }
@@ -44,7 +44,7 @@ kind! {
         /// The controller.
         #[serde(deserialize_with = "lenient::nullable")]
         spec: GatewayClassSpec,
-        /// What its controller says.
+        /// The report of its controller.
         #[serde(deserialize_with = "lenient::option", skip_serializing_if = "Option::is_none")]
         status: Option<GatewayClassStatus>,
     }
@@ -117,7 +117,7 @@ pub struct HttpRouteRule {
     /// The failures after which a request is sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Value>,
-    /// What keeps the requests of a client at one endpoint.
+    /// The setting that keeps the requests of a client at one endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_persistence: Option<Value>,
 }
@@ -198,7 +198,7 @@ pub struct HttpRouteStatus {
     pub parents: Vec<RouteParentStatus>,
 }
 
-/// What a controller says of a route at one of its parents.
+/// A controller's report on a route at one of its parents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RouteParentStatus {
@@ -241,7 +241,7 @@ pub struct Listener {
     /// Its port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<i32>,
-    /// The certificates, and what is done with TLS.
+    /// The certificates, and the treatment of TLS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<ListenerTls>,
     /// The routes that may be attached to it.
@@ -345,7 +345,7 @@ pub struct GatewayAddress {
     pub value: String,
 }
 
-/// What a controller says of a listener.
+/// A controller's report on a listener.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenerStatus {

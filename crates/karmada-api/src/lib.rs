@@ -1,7 +1,7 @@
 //! The Karmada API as Rust types: the kinds that karmada-rs reads and writes, with their names on the wire.
 //!
 //! A type has only the fields that karmada-rs uses. So objects must never be written back whole (`PUT`),
-//! which would erase all others: every write is a patch of fields that we own. What others write is read
+//! which would erase all others: every write is a patch of fields that we own. The parts of others are read
 //! leniently: a part that cannot be read must not hide the rest. This crate has no client and no clock.
 
 mod binding;

@@ -71,9 +71,9 @@ pub const MANAGED_ANNOTATIONS: &str = "resourcetemplate.karmada.io/managed-annot
 /// The label of a template whose replicas another controller scales in the member: `true`.
 pub const RETAIN_REPLICAS: &str = "resourcetemplate.karmada.io/retain-replicas";
 
-/// The annotation of a Work with what its override policies changed.
+/// The annotation of a Work with the changes of its override policies.
 pub const APPLIED_OVERRIDES: &str = "policy.karmada.io/applied-overrides";
-/// The annotation of a Work with what its cluster override policies changed.
+/// The annotation of a Work with the changes of its cluster override policies.
 pub const APPLIED_CLUSTER_OVERRIDES: &str = "policy.karmada.io/applied-cluster-overrides";
 /// The annotation of a binding with the placement that was scheduled last.
 pub const APPLIED_PLACEMENT: &str = "policy.karmada.io/applied-placement";
@@ -92,7 +92,7 @@ pub const MANIFEST_GENERATION: &str = "karmada-rs.io/manifest-generation";
 /// member that refuses one may have another in its place. The program that watches templates has it on these, too.
 pub const ALLOCATED_NODE_PORTS: &str = "karmada-rs.io/allocated-node-ports";
 
-/// The field of what a member reports of a Service with its node ports there, by the names of their ports, where these need not
+/// The field of a member's report on a Service with its node ports there, by the names of their ports, where these need not
 /// be those of the template.
 pub const NODE_PORTS: &str = "nodePorts";
 
@@ -131,16 +131,16 @@ pub fn binding(kind: &str, name: &str) -> String {
     format!("{name}-{kind}").replace(':', ".").to_lowercase()
 }
 
-/// Returns what stands for the name of a template where that, in the names of bindings and Works, is another's or
+/// Returns the text for the name of a template where that, in the names of bindings and Works, is another's or
 /// not valid: as much of it as is valid, and a hash of the group, the kind and the exact name.
 fn distinct(group: &str, kind: &str, name: &str) -> String {
     let hash = fnv1a_32(format!("{group}/{kind}/{name}").as_bytes()).to_string();
     let hash = safe_encode(&hash);
-    let letter = |c: char| match c.to_ascii_lowercase() {
-        c if c.is_ascii_alphanumeric() => c,
+    let readable = name.chars().take(READABLE).map(|c| match c {
+        c if c.is_ascii_alphanumeric() => c.to_ascii_lowercase(),
         _ => '-',
-    };
-    let readable: String = name.chars().take(READABLE).map(letter).collect();
+    });
+    let readable: String = readable.collect();
     match readable.trim_matches('-') {
         "" => hash,
         readable => format!("{readable}-{hash}"),
@@ -205,8 +205,9 @@ pub fn fnv1a_32(bytes: &[u8]) -> u32 {
 /// Returns the text in an alphabet that makes no words, as Kubernetes encodes the hashes in names.
 pub fn safe_encode(text: &str) -> String {
     const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let letter = |byte: u8| char::from(ALPHABET[usize::from(byte) % ALPHABET.len()]);
-    text.bytes().map(letter).collect()
+    let letters = text.bytes();
+    let letters = letters.map(|byte| ALPHABET[usize::from(byte) % ALPHABET.len()]);
+    letters.map(char::from).collect()
 }
 /// The annotation of the Secret of a member with the `apiEndpoint` for which its token was stored.
 pub const TOKEN_ENDPOINT: &str = "karmada-rs.io/api-endpoint";
@@ -291,9 +292,10 @@ mod tests {
                 }
             }
         }
-        let first = |name| bindings("apps", "Deployment", name).next().unwrap();
-        assert_eq!(first("nginx"), "nginx-deployment");
-        assert_eq!(first("A:b"), "a.b-deployment");
+        for (name, expected) in [("nginx", "nginx-deployment"), ("A:b", "a.b-deployment")] {
+            let first = bindings("apps", "Deployment", name).next();
+            assert_eq!(first.as_deref(), Some(expected));
+        }
     }
 
     /// Clusters and slices whose names read alike have copies of their own, all with valid names.

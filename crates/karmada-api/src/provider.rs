@@ -1,4 +1,4 @@
-//! What the ingress-controller and a load balancer's own program say to each other over HTTP: the provider `webhook`.
+//! The messages between the ingress-controller and a load balancer's own program over HTTP: the provider `webhook`.
 //!
 //! ```text
 //! PUT    URL/NAMESPACE/NAME   ProviderIngress   → IngressReport, or nothing
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// A provider may leave out, null and add what it likes beyond the names, and no part of its answer hides the rest.
+    /// A provider may leave out, null and add any field beyond the names, and no part of its answer hides the rest.
     #[test]
     fn answers_are_read_leniently() {
         let list = json!({ "ingresses": [

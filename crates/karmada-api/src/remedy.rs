@@ -10,7 +10,7 @@ use objects::lenient;
 /// The action that blocks a cluster's traffic at the load balancer.
 pub const TRAFFIC_CONTROL: &str = "TrafficControl";
 
-/// The annotation of a Remedy that is to say what it would do and do nothing: `true`.
+/// The annotation of a Remedy that is to name its actions and take none: `true`.
 pub const OBSERVE_ONLY: &str = "remedy.karmada-rs.io/observe-only";
 
 /// The annotation with the moment, in RFC 3339, from which a Remedy acts no more.

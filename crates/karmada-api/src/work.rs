@@ -21,7 +21,7 @@ kind! {
     /// Manifests for one member cluster, in the namespace of that cluster.
     Work, "Work", "work.karmada.io", "v1alpha1", "works", NamespaceResourceScope,
     {
-        /// The manifests, and what to do with them.
+        /// The manifests, and their treatment.
         spec: WorkSpec,
         /// The state in the member.
         #[serde(skip_serializing_if = "Option::is_none")]

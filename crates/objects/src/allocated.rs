@@ -1,4 +1,4 @@
-//! Tells what the API server has allocated to a Service. Most of it means nothing in another cluster; node ports are the
+//! The values that the API server has allocated to a Service. Most of them mean nothing in another cluster; node ports are the
 //! same in every cluster that has them free.
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::{Metadata, api_version, kind};
 /// The fields of a Service's spec that its API server fills in, beside the node ports.
 pub(crate) const OF_SPEC: [&str; 3] = ["healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"];
 
-/// The annotation in which kubectl keeps what a user has applied.
+/// The annotation in which kubectl keeps the manifest that a user has applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The fields of an object that its API server would have allocated if it is a Service: an element of a list need not
@@ -22,8 +22,8 @@ pub struct Allocated {
 }
 
 impl Allocated {
-    /// Finds what nobody has asked for. A server allocates after it has recorded who wrote what, so that only what a user
-    /// sets has an owner, unless it is set to what was allocated before: that shows where kubectl keeps what it applied.
+    /// Finds the values that nobody has asked for. A server allocates after it has recorded the owners of fields, so that only a
+    /// field that a user sets has one, unless it is set to the value that was allocated before: kubectl's annotation shows that.
     /// Nothing is found where nobody owns the part that it is in; `None` if there is nothing at all.
     pub fn of(object: &Value) -> Option<Self> {
         let part = object.get("spec").filter(|part| may_be_service(part))?;
@@ -39,25 +39,20 @@ impl Allocated {
         let ports = part.get("ports").and_then(Value::as_array);
         let owned = owned.get("f:ports").and_then(Value::as_object);
         let applied = applied.and_then(|applied| applied.get("ports")?.as_array());
-        let is_allocated = |port: &Value| {
+        let allocated = ports.into_iter().flatten().filter(|port| {
             let owned = owned.into_iter().flatten();
             let mut of_port = owned.filter(|(key, _)| element(key).is_some_and(|key| key.is(port)));
             let is_asked = applied.into_iter().flatten().any(|applied| {
                 applied.get("nodePort") == port.get("nodePort")
                     && applied.get("port") == port.get("port")
             });
-            let is = |fields: &Value, name: &str| fields.get(name).is_some();
             !is_asked
-                && of_port.clone().any(|(_, fields)| is(fields, "f:port"))
-                && !of_port.any(|(_, fields)| is(fields, "f:nodePort"))
-        };
-        let ports = ports.into_iter().flatten();
-        let node_ports = ports
-            .filter(|port| is_allocated(port))
-            .filter_map(node_port);
+                && (of_port.clone()).any(|(_, fields)| fields.get("f:port").is_some())
+                && !of_port.any(|(_, fields)| fields.get("f:nodePort").is_some())
+        });
         let found = Self {
             of_spec: of_spec.collect(),
-            node_ports: node_ports.collect(),
+            node_ports: allocated.filter_map(node_port).collect(),
         };
         (!found.of_spec.is_empty() || !found.node_ports.is_empty()).then_some(found)
     }
@@ -94,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns what is left of a Service with a port that was asked for and one that was not, and the ports that were
+    /// Returns the rest of a Service with a port that was asked for and one that was not, and the ports that were
     /// allocated.
     fn left(fields: &Value) -> (Value, Vec<u16>) {
         let mut service = json!({ "apiVersion": "v1", "kind": "Service",
@@ -118,14 +113,13 @@ mod tests {
         allocated.node_ports().to_vec()
     }
 
-    /// Cases P95 and P114: what nobody asked for is left to each cluster, but for the node ports, which are told.
+    /// Cases P95 and P114: a value that nobody asked for is left to each cluster, but for the node ports, which are told.
     #[test]
     fn asked_ports_stay() {
-        let port = |protocol: &str| format!(r#"k:{{"port":80,"protocol":"{protocol}"}}"#);
         let fields = json!({ "f:spec": { "f:type": {}, "f:ipFamilyPolicy": {}, "f:ports": {
             ".": {},
-            port("TCP"): { ".": {}, "f:port": {}, "f:nodePort": {} },
-            port("UDP"): { ".": {}, "f:port": {} },
+            "k:{\"port\":80,\"protocol\":\"TCP\"}": { ".": {}, "f:port": {}, "f:nodePort": {} },
+            "k:{\"port\":80,\"protocol\":\"UDP\"}": { ".": {}, "f:port": {} },
         } } });
         let ports = json!([
             { "port": 80, "protocol": "TCP", "nodePort": 30080 },
@@ -135,7 +129,7 @@ mod tests {
         assert_eq!(left(&fields), (spec, vec![32410]));
     }
 
-    /// A port that nobody owns is not taken for allocated, but where others own what is around it.
+    /// A port that nobody owns is not taken for allocated, but where others own the fields around it.
     #[test]
     fn unknown_authors_keep_all() {
         let around = json!({ "type": "NodePort", "ports": [
@@ -153,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Who applies what was allocated before owns nothing of it, and has asked for it all the same.
+    /// Who applies a value that was allocated before does not own it, and has asked for it all the same.
     #[test]
     fn applied_port_is_asked_for() {
         let port = json!({ "port": 80, "nodePort": 32_410 });

@@ -1,4 +1,4 @@
-//! Amounts of resources: what pods ask for, and what nodes offer.
+//! Amounts of resources: the requests of pods, and the offers of nodes.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::quantity::Quantity;
 pub struct Amounts(BTreeMap<String, Quantity>);
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Amounts {
-    /// Reads amounts by the names of the resources. What is no quantity counts as absent.
+    /// Reads amounts by the names of the resources. A value that is no quantity counts as absent.
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(amounts: I) -> Self {
         let amounts = amounts.into_iter();
         let read =
@@ -21,7 +21,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Amounts {
 }
 
 impl Amounts {
-    /// Reads a list of amounts as objects have it. What is no quantity counts as absent.
+    /// Reads a list of amounts as objects have it. A value that is no quantity counts as absent.
     pub fn read(list: Option<&Value>) -> Self {
         let list = list.and_then(Value::as_object).into_iter().flatten();
         let amounts = list.filter_map(|(name, amount)| {
@@ -35,7 +35,7 @@ impl Amounts {
         Self(amounts.collect())
     }
 
-    /// Returns what kube-scheduler counts for a pod with the spec `pod`: what it asks for as a whole, or its containers
+    /// Returns the amounts that kube-scheduler counts for a pod with the spec `pod`: those of the whole pod, or its containers
     /// and sidecars together, or the most that is needed while an init container runs, and the overhead.
     pub fn of_pod(pod: &Value) -> Self {
         let mut running = Self::default();
@@ -65,7 +65,7 @@ impl Amounts {
         total
     }
 
-    /// Subtracts `less`. What was not there goes below nothing.
+    /// Subtracts `less`. An amount that was not there goes below nothing.
     pub fn subtract(&mut self, less: &Self) {
         for (name, &amount) in &less.0 {
             let rest = self.0.entry(name.clone()).or_default();
@@ -74,14 +74,7 @@ impl Amounts {
     }
 
     /// Returns the number of times that `request` can be taken, or `None` if it asks for nothing.
-    ///
-    /// As Kubernetes counts for scheduling, CPU is in thousandths and everything else in units, both
-    /// rounded up.
     pub fn times(&self, request: &Self) -> Option<i128> {
-        let count = |name: &str, amount: Quantity| match name {
-            "cpu" => amount.millis(),
-            _ => amount.units(),
-        };
         let requested = request.0.iter();
         let of_each = requested.filter_map(|(name, &amount)| {
             let have = self.0.get(name).copied().unwrap_or_default();
@@ -134,6 +127,15 @@ impl Amounts {
         amounts
             .map(|(name, &amount)| (name.clone(), text(name, amount)))
             .collect()
+    }
+}
+
+/// Returns an amount as Kubernetes counts it for scheduling: CPU in thousandths and everything else in units, both rounded
+/// up.
+fn count(resource: &str, amount: Quantity) -> i128 {
+    match resource {
+        "cpu" => amount.millis(),
+        _ => amount.units(),
     }
 }
 
@@ -200,15 +202,10 @@ mod tests {
         assert_eq!(Amounts::of_pod(&pod), Amounts::from_iter(of_whole));
     }
 
-    /// A limit of the whole pod is what it asks for only where no container asks for any, as kube-apiserver 1.36 has it.
+    /// A limit of the whole pod is its request only where no container asks for any, as kube-apiserver 1.36 has it.
     #[test]
     fn limit_of_whole_goes_last() {
-        let of = |requests: Value| json!({ "resources": { "requests": requests } });
-        let of_pod = |containers: Value, limits: Value| {
-            let pod = json!({ "containers": containers, "resources": { "limits": limits } });
-            Amounts::of_pod(&pod)
-        };
-        let one = of(json!({ "cpu": "1" }));
+        let one = json!({ "resources": { "requests": { "cpu": "1" } } });
         let cases = [
             (json!([one, one]), json!({ "cpu": "4" }), vec![("cpu", "2")]),
             (
@@ -218,18 +215,19 @@ mod tests {
             ),
             (json!([{}, {}]), json!({ "cpu": "4" }), vec![("cpu", "4")]),
             (
-                json!([of(json!({ "cpu": "0" }))]),
+                json!([{ "resources": { "requests": { "cpu": "0" } } }]),
                 json!({ "cpu": "4" }),
                 vec![],
             ),
             (
-                json!([of(json!({ "hugepages-2Mi": "2Mi" }))]),
+                json!([{ "resources": { "requests": { "hugepages-2Mi": "2Mi" } } }]),
                 json!({ "hugepages-2Mi": "8Mi" }),
                 vec![("hugepages-2Mi", "8Mi")],
             ),
         ];
         for (containers, limits, expected) in cases {
-            let asked = of_pod(containers.clone(), limits);
+            let pod = json!({ "containers": containers, "resources": { "limits": limits } });
+            let asked = Amounts::of_pod(&pod);
             assert_eq!(asked, Amounts::from_iter(expected), "{containers}");
         }
         let init = json!({ "containers": [{}], "initContainers": [one], "resources": { "limits": { "cpu": "4" } } });

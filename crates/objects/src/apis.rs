@@ -109,7 +109,7 @@ mod tests {
         apis.contain(&json!({ "apiVersion": api_version, "kind": kind }))
     }
 
-    /// Each form that Karmada takes names what it names there.
+    /// Each form that Karmada takes names the same as there.
     #[test]
     fn forms_name_kinds() {
         assert!(contains("cert-manager.io", "cert-manager.io/v1", "Issuer"));

@@ -17,7 +17,7 @@ pub enum Comparison {
     Never,
     /// Before it is written: if they differ, it is not.
     First(ComparisonOption),
-    /// Once it has what its manifest has: what it has besides is told.
+    /// Once it has all of its manifest: its other fields are told.
     Afterwards,
     /// In place of a write.
     Only(ComparisonOption),
@@ -114,23 +114,24 @@ pub fn compared(
 
 /// Returns `true` if one path is the other's, or within it.
 fn overlap(one: &str, other: &str) -> bool {
-    let is_within = |inner: &str, outer: &str| {
+    let mut both = [(one, other), (other, one)].into_iter();
+    both.any(|(inner, outer)| {
         let rest = inner.strip_prefix(outer);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    is_within(one, other) || is_within(other, one)
+    })
 }
 
 /// Returns the part of an object that is compared.
 fn content(object: &Value, ignored: fn(&str) -> bool) -> Value {
-    let own = |part: &str| but_for(object, part, ignored);
     let fields = object.as_object().into_iter().flatten();
     let fields = fields
         .filter(|(name, _)| !["apiVersion", "kind", "metadata", "status"].contains(&name.as_str()));
     let mut content: Map<_, _> = fields
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    let metadata = json!({ "labels": own("labels"), "annotations": own("annotations") });
+    let [labels, annotations] =
+        ["labels", "annotations"].map(|part| but_for(object, part, ignored));
+    let metadata = json!({ "labels": labels, "annotations": annotations });
     content.insert("metadata".to_owned(), metadata);
     Value::Object(content)
 }

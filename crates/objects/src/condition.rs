@@ -1,6 +1,6 @@
 //! The conditions in an object's status, whatever type they are read as.
 //!
-//! For the API server the list is atomic: a plain write of it erases what others have written since it was read.
+//! For the API server the list is atomic: a plain write of it erases all that others have written since it was read.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;

@@ -101,28 +101,22 @@ impl ConditionTaint {
 }
 
 /// Returns the taints of a cluster with those that it must have for its conditions, and without those of ours that it
-/// must not; `said` is what it says of the condition of a type. A taint whose condition cannot be read stays as it is.
+/// must not; `said` returns its status of the condition of a type. A taint whose condition cannot be read stays as it is.
 pub fn desired_taints<'a>(
     taints: &[Value],
     wanted: &[ConditionTaint],
     said: impl Fn(&str) -> Said<'a>,
 ) -> Vec<Value> {
-    let holds = |wanted: &ConditionTaint| wanted.holds(said(&wanted.condition));
-    let is_ours = |taint: &Value| {
+    let kept = taints.iter().filter(|taint| {
         let key = taint["key"].as_str();
-        key.is_some_and(|key| key.starts_with(PREFIX))
-    };
-    let stays = |taint: &Value| {
+        let is_ours = key.is_some_and(|key| key.starts_with(PREFIX));
         let mut same = wanted.iter().filter(|wanted| wanted.is(taint));
-        same.any(|wanted| holds(wanted).unwrap_or(true))
-    };
-    let mut desired: Vec<_> = taints
-        .iter()
-        .filter(|taint| !is_ours(taint) || stays(taint))
-        .cloned()
-        .collect();
+        !is_ours || same.any(|wanted| wanted.holds(said(&wanted.condition)) != Some(false))
+    });
+    let mut desired: Vec<_> = kept.cloned().collect();
     for wanted in wanted {
-        if holds(wanted) == Some(true) && !desired.iter().any(|taint| wanted.is(taint)) {
+        let holds = wanted.holds(said(&wanted.condition)) == Some(true);
+        if holds && !desired.iter().any(|taint| wanted.is(taint)) {
             desired.push(json!({
                 "key": wanted.key(), "value": wanted.status, "effect": wanted.effect,
             }));

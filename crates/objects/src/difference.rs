@@ -32,7 +32,7 @@ pub fn differences(found: &Value, wanted: &Value, fields: &Value) -> Vec<Differe
     differences
 }
 
-/// Returns what an object has besides its manifest, of what somebody manages: the defaults of its cluster are not among
+/// Returns the managed fields that an object has besides its manifest: the defaults of its cluster are not among
 /// that. `fields` are [all that are managed](crate::managed_fields::all_fields), and null if nobody knows.
 pub fn additions(object: &Value, manifest: &Value, fields: &Value) -> Vec<Difference> {
     let managed = match fields {
@@ -107,7 +107,7 @@ fn keys(fields: &Value) -> Option<Vec<String>> {
 
 type Pair<'a> = (Option<&'a Value>, Option<&'a Value>);
 
-/// Returns the elements of two lists, each with what it is in the other. Those of the first come first, in their order.
+/// Returns the elements of two lists, each with its counterpart in the other. Those of the first come first, in their order.
 fn pairs<'a>(found: &'a [Value], wanted: &'a [Value], fields: &Value) -> Vec<Pair<'a>> {
     let Some(keys) = keys(fields) else {
         let places = 0..found.len().max(wanted.len());
@@ -115,26 +115,26 @@ fn pairs<'a>(found: &'a [Value], wanted: &'a [Value], fields: &Value) -> Vec<Pai
             .map(|place| (found.get(place), wanted.get(place)))
             .collect();
     };
-    let is_same = |one: &Value, other: &Value| {
-        // A key that one lacks has its default, which nobody but the API server knows.
-        let has_same = |key: &String| match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        };
-        if keys.is_empty() {
-            one == other
-        } else {
-            keys.iter().all(has_same)
-        }
-    };
     let mut left: Vec<_> = wanted.iter().collect();
     let mut pairs = Vec::new();
     for one in found {
-        let place = left.iter().position(|other| is_same(one, other));
+        let place = left.iter().position(|other| is_same(one, other, &keys));
         pairs.push((Some(one), place.map(|place| left.remove(place))));
     }
     pairs.extend(left.into_iter().map(|other| (None, Some(other))));
     pairs
+}
+
+/// Returns `true` if two elements of a list have the same keys, or are equal where none has any.
+fn is_same(one: &Value, other: &Value, keys: &[String]) -> bool {
+    if keys.is_empty() {
+        return one == other;
+    }
+    // A key that one lacks has its default, which nobody but the API server knows.
+    keys.iter().all(|key| match (one.get(key), other.get(key)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    })
 }
 
 /// A JSON pointer.
@@ -307,49 +307,46 @@ mod tests {
     /// list that nobody merges the places do.
     #[test]
     fn elements_are_paired_by_keys() {
-        let list = |names: &[&str]| {
-            let elements = names
-                .iter()
-                .map(|name| json!({ "name": name, "image": name }));
-            json!({ "list": elements.collect::<Vec<_>>() })
-        };
+        let [found, wanted] = [["side", "a"], ["a", "new"]].map(
+            |names| json!({ "list": names.map(|name| json!({ "name": name, "image": name })) }),
+        );
         let keyed = json!({ "f:list": { "k:{\"name\":\"a\"}": { ".": {}, "f:image": {} } } });
-        let (found, wanted) = (list(&["side", "a"]), list(&["a", "new"]));
-        let differences = |fields: &Value| {
-            let differences = differences(&found, &wanted, fields);
-            let paths = differences.into_iter().map(|one| one.path);
-            paths.collect::<Vec<_>>()
-        };
-        assert_eq!(differences(&keyed), ["/list/0", "/list/2"]);
         let by_place = [
             "/list/0/image",
             "/list/0/name",
             "/list/1/image",
             "/list/1/name",
         ];
-        assert_eq!(differences(&Value::Null), by_place);
+        for (fields, expected) in [
+            (keyed, &["/list/0", "/list/2"][..]),
+            (Value::Null, &by_place[..]),
+        ] {
+            let differences = differences(&found, &wanted, &fields);
+            let paths: Vec<_> = differences.iter().map(|one| &*one.path).collect();
+            assert_eq!(paths, expected);
+        }
         let set = json!({ "f:list": { "v:\"a\"": {} } });
         let (found, wanted) = (json!({ "list": ["x", "a"] }), json!({ "list": ["a", "y"] }));
         let expected = json!([["/list/0", "x", null], ["/list/2", null, "y"]]);
-        let differences = super::differences(&found, &wanted, &set);
+        let differences = differences(&found, &wanted, &set);
         assert_eq!(json!(told(&differences)), expected);
     }
 
-    /// A field that cannot be changed is all that differs from what the manifest would make of an object, whatever the
+    /// A field that cannot be changed is all that differs from an object of the manifest, whatever the
     /// cluster has filled in around it.
     #[test]
     fn defaults_survive_an_overlay() {
-        let port = |port: u16| json!({ "port": port, "protocol": "TCP", "targetPort": port });
-        let object = json!({ "type": "a", "args": ["x", "y"], "ports": [port(1), port(2)] });
+        let ports =
+            [1, 2].map(|port| json!({ "port": port, "protocol": "TCP", "targetPort": port }));
+        let object = json!({ "type": "a", "args": ["x", "y"], "ports": ports });
         let manifest =
             json!({ "type": "b", "args": ["x"], "ports": [{ "port": 2 }], "none": null });
         let fields = json!({ "f:ports": { "k:{\"port\":1,\"protocol\":\"TCP\"}": {} } });
-        let expected =
-            json!({ "type": "b", "args": ["x"], "ports": [port(1), port(2)], "none": null });
+        let expected = json!({ "type": "b", "args": ["x"], "ports": ports, "none": null });
         assert_eq!(overlaid(&object, &manifest, &fields), expected);
     }
 
-    /// Somebody adds a label and a container; what the cluster has filled in, in it too, is nobody's.
+    /// Somebody adds a label and a container; the fields that the cluster has filled in, in it too, are nobody's.
     #[test]
     fn defaults_are_no_additions() {
         let main = json!({ "name": "main", "image": "a", "imagePullPolicy": "Always" });
@@ -370,7 +367,7 @@ mod tests {
         let mut found = told(&additions(&object, &manifest, &fields));
         found.sort_by_key(|one| one[0].to_string());
         assert_eq!(json!(found), expected);
-        // Where nobody knows who manages what, all of it counts.
+        // Where nobody knows who manages a field, all of them count.
         let all = additions(&object, &manifest, &Value::Null);
         assert!(all.iter().any(|one| one.path == "/grace"), "{all:?}");
     }

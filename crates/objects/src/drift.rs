@@ -11,7 +11,7 @@ pub(crate) use contains::is_empty;
 
 use crate::{Metadata, metadata};
 
-/// Takes out of a body that was written what the object lacks of it, and returns the paths: of fields that its cluster
+/// Takes out of a body that was written all that the object lacks, and returns the paths: of fields that its cluster
 /// does not know. Metadata and status aside.
 pub fn take_left_out(body: &mut Value, object: &Value) -> Vec<String> {
     let mut paths = Vec::new();
@@ -27,7 +27,7 @@ pub fn take_left_out(body: &mut Value, object: &Value) -> Vec<String> {
 /// The most elements of a list that are looked at for one that is not in its place.
 const SEARCHED: usize = 100;
 
-/// Takes out of `part` what `object` lacks of it, and returns `false` if that is all of it.
+/// Takes out of `part` all that `object` lacks, and returns `false` if that is all of it.
 fn keep_known(
     part: &mut Value,
     object: Option<&Value>,
@@ -35,7 +35,7 @@ fn keep_known(
     paths: &mut Vec<String>,
 ) -> bool {
     match (part, object) {
-        // Many kinds drop what is the same as nothing.
+        // Many kinds drop a value that is the same as none.
         (part, None | Some(Value::Null)) if is_empty(part) || is_zero(part) => true,
         (_, None | Some(Value::Null)) => {
             paths.push(path.to_owned());
@@ -82,7 +82,7 @@ fn has_all(object: &Value, part: &Value) -> bool {
     }
 }
 
-/// Returns `true` for what a field has that was never set.
+/// Returns `true` for the value of a field that was never set.
 fn is_zero(value: &Value) -> bool {
     *value == Value::Bool(false) || *value == "" || value.as_f64() == Some(0.0)
 }
@@ -272,7 +272,7 @@ mod tests {
     }
 
     proptest! {
-        /// An object has all of itself, and lacks what was added to it.
+        /// An object has all of itself, and lacks a field that was added to it.
         #[test]
         fn object_contains_itself(object in json_values(), name in "[a-c]") {
             prop_assert!(contains(&object, &object, None));

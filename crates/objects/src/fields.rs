@@ -1,4 +1,4 @@
-//! Fields of an object, by the JSON pointer of what they are in.
+//! Fields of an object, by the JSON pointer of their parent.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The rights that an object of RBAC grants. An API lets nobody write one who has less himself; what is changed on its way to a member is
+//! The rights that an object of RBAC grants. An API lets nobody write one who has less himself; rights that are changed on their way to a member are
 //! not asked about there.
 
 use crate::{api_version, group};

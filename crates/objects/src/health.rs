@@ -93,7 +93,7 @@ pub fn replicas(workload: &Value) -> i64 {
     replicas.unwrap_or(1)
 }
 
-/// Returns `true` for a Deployment that somebody has paused: what it has is what it is to have.
+/// Returns `true` for a Deployment that somebody has paused: it is as it is to be.
 pub fn is_paused(deployment: &Value) -> bool {
     deployment.pointer("/spec/paused") == Some(&Value::Bool(true))
 }

@@ -13,15 +13,15 @@ pub fn last_writer<'a>(
     parent: &str,
     fields: &[&str],
 ) -> Option<&'a ManagedFieldsEntry> {
-    let has = |entry: &&ManagedFieldsEntry| {
+    let writers = entries.into_iter().filter(|entry| {
         let all = entry.fields_v1.as_ref();
         let parent = all.and_then(|all| all.0.get(format!("f:{parent}")));
         parent.is_some_and(|parent| {
             let mut fields = fields.iter();
             fields.any(|field| parent.get(format!("f:{field}")).is_some())
         })
-    };
-    newest(entries.into_iter().filter(has))
+    });
+    newest(writers)
 }
 
 fn newest<'a>(
@@ -37,12 +37,12 @@ pub fn rival_at<'a>(
     own: &str,
     paths: &[String],
 ) -> Option<&'a str> {
-    let has = |entry: &&ManagedFieldsEntry| {
+    let rivals = entries.iter().filter(|entry| {
         let fields = entry.fields_v1.as_ref();
         let is_other = entry.manager.as_deref() != Some(own);
         is_other && fields.is_some_and(|fields| paths.iter().any(|path| owns(&fields.0, path)))
-    };
-    newest(entries.iter().filter(has))?.manager.as_deref()
+    });
+    newest(rivals)?.manager.as_deref()
 }
 
 /// Does the same for an object with its managed fields.
@@ -58,9 +58,8 @@ fn owns(fields: &Value, path: &str) -> bool {
         let name = token.replace("~1", "/").replace("~0", "~");
         let Some(next) = part.get(format!("f:{name}")) else {
             // A value that is written as a whole has no parts, and a list has elements.
-            let is_other = |key: &String| key.starts_with("f:");
             let parts = part.as_object().filter(|_| !std::ptr::eq(part, fields));
-            return parts.is_some_and(|parts| !parts.keys().any(is_other));
+            return parts.is_some_and(|parts| !parts.keys().any(|key| key.starts_with("f:")));
         };
         part = next;
     }
@@ -87,9 +86,9 @@ mod tests {
               "fieldsV1": { "f:status": { "f:b": {} } } },
         ]))
         .unwrap();
-        let rival = |field: &str| rival_at(&entries, "ours", &[format!("/status/{field}")]);
-        assert_eq!(rival("a"), Some("late"));
-        assert_eq!(rival("c"), None);
+        for (path, expected) in [("/status/a", Some("late")), ("/status/c", None)] {
+            assert_eq!(rival_at(&entries, "ours", &[path.to_owned()]), expected);
+        }
     }
 
     /// The rival wrote one of the fields that differ, be it a whole value, an element of a list, or a label; who wrote
@@ -108,12 +107,15 @@ mod tests {
               "fieldsV1": { "f:metadata": { "f:labels": { ".": {}, "f:a/b": {} } } } },
         ]))
         .unwrap();
-        let at = |path: &str| rival_at(&entries, "ours", &[path.to_owned()]);
-        assert_eq!(at("/spec/replicas"), Some("scaler"));
-        assert_eq!(at("/spec/containers/0/image"), Some("injector"));
-        assert_eq!(at("/spec/workload/manifests/0/data"), Some("injector"));
-        assert_eq!(at("/metadata/labels/a~1b"), Some("labeler"));
-        assert_eq!(at("/metadata/labels/c"), None);
-        assert_eq!(at("/spec/paused"), None);
+        for (path, expected) in [
+            ("/spec/replicas", Some("scaler")),
+            ("/spec/containers/0/image", Some("injector")),
+            ("/spec/workload/manifests/0/data", Some("injector")),
+            ("/metadata/labels/a~1b", Some("labeler")),
+            ("/metadata/labels/c", None),
+            ("/spec/paused", None),
+        ] {
+            assert_eq!(rival_at(&entries, "ours", &[path.to_owned()]), expected);
+        }
     }
 }

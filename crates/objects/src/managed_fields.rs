@@ -24,10 +24,10 @@ pub struct Managers {
 pub enum TakeOver {
     /// Those of our predecessors: or a field that leaves the manifest would stay for ever.
     FromPredecessors,
-    /// The same, and what somebody has put in the place of what was ours, of an object that was written with this very
+    /// The same, and fields that somebody has put in the place of ours, of an object that was written with this very
     /// manifest: or a renamed container would go on running beside ours.
     Displaced,
-    /// As of our predecessors, but what has left the manifest stays where others have set it, too.
+    /// As of our predecessors, but a field that has left the manifest stays where others have set it, too.
     Sharing,
     /// Those of everybody, but for metadata and subresources: or a foreign container would go on running
     /// beside ours.
@@ -62,7 +62,7 @@ impl Managers {
         entry.get("fieldsV1")
     }
 
-    /// Returns `true` if what the object has of a manifest was applied by us, and nothing of it was updated;
+    /// Returns `true` if the fields of a manifest that the object has were applied by us, and none was updated;
     /// `None` for an object without its managed fields, as caches keep it.
     pub fn have_applied_all(&self, object: &Value) -> Option<bool> {
         metadata::field(object, "managedFields")?;
@@ -94,15 +94,15 @@ impl Managers {
 
     /// Returns the labels and annotations that we, or our predecessors, own.
     pub fn written(&self, object: &Value) -> Written {
-        let keys = |part: &str| {
+        let [labels, annotations] = ["labels", "annotations"].map(|part| {
             let present = metadata::field(object, part).and_then(Value::as_object);
             let keys = present.into_iter().flatten().map(|(key, _)| key);
             let ours = keys.filter(|key| self.own(object, &["metadata", part, key]));
             ours.cloned().collect()
-        };
+        });
         Written {
-            labels: keys("labels"),
-            annotations: keys("annotations"),
+            labels,
+            annotations,
         }
     }
 
@@ -126,12 +126,12 @@ impl Managers {
     }
 
     /// Returns `true` if somebody else alone owns a list or a map as a whole, outside of metadata and status, and has it
-    /// otherwise than `body`. What was ours is so once another has changed it, in whichever version of the kind, be it by
+    /// otherwise than `body`. A field of ours is so once another has changed it, in whichever version of the kind, be it by
     /// a field within that looks like a default of the cluster.
     pub fn others_have_replaced(&self, object: &Value, body: &Value) -> bool {
         let entries = entries(object).iter();
         let (ours, others): (Vec<_>, Vec<_>) = entries.partition(|entry| self.is_ours(entry));
-        // A predecessor's update owns nothing that another had the same before: only what came after tells.
+        // A predecessor's update owns nothing that another had the same before: only a later change tells.
         let is_written = ours.iter().any(|entry| text(entry, "manager") == self.ours);
         let times = ours.iter().map(|entry| text(entry, "time"));
         let since = times.max().filter(|_| !is_written).unwrap_or_default();
@@ -163,8 +163,8 @@ impl Managers {
         writers.any(|manager| manager != self.ours && !self.predecessors.contains(&manager))
     }
 
-    /// Returns the managed fields by which all that an object has outside of metadata becomes what an update of
-    /// ours wrote, and `None` if it is.
+    /// Returns the managed fields by which all that an object has outside of metadata was written by an update of
+    /// ours, and `None` if it is.
     pub fn gathered(&self, object: &Value) -> Option<Value> {
         if self.have_updated_all(object)? {
             return None;
@@ -194,7 +194,7 @@ impl Managers {
     }
 
     /// Returns the patch after which an apply of `body` has its effect: the fields of others are ones that we applied,
-    /// and what has left `body` is nobody's but ours. `None` if that is so. It fails if the object has changed since
+    /// and fields that have left `body` are nobody's but ours. `None` if that is so. It fails if the object has changed since
     /// it was read.
     pub fn take_over(&self, object: &Value, from: TakeOver, body: &Value) -> Option<JsonPatch> {
         let mut ours = Value::Null;
@@ -309,7 +309,7 @@ fn has_more_content(entry: &Value, value: &Value) -> bool {
     content(entry).any(|(key, fields)| lacks(value, key, fields))
 }
 
-/// Takes out of the fields of somebody else what `ours` has, too, and `body` no more: while two own it, it stays.
+/// Takes out of the fields of somebody else those that `ours` has, too, and `body` no more: while two own one, it stays.
 /// Returns `true` if there was such.
 fn let_go(theirs: &mut Value, ours: &Value, body: &Value) -> bool {
     let mut is_let_go = false;

@@ -44,7 +44,7 @@ fn lasting(message: &str) -> Vec<&str> {
     parts
 }
 
-/// Returns the length of what a text begins with, if that is another with each attempt.
+/// Returns the length of the beginning of a text that is another with each attempt.
 fn passing(text: &str) -> Option<usize> {
     /// These follow the times that rustls counts, and the port of a connection in Go.
     const AFTER: [&str; 4] = [" (UNIX)", " seconds ago", " seconds in future", "->"];

@@ -116,12 +116,14 @@ impl Metadata for Value {
     fn owners(&self) -> Vec<Owner<'_>> {
         let owners = field(self, "ownerReferences").and_then(Self::as_array);
         let owners = owners.into_iter().flatten().map(|owner| {
-            let text = |name: &str| owner.get(name).and_then(Self::as_str).unwrap_or_default();
+            let [version, kind, name, uid] = ["apiVersion", "kind", "name", "uid"]
+                .map(|field| owner[field].as_str().unwrap_or_default());
+            let group = group(version);
             Owner {
-                group: group(text("apiVersion")),
-                kind: text("kind"),
-                name: text("name"),
-                uid: text("uid"),
+                group,
+                kind,
+                name,
+                uid,
             }
         });
         owners.collect()

@@ -1,4 +1,4 @@
-//! The mistake in a text, without a word of it. Parsers quote what they read, and that may be a credential.
+//! The mistake in a text, without a word of it. Parsers quote their input, and that may be a credential.
 
 use std::error::Error;
 use std::fmt;
@@ -13,7 +13,7 @@ pub struct Mistake {
     place: Option<(u64, u64)>,
 }
 
-/// The beginnings of serde's messages about a value. What follows quotes it.
+/// The beginnings of serde's messages about a value. The rest quotes it.
 const OF_VALUES: [&str; 5] = [
     "invalid type",
     "invalid value",
@@ -91,15 +91,15 @@ fn of_yaml(error: &serde_saphyr::Error) -> String {
 
 /// Returns the kind of mistake of serde's message about it.
 fn of_serde(message: &str) -> String {
-    let begins = |kind: &&str| message.starts_with(kind);
-    if OF_FIELDS.iter().any(begins) {
+    if OF_FIELDS.iter().any(|kind| message.starts_with(kind)) {
         return message.to_owned();
     }
-    let Some(kind) = OF_VALUES.into_iter().find(begins) else {
+    let mut kinds = OF_VALUES.into_iter();
+    let Some(kind) = kinds.find(|kind| message.starts_with(kind)) else {
         return "invalid data".to_owned();
     };
     match message.rsplit_once(", expected ") {
-        // Of these the message ends with what is expected, in all cases.
+        // Of these the message always ends with the expectation.
         Some((_, expected)) if kind.starts_with("invalid") => {
             format!("{kind}, expected {expected}")
         }

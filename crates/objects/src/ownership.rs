@@ -31,7 +31,7 @@ pub enum WriteStyle {
     Apply,
     /// The same, but a field that another has set otherwise is not taken from it: that is an error.
     ApplyUnforced,
-    /// Replacement, at the version that was read, by the manifest and what is the cluster's: whatever else was there
+    /// Replacement, at the version that was read, by the manifest and the fields of the cluster: whatever else was there
     /// goes.
     Replace,
 }
@@ -43,11 +43,11 @@ pub struct Retain {
     pub replicas: bool,
     /// The node ports of the manifest that a cluster which refuses them may have otherwise.
     pub node_ports: BTreeSet<u16>,
-    /// Who else says what a replacement keeps.
+    /// Who else names fields that a replacement keeps.
     pub by: Retainer,
 }
 
-/// Who says what the replacement of an object keeps.
+/// Who names the fields that the replacement of an object keeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Retainer {
     /// Nobody.
@@ -112,7 +112,7 @@ pub enum ObservedObject {
     Settled(Value),
     /// There is none, or it is not the owner's.
     Absent,
-    /// The cluster was not reached: what was known before stands.
+    /// The cluster was not reached: the findings of before stand.
     Unknown,
 }
 

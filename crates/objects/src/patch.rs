@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(object["metadata"]["labels"], json!({ "x.io/a~b": "1" }));
     }
 
-    /// Case P113: a place in a list may be counted from its end, and have zeros before it; what is a key stays one.
+    /// Case P113: a place in a list may be counted from its end, and have zeros before it; a key stays one.
     #[test]
     fn places_are_counted() {
         let object = json!({ "a": [{ "-1": "x", "01": "y" }, { "b": [1] }], "-1": {} });
@@ -489,19 +489,24 @@ mod tests {
 
     #[test]
     fn finalizers_are_added_once() {
-        let of = |finalizers: Option<Vec<String>>| {
+        let theirs = vec!["x.io/theirs".to_owned()];
+        let both = [theirs.clone(), vec!["x.io/ours".to_owned()]].concat();
+        let to_theirs =
+            json!([{ "op": "add", "path": "/metadata/finalizers/-", "value": "x.io/ours" }]);
+        let alone =
+            json!([{ "op": "add", "path": "/metadata/finalizers", "value": ["x.io/ours"] }]);
+        for (finalizers, expected) in [
+            (Some(both), json!([])),
+            (Some(theirs), to_theirs),
+            (None, alone),
+        ] {
             let metadata = ObjectMeta {
                 finalizers,
                 ..ObjectMeta::default()
             };
             let mut patch = JsonPatch::default();
             patch.finalizer(&metadata, "x.io/ours");
-            json(&patch)
-        };
-        let theirs = vec!["x.io/theirs".to_owned()];
-        let both = [theirs.clone(), vec!["x.io/ours".to_owned()]].concat();
-        assert_eq!(of(Some(both)), json!([]));
-        assert_eq!(of(Some(theirs))[0]["path"], "/metadata/finalizers/-");
-        assert_eq!(of(None)[0]["value"], json!(["x.io/ours"]));
+            assert_eq!(json(&patch), expected);
+        }
     }
 }

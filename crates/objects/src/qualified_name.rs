@@ -20,18 +20,22 @@ pub fn is_label(text: &str) -> bool {
 
 /// Returns `true` for a DNS-1123 subdomain, by the rules of Kubernetes.
 pub fn is_subdomain(text: &str) -> bool {
-    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = |l: &str| l.starts_with(lower) && l.ends_with(lower);
+    let mut labels = text.split('.');
     text.len() <= 253
-        && text.chars().all(|c| lower(c) || c == '-' || c == '.')
-        && text.split('.').all(label)
+        && text.chars().all(|c| is_lower(c) || c == '-' || c == '.')
+        && labels.all(|label| label.starts_with(is_lower) && label.ends_with(is_lower))
+}
+
+fn is_lower(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit()
 }
 
 /// Returns `true` for a valid part of a qualified name after the slash.
 pub fn is_name(text: &str) -> bool {
-    let alphanumeric = |c: char| c.is_ascii_alphanumeric();
     text.len() <= 63
-        && text.starts_with(alphanumeric)
-        && text.ends_with(alphanumeric)
-        && text.chars().all(|c| alphanumeric(c) || "-_.".contains(c))
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.ends_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }

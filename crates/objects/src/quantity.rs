@@ -45,8 +45,8 @@ impl Quantity {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let is_number = |c: char| c.is_ascii_digit() || c == '.';
-        let end = unsigned.find(|c| !is_number(c)).unwrap_or(unsigned.len());
+        let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let end = end.unwrap_or(unsigned.len());
         let (number, suffix) = unsigned.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
         let mantissa: i128 = format!("{whole}{fraction}").parse().ok()?;
@@ -128,16 +128,8 @@ impl Quantity {
         match notation {
             Notation::Binary if is_whole && !is_small => self.binary(),
             Notation::Binary | Notation::Decimal => self.thousands(|power| {
-                const SMALL: [&str; 3] = ["n", "u", "m"];
-                let large = || {
-                    DECIMAL
-                        .get(power.wrapping_sub(3))
-                        .map(|text| (*text).to_owned())
-                };
-                SMALL
-                    .get(power)
-                    .map(|text| (*text).to_owned())
-                    .or_else(large)
+                let mut suffixes = ["n", "u", "m"].into_iter().chain(DECIMAL);
+                suffixes.nth(power).map(ToOwned::to_owned)
             }),
             Notation::Exponent => self.thousands(|power| {
                 let exponent = 3 * i32::try_from(power).ok()? - 9;
@@ -210,11 +202,10 @@ impl Mul<i128> for Quantity {
 
 /// Returns the factor of a suffix: a number, and a power of ten in billionths.
 fn factor(suffix: &str) -> Option<(i128, i32)> {
-    let index = |suffixes: &[&str]| suffixes.iter().position(|&known| known == suffix);
-    if let Some(power) = index(&DECIMAL) {
+    if let Some(power) = DECIMAL.iter().position(|known| *known == suffix) {
         return Some((1, 9 + 3 * i32::try_from(power).ok()?));
     }
-    if let Some(power) = index(&BINARY) {
+    if let Some(power) = BINARY.iter().position(|known| *known == suffix) {
         return Some((1024_i128.pow(u32::try_from(power).ok()?), 9));
     }
     match suffix {
@@ -296,17 +287,20 @@ mod tests {
         }
     }
 
+    fn quantity(text: &str) -> Quantity {
+        Quantity::parse(text).unwrap()
+    }
+
     #[test]
     fn shortest_form_is_written() {
-        let of = |text| Quantity::parse(text).unwrap();
-        assert_eq!(of("0.1").milli(), "100m");
-        assert_eq!(of("2").milli(), "2");
-        assert_eq!(of("2000").milli(), "2k");
-        assert_eq!(of("67108864").binary(), "64Mi");
-        assert_eq!(of("1000").binary(), "1000");
-        assert_eq!(of("1000").decimal(), "1k");
-        assert_eq!(of("1500m").decimal(), "2");
-        assert_eq!(of("0").binary(), "0");
+        assert_eq!(quantity("0.1").milli(), "100m");
+        assert_eq!(quantity("2").milli(), "2");
+        assert_eq!(quantity("2000").milli(), "2k");
+        assert_eq!(quantity("67108864").binary(), "64Mi");
+        assert_eq!(quantity("1000").binary(), "1000");
+        assert_eq!(quantity("1000").decimal(), "1k");
+        assert_eq!(quantity("1500m").decimal(), "2");
+        assert_eq!(quantity("0").binary(), "0");
     }
 
     proptest! {
@@ -338,7 +332,6 @@ mod tests {
 
     #[test]
     fn parts_are_rounded() {
-        let quantity = |text: &str| Quantity::parse(text).unwrap();
         for (part, whole, weight, expected) in [
             ("1", "3", 100, 33),
             ("2", "3", 100, 67),

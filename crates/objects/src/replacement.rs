@@ -1,8 +1,8 @@
 //! The whole object by which another version of it is replaced.
 //!
-//! A replacement takes away whatever the manifest lacks, whoever wrote it. So it brings along what is the cluster's:
-//! what others keep in metadata and status, what the cluster has filled in at the creation and does not let go, and
-//! what it adds up by itself.
+//! A replacement takes away whatever the manifest lacks, whoever wrote it. So it brings along the fields of the cluster:
+//! those of others in metadata and status, those that the cluster has filled in at the creation and does not let go, and
+//! those that it adds up by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,8 @@ const SECRETS: [(&str, &str); 2] = [
     ("imagePullSecrets", "karmada-rs.io/image-pull-secrets"),
 ];
 
-/// Returns the whole object that replaces `object` at the version that was read: the manifest, and what the object
-/// keeps of its own.
+/// Returns the whole object that replaces `object` at the version that was read: the manifest, and the fields that the object
+/// keeps.
 pub fn replacement(manifest: &Value, object: &Value, written: &Written) -> Value {
     let mut body = without_generated(manifest);
     for name in ["uid", "resourceVersion", "finalizers"] {
@@ -48,7 +48,7 @@ pub fn keep_replicas(body: &mut Value, object: &Value) {
     copy(body, object, "/spec", "replicas");
 }
 
-/// Leaves what a server allocates to a Service, and `body` leaves open, as another version of the Service has it.
+/// Leaves the fields that a server allocates to a Service, and `body` leaves open, as in another version of the Service.
 pub fn keep_allocated(body: &mut Value, object: &Value) {
     fill(body, object, "/spec", &OF_SPEC);
     keep_node_ports(body, object);
@@ -82,13 +82,15 @@ pub fn has_same_metadata(left: &Value, right: &Value) -> bool {
 
 /// Keeps the owners that the object has beside those of `body`.
 fn keep_owners(body: &mut Value, object: &Value) {
-    let of = |object| metadata::field(object, "ownerReferences").and_then(Value::as_array);
-    let Some(present) = of(object) else {
+    let [present, owners] = [object, &*body]
+        .map(|object| metadata::field(object, "ownerReferences").and_then(Value::as_array));
+    let Some(present) = present else {
         return;
     };
-    let mut owners = of(body).cloned().unwrap_or_default();
-    let is_new = |owner: &&Value| owners.iter().all(|one| one["uid"] != owner["uid"]);
-    let others: Vec<_> = present.iter().filter(is_new).cloned().collect();
+    let mut owners = owners.cloned().unwrap_or_default();
+    let others = present.iter();
+    let others = others.filter(|owner| owners.iter().all(|one| one["uid"] != owner["uid"]));
+    let others: Vec<_> = others.cloned().collect();
     owners.extend(others);
     insert(body, "/metadata", "ownerReferences", owners.into());
 }
@@ -107,7 +109,7 @@ fn keep_others(body: &mut Value, object: &Value, part: &str, written: &BTreeSet<
     insert(body, "/metadata", part, Value::Object(merged));
 }
 
-/// Keeps what the cluster has filled in, by kind.
+/// Keeps the fields that the cluster has filled in, by kind.
 fn keep_filled(body: &mut Value, object: &Value) {
     let version = api_version(body).to_owned();
     match (version.as_str(), kind(body).to_owned().as_str()) {
@@ -246,12 +248,11 @@ fn counterpart<'a>(port: &Value, object: &'a Value) -> Option<&'a Value> {
     let of_name = ports
         .iter()
         .find(|other| name.is_some() && other.get("name") == name);
-    let of_number = || {
+    of_name.or_else(|| {
         ports.iter().find(|other| {
             other.get("port") == port.get("port") && protocol(other) == protocol(port)
         })
-    };
-    of_name.or_else(of_number)
+    })
 }
 
 fn given_node_port(port: &Value) -> Option<&Value> {

@@ -30,7 +30,7 @@ const OF_THE_SERVER: [&str; 8] = [
 /// The fields that an API server makes of the class of a Pod, and refuses from another cluster.
 const OF_PRIORITY_CLASS: [&str; 2] = ["preemptionPolicy", "priority"];
 
-/// Returns the manifest as its object is created: without what the cluster generates.
+/// Returns the manifest as its object is created: without the fields that the cluster generates.
 pub fn without_generated(manifest: &Value) -> Value {
     let mut body = manifest.clone();
     remove(&mut body, "/metadata", &OF_THE_SERVER);
@@ -94,7 +94,7 @@ fn generated_selector(body: &mut Value) {
     }
 }
 
-/// Puts what a Secret has as plain text where its API server puts it, who never shows the text again.
+/// Puts the plain text of a Secret where its API server puts it, who never shows the text again.
 fn encode(secret: &mut Value) {
     let Some(texts) = secret.get("stringData").and_then(Value::as_object) else {
         return;
@@ -131,8 +131,9 @@ fn aggregated_rules(body: &mut Value) {
 
 /// The cluster allocates the port, which cannot be changed afterwards, to a Service that has one.
 pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
-    let is = |name: &str, value: &str| body.pointer(name).and_then(Value::as_str) == Some(value);
-    if !is("/spec/type", "LoadBalancer") || !is("/spec/externalTrafficPolicy", "Local") {
+    let fields = ["/spec/type", "/spec/externalTrafficPolicy"];
+    let fields = fields.map(|field| body.pointer(field).and_then(Value::as_str));
+    if fields != [Some("LoadBalancer"), Some("Local")] {
         return;
     }
     let observed = object.and_then(|object| object.pointer("/spec/healthCheckNodePort"));
@@ -141,7 +142,7 @@ pub(crate) fn health_check_port(body: &mut Value, object: Option<&Value>) {
     }
 }
 
-/// Adds to a list of Secrets what the object has in it under other names, in the object's order, but for what the annotation
+/// Adds to a list of Secrets those that the object has in it under other names, in its order, but for those that the annotation
 /// names as an earlier manifest's. Without those, an atomic list would lose the cluster's own.
 pub(crate) fn merge_secrets(body: &mut Value, object: &Value, (list, annotation): (&str, &str)) {
     let Some(observed) = object.get(list).and_then(Value::as_array) else {
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!(retain(&account, Some(&theirs))["imagePullSecrets"], merged);
     }
 
-    /// Case F109: what was ours and has left the manifest goes, what the cluster has added stays.
+    /// Case F109: a field of ours that has left the manifest goes, one that the cluster has added stays.
     #[test]
     fn own_pull_secrets_leave() {
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount",
@@ -240,17 +241,9 @@ mod tests {
         assert_eq!(without_generated(&read), expected);
     }
 
-    /// A text in a Secret goes where its server would put it, over what is there.
+    /// A text in a Secret goes where its server would put it, over the data that is there.
     #[test]
     fn secret_texts_are_encoded() {
-        let secret = |rest: Value| {
-            let mut secret = json!({ "apiVersion": "v1", "kind": "Secret" });
-            secret
-                .as_object_mut()
-                .unwrap()
-                .extend(rest.as_object().unwrap().clone());
-            secret
-        };
         for (given, encoded) in [
             (
                 json!({ "data": { "a": "eA==", "b": "eA==" }, "stringData": { "a": "ä" } }),
@@ -269,7 +262,12 @@ mod tests {
                 json!({ "stringData": { "a": 1 } }),
             ),
         ] {
-            assert_eq!(without_generated(&secret(given)), secret(encoded));
+            let [given, encoded] = [given, encoded].map(|mut secret| {
+                secret["apiVersion"] = json!("v1");
+                secret["kind"] = json!("Secret");
+                secret
+            });
+            assert_eq!(without_generated(&given), encoded);
         }
     }
 

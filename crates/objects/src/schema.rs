@@ -67,7 +67,7 @@ pub fn structural<T: JsonSchema>() -> Value {
 
 /// Removes the parts of a generated schema that an API server must not get: `nullable`, with which it
 /// stores a null, or rejects it for an enum, instead of pruning it; unsigned formats, which it does not
-/// know; and defaults, with which it would fill in what a reader takes for absent.
+/// know; and defaults, with which it would fill in fields that a reader takes for absent.
 pub fn make_structural(value: &mut Value) {
     match value {
         Value::Object(map) => {

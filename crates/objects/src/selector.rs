@@ -37,11 +37,11 @@ fn is_valid_requirement(requirement: &LabelSelectorRequirement) -> bool {
 
 fn is_met(requirement: &LabelSelectorRequirement, object: &impl Metadata) -> bool {
     let label = object.label(&requirement.key);
-    let values = requirement.values.iter().flatten();
-    let is_listed = || values.map(String::as_str).any(|value| Some(value) == label);
+    let mut values = requirement.values.iter().flatten();
+    let is_listed = values.any(|value| Some(value.as_str()) == label);
     match requirement.operator.as_str() {
-        "In" => is_listed(),
-        "NotIn" => !is_listed(),
+        "In" => is_listed,
+        "NotIn" => !is_listed,
         "Exists" => label.is_some(),
         "DoesNotExist" => label.is_none(),
         _ => false,

@@ -9,7 +9,7 @@ pub const NO_SCHEDULE: &str = "NoSchedule";
 /// The effect of a taint that drives workloads out, too.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: what has left
+/// Returns a taint that keeps new workloads away and is not tolerated, or not any longer: a workload that has left
 /// when its time was over would only have to leave it again.
 pub fn untolerated<'a>(
     taints: &'a [Taint],
@@ -130,11 +130,14 @@ mod tests {
             });
             tolerated_until(&taint(), &all.collect::<Vec<_>>())
         };
-        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
         assert_eq!(until(&[]), Some(Timestamp::UNIX_EPOCH));
         assert_eq!(until(&[json!(null)]), None);
         let shortest = [json!(120), json!(60), json!(null)];
-        assert_eq!(until(&shortest), at("2026-11-22T08:01:00Z"));
-        assert_eq!(until(&[json!(-5)]), at("2026-11-22T08:00:00Z"));
+        for (seconds, expected) in [
+            (&shortest[..], "2026-11-22T08:01:00Z"),
+            (&[json!(-5)], "2026-11-22T08:00:00Z"),
+        ] {
+            assert_eq!(until(seconds), Some(expected.parse().unwrap()));
+        }
     }
 }

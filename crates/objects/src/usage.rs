@@ -1,4 +1,4 @@
-//! How much of a cluster is in use: what its nodes have, and what its pods ask for.
+//! The usage of a cluster: the resources of its nodes, and the requests of its pods.
 
 use std::collections::BTreeMap;
 
@@ -84,12 +84,11 @@ fn instance_type(node: &Value) -> &str {
 
 impl From<&Value> for PodRequest {
     fn from(pod: &Value) -> Self {
-        let text = |path: &str| {
-            pod.pointer(path)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let phase = match (text("/status/phase"), text("/spec/nodeName")) {
+        let [phase, node] = ["/status/phase", "/spec/nodeName"].map(|path| {
+            let text = pod.pointer(path).and_then(Value::as_str);
+            text.unwrap_or_default()
+        });
+        let phase = match (phase, node) {
             ("Succeeded" | "Failed", _) => Phase::Ended,
             (_, "") => Phase::Pending,
             _ => Phase::Scheduled,
@@ -100,7 +99,7 @@ impl From<&Value> for PodRequest {
         }
         Self {
             phase,
-            node: text("/spec/nodeName").into(),
+            node: node.into(),
             amounts,
         }
     }
@@ -169,14 +168,14 @@ mod tests {
     /// The sum is of all nodes, and of the pods that have not ended.
     #[test]
     fn nodes_and_pods_are_summed() {
-        let node = |cpu: &str| {
+        let [large, small] = ["4", "3500m"].map(|cpu| {
             let amounts = json!({ "cpu": cpu, "memory": "1Gi", "pods": "110", "x.io/gpu": 1 });
             let capacity = json!({ "cpu": "8" });
             NodeCapacity::from(
                 &json!({ "status": { "allocatable": amounts, "capacity": capacity } }),
             )
-        };
-        let nodes = [node("4"), node("3500m"), NodeCapacity::from(&json!({}))];
+        });
+        let nodes = [large, small, NodeCapacity::from(&json!({}))];
         let pods = [
             pod("n1", "Running", "250m"),
             pod("n1", "Pending", "1"),

@@ -14,7 +14,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Creates what a creation brings about.
+    /// Creates the effect of a creation.
     pub fn created(value: Value) -> Self {
         Self {
             value,
@@ -22,7 +22,7 @@ impl Wanted {
         }
     }
 
-    /// Creates what a patch brings about. Fields with one of the names `incidental` are left out: they are others each
+    /// Creates the effect of a patch. Fields with one of the names `incidental` are left out: they are others each
     /// time.
     pub fn patched(patch: &JsonPatch, incidental: &[&str]) -> Self {
         let (mut value, mut paths) = (Vec::new(), Vec::new());
@@ -54,7 +54,7 @@ mod tests {
     /// The same write counts its generation, in a map that is there or not.
     #[test]
     fn incidental_fields_make_no_difference() {
-        let write = |generation| {
+        let [one, other] = [1, 2].map(|generation| {
             let mut patch = JsonPatch::default();
             patch.add(["metadata", "annotations", "count/er"], json!(generation));
             patch.add(
@@ -63,8 +63,7 @@ mod tests {
             );
             patch.add(["spec", "workload"], json!({ "manifests": [] }));
             Wanted::patched(&patch, &["count/er"])
-        };
-        let (one, other) = (write(1), write(2));
+        });
         assert_eq!(one.value, other.value);
         assert_eq!(one.paths, ["/metadata/labels", "/spec/workload"]);
     }

@@ -1,4 +1,4 @@
-//! Writes as decisions make them: to which object, what, and what must still be true of it then. Who sends one needs to
+//! Writes as decisions make them: the object, the change, and the part that must still be as it was. Who sends one needs to
 //! know nothing else.
 
 use std::convert::Infallible;
@@ -49,7 +49,7 @@ pub enum Action {
     },
     /// It is replaced by this one.
     Replace(Value),
-    /// It is deleted, and what it owns in the background.
+    /// It is deleted, and the objects that it owns in the background.
     Delete,
 }
 
@@ -270,7 +270,7 @@ impl Write {
             }
         }
         metadata::set(&mut object, "resourceVersion", json!(stored.version));
-        // Without a guard it may be that of what others have written meanwhile.
+        // Without a guard it may be that of a write by others meanwhile.
         if let (Guard::Version, Some(generation)) = (self.guard, stored.generation) {
             metadata::set(&mut object, "generation", json!(generation));
         }

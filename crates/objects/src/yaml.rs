@@ -8,7 +8,7 @@ pub use self::read::{document, documents};
 /// Returns JSON that means the same when it is read as YAML 1.1, as an API server reads an apply.
 ///
 /// JSON is YAML but for a few characters within its texts: YAML refuses control characters, and folds the spaces
-/// around what it takes for a line break. Escaped, they are read as they are. Others are not escaped: a key of more
+/// around a letter that it takes for a line break. Escaped, they are read as they are. Others are not escaped: a key of more
 /// than 1,024 letters is none in YAML, and for a character beyond U+FFFF JSON has an escape that YAML lacks.
 pub fn as_yaml(json: Vec<u8>) -> Vec<u8> {
     match String::from_utf8(json) {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        /// As JSON it is what it was.
+        /// As JSON it is the same as before.
         #[test]
         fn meaning_stays(text in any::<String>(), key in any::<String>()) {
             let object = json!({ key: [text] });

@@ -1,4 +1,4 @@
-//! The reconciles in progress in a program, for what must not compete with them.
+//! The reconciles in progress in a program, for the work that must not compete with them.
 
 use std::sync::Arc;
 use std::time::Duration;

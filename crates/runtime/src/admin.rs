@@ -96,7 +96,7 @@ pub struct Caller {
 
 /// Serves `routes` until `drained` is cancelled.
 ///
-/// Anyone who reaches the port can connect, so what they can hold is bounded: the number of connections,
+/// Anyone who reaches the port can connect, so everything that they can hold is bounded: the number of connections,
 /// the time without a whole request, and the size of its head.
 pub(crate) async fn serve(
     listener: TcpListener,

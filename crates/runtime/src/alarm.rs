@@ -81,18 +81,17 @@ mod tests {
             next.map(|next| Timestamp::from_second(next).unwrap())
                 .filter(|next| *next > now)
         });
-        let seconds = |seconds| sleep(Duration::from_secs(seconds));
-        seconds(100).await;
+        sleep(Duration::from_secs(100)).await;
         assert_eq!(*looks.lock(), [0], "nothing to wait for");
         *next.lock() = Some(130);
         changed.notify_one();
-        seconds(100).await;
+        sleep(Duration::from_secs(100)).await;
         assert_eq!(*looks.lock(), [0, 100, 130]);
         *next.lock() = Some(10_000);
         changed.notify_one();
-        seconds(10).await;
+        sleep(Duration::from_secs(10)).await;
         SET.set(20_000);
-        seconds(51).await;
+        sleep(Duration::from_secs(51)).await;
         assert_eq!(*looks.lock(), [0, 100, 130, 200, 20_260]);
     }
 }

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
+use objects::qualified_name::is_label;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 use crate::client::Source;
-use crate::events::EventBudget;
 
 /// Karmada rejects longer names: with its prefix the execution namespace must stay a label.
 const LONGEST_CLUSTER_NAME: usize = 48;
@@ -109,27 +109,6 @@ pub struct LeaderElectionArgs {
     pub leader_elect_resource_namespace: Option<String>,
 }
 
-/// The flags of the programs that record Events.
-#[derive(Args, Clone, Debug)]
-pub struct EventArgs {
-    /// Events that may be written at once. Beyond that and --events-per-second, warnings wait, and others are dropped and counted.
-    #[arg(long, default_value_t = 300, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub events_burst: u32,
-    /// Events that may be written each second after that.
-    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
-    pub events_per_second: u32,
-}
-
-impl EventArgs {
-    /// Returns the number of Events that may be written.
-    pub fn budget(&self) -> EventBudget {
-        EventBudget {
-            burst: self.events_burst,
-            per_second: self.events_per_second,
-        }
-    }
-}
-
 /// Parses a duration such as `5s`, `1m30s` or `500ms`, which must be longer than zero.
 ///
 /// # Errors
@@ -149,11 +128,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// Returns one line for clap to print.
 pub fn cluster_name(text: &str) -> Result<String, String> {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let label = text.chars().all(|c| plain(c) || c == '-')
-        && text.starts_with(plain)
-        && text.ends_with(plain);
-    if label && text.len() <= LONGEST_CLUSTER_NAME {
+    if is_label(text) && text.len() <= LONGEST_CLUSTER_NAME {
         Ok(text.to_owned())
     } else {
         Err(format!(

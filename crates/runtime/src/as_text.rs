@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::packed::Packed;
 
 /// An object of the kind `K`, whose body is compressed text: with manifests in it parsed, it takes twenty times
-/// the memory. `S` is what is asked of it often.
+/// the memory. `S` is the part that is asked for often.
 #[derive(Debug)]
 pub struct AsText<K, S> {
     metadata: ObjectMeta,
@@ -62,7 +62,7 @@ where
     S: for<'a> From<&'a K>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Not what `K` keeps of it: read again, it must be as unclear as it was.
+        // Not the part that `K` keeps: read again, it must be as unclear as it was.
         let mut value = Value::deserialize(deserializer)?;
         let metadata = value.get_mut("metadata");
         let metadata = metadata.map(|metadata| std::mem::replace(metadata, json!({})));

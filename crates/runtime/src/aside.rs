@@ -1,5 +1,5 @@
 //! Reconciles that wait for somebody else's program: their loop goes on with other keys meanwhile, so that one that is
-//! slow or dead holds up nothing but what needs it.
+//! slow or dead holds up only the keys that need it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// The reconciles of a loop that may wait aside. Each keeps what it has read.
+/// The reconciles of a loop that may wait aside. Each keeps the objects that it has read.
 const MOST: usize = 256;
 
 tokio::task_local! {

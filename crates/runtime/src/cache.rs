@@ -125,7 +125,7 @@ impl<K> Cache<K> {
 }
 
 impl<K: Resource + Clone + Default> Cache<K> {
-    /// Has the events show what was written to the objects, which the API has as `resource`.
+    /// Has the events show our writes to the objects, which the API has as `resource`.
     pub(crate) fn expecting(self, expectations: &Expectations, resource: ApiResource) -> Self {
         Self {
             expected: Some((expectations.clone(), resource)),
@@ -142,7 +142,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
                 Vec::new()
             }
             Event::InitApply(object) => {
-                let key = key_of(&object);
+                let key = Key::of(&object);
                 let known = self.objects.get(&key);
                 // The API may have been restored from a backup.
                 if !known.is_some_and(|known| same_version(&**known, &object)) {
@@ -153,10 +153,11 @@ impl<K: Resource + Clone + Default> Cache<K> {
             }
             Event::Apply(object) => self.apply(object).into_iter().collect(),
             Event::Delete(object) => {
-                let key = key_of(&object);
+                let key = Key::of(&object);
                 self.deleted.remove(&key);
-                let is_successor = |known: &Arc<K>| known.meta().uid != object.meta().uid;
-                if self.ahead.contains(&key) && self.objects.get(&key).is_some_and(is_successor) {
+                let ahead = self.objects.get(&key).filter(|_| self.ahead.contains(&key));
+                // The name is another object's by now.
+                if ahead.is_some_and(|known| known.meta().uid != object.meta().uid) {
                     return Vec::new();
                 }
                 self.remove(key).into_iter().collect()
@@ -195,7 +196,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
         Some(self.replace(key, object))
     }
 
-    /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
+    /// Takes in that a write has deleted `object`, and returns the change. Any version that the watch still shows is older.
     pub(crate) fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
         let (key, uid) = (Key::of(object), &object.meta().uid);
         if self.objects.get(&key)?.meta().uid != *uid {
@@ -211,8 +212,8 @@ impl<K: Resource + Clone + Default> Cache<K> {
         })
     }
 
-    /// Takes in what a write has made of a known object, which is `stored` now and `made` from what it was, and returns the
-    /// change: what is decided next counts it before the watch shows it.
+    /// Takes in a known object as a write has `made` it, which is `stored` now, and returns the change: the next decisions
+    /// count it before the watch shows it.
     pub(crate) fn written_as(
         &mut self,
         write: &Write,
@@ -233,7 +234,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     fn apply(&mut self, object: Decoded<K>) -> Option<Transition<K>> {
-        let key = key_of(&object);
+        let key = Key::of(&object);
         let version = object.meta().resource_version.clone();
         let change = self.change(key.clone(), object);
         self.show(&key, &Shown::Version(version));
@@ -276,8 +277,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
         if is_same && !is_ahead {
             return None;
         }
-        let is_newer = |known: &Arc<K>| !is_same && is_at_least(&**known, &object);
-        if is_ahead && known.is_some_and(is_newer) {
+        if is_ahead && !is_same && known.is_some_and(|known| is_at_least(&**known, &object)) {
             return None;
         }
         self.ahead.remove(&key);
@@ -301,7 +301,7 @@ impl<K: Resource + Clone + Default> Cache<K> {
         }
     }
 
-    /// Tells who waits for a write what the watch shows.
+    /// Tells those who wait for a write that the watch shows it.
     fn show(&self, key: &Key, shown: &Shown) {
         if let Some((expectations, resource)) = &self.expected {
             expectations.observe(resource, key, shown);
@@ -322,10 +322,6 @@ impl<K: Resource + Clone + Default> Cache<K> {
             new: None,
         })
     }
-}
-
-fn key_of<K: Resource>(object: &Decoded<K>) -> Key {
-    Key::of(object)
 }
 
 /// Returns `true` if `known` is a version of the same object that is as new as another one, or newer.
@@ -360,11 +356,15 @@ mod tests {
         }
     }
 
-    fn valid(name: u8, version: u32) -> Decoded<ConfigMap> {
-        Decoded::Valid(ConfigMap {
+    fn map(name: u8, version: u32) -> ConfigMap {
+        ConfigMap {
             metadata: metadata(name, version),
             ..ConfigMap::default()
-        })
+        }
+    }
+
+    fn valid(name: u8, version: u32) -> Decoded<ConfigMap> {
+        Decoded::Valid(map(name, version))
     }
 
     fn invalid(name: u8, version: u32) -> Decoded<ConfigMap> {
@@ -375,8 +375,7 @@ mod tests {
         }
     }
 
-    fn deleting(object: Decoded<ConfigMap>) -> Decoded<ConfigMap> {
-        let mut object = object;
+    fn deleting(mut object: Decoded<ConfigMap>) -> Decoded<ConfigMap> {
         let time = serde_json::from_str("\"2026-11-20T08:00:00Z\"").unwrap();
         object.meta_mut().deletion_timestamp = Some(time);
         object
@@ -392,22 +391,15 @@ mod tests {
     }
 
     fn versions(cache: &Cache<ConfigMap>) -> BTreeMap<Key, Option<String>> {
-        let version = |map: &ConfigMap| map.metadata.resource_version.clone();
-        cache
-            .iter()
-            .map(|(key, map)| (key.clone(), version(map)))
+        let maps = cache.iter();
+        maps.map(|(key, map)| (key.clone(), map.metadata.resource_version.clone()))
             .collect()
     }
 
     fn of(uid: &str, version: u32) -> ConfigMap {
-        let metadata = ObjectMeta {
-            uid: Some(uid.to_owned()),
-            ..metadata(1, version)
-        };
-        ConfigMap {
-            metadata,
-            ..ConfigMap::default()
-        }
+        let mut map = map(1, version);
+        map.metadata.uid = Some(uid.to_owned());
+        map
     }
 
     /// Applies an event and returns the version that is in effect.
@@ -455,7 +447,7 @@ mod tests {
         assert_eq!(shown(&mut cache, applied("c", 6)).as_deref(), Some("6"));
     }
 
-    /// A complete list knows better than what writes have told.
+    /// A complete list supersedes the answers to writes.
     #[test]
     fn complete_list_supersedes_writes() {
         let mut cache = Cache::default();
@@ -471,7 +463,7 @@ mod tests {
         assert_eq!(done.as_deref(), Some("10"));
     }
 
-    /// A list shows more of what was written than its writer knew.
+    /// A list shows more of a written object than its writer knew.
     #[test]
     fn list_completes_written_object() {
         let mut cache = Cache::default();
@@ -489,15 +481,7 @@ mod tests {
         let mut cache = Cache::default();
         cache.observe(Event::Apply(valid(1, 1)));
         assert!(cache.observe(Event::Apply(invalid(1, 2))).is_empty());
-        assert_eq!(
-            cache
-                .get(&key(1))
-                .unwrap()
-                .metadata
-                .resource_version
-                .as_deref(),
-            Some("1")
-        );
+        assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("1"));
         assert!(cache.unread().is_empty());
     }
 
@@ -542,9 +526,7 @@ mod tests {
     #[test]
     fn deleting_unreadable_is_let_go() {
         let mut cache = Cache::default();
-        let Decoded::Valid(mut map) = valid(1, 1) else {
-            panic!("invalid");
-        };
+        let mut map = map(1, 1);
         map.data = Some([("k".to_owned(), "v".to_owned())].into());
         cache.observe(Event::Apply(Decoded::Valid(map)));
         cache.observe(Event::Apply(invalid(1, 2)));
@@ -567,20 +549,12 @@ mod tests {
     /// An object that was read is in effect until the watch has caught up with it, or lists anew.
     #[test]
     fn read_version_outlasts_older() {
-        let of = |version| {
-            let Decoded::Valid(map) = valid(1, version) else {
-                panic!("invalid");
-            };
-            map
-        };
         let mut cache = Cache::default();
-        assert!(
-            cache.read_ahead(of(1)).is_none(),
-            "the watch has not shown it"
-        );
+        let unshown = cache.read_ahead(map(1, 1));
+        assert!(unshown.is_none());
         cache.observe(Event::Apply(valid(1, 5)));
-        assert!(cache.read_ahead(of(4)).is_none());
-        assert!(cache.read_ahead(of(10)).is_some());
+        assert!(cache.read_ahead(map(1, 4)).is_none());
+        assert!(cache.read_ahead(map(1, 10)).is_some());
         for (shown, in_effect, is_change) in [
             (9, "10", false),
             (10, "10", true),
@@ -593,7 +567,7 @@ mod tests {
             assert_eq!(version.as_deref(), Some(in_effect), "{shown}");
             assert_eq!(!changes.is_empty(), is_change, "{shown}");
         }
-        cache.read_ahead(of(20));
+        cache.read_ahead(map(1, 20));
         cache.observe(Event::InitApply(valid(1, 8)));
         assert_eq!(versions(&cache)[&key(1)].as_deref(), Some("8"));
     }
@@ -632,7 +606,7 @@ mod tests {
     }
 
     proptest! {
-        /// A complete list leaves what replaying every change would.
+        /// A complete list leaves the same as a replay of every change.
         #[test]
         fn list_equals_replay(
             changes in prop::collection::vec((0_u8..5, any::<bool>()), 0..30),

@@ -1,4 +1,4 @@
-//! The one place that sends what a plan has decided: only while leading, unless another client undoes it time and again,
+//! The one place that sends the writes of a plan: only while leading, unless another client undoes it time and again,
 //! and with its key held back until the watch shows it.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::write::{Refusals, Stored, WriteError, WriteErrorKind, WriteMode, perf
 /// The number of writes of one plan that are under way at once.
 const OF_ONE_PLAN: usize = 8;
 /// The number of writes that are under way at once. With more a busy API server writes no faster, but its watches fall
-/// seconds behind, and what is decided by them conflicts.
+/// seconds behind, and decisions by them conflict.
 const AT_ONCE: usize = 16;
 
 /// A target in one object, or in a part of it: by that a write is known again.
@@ -59,7 +59,7 @@ pub enum Obstacle<'a> {
 pub enum Outcome {
     /// It was stored, and the object is this one; one that was deleted and is gone has no version.
     Stored(ObjectRef),
-    /// It was stored, and the object is as it was: the API does not keep what was written, or had it already.
+    /// It was stored, and the object is as it was: the API does not keep the change, or had it already.
     Unchanged,
     /// The object that was to be created exists, as the API has answered. The watch is about to show it.
     Exists(WriteError),
@@ -72,7 +72,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns `true` if what was written is so now.
+    /// Returns `true` if the object is as it was written.
     pub fn is_stored(&self) -> bool {
         matches!(self, Self::Stored(_) | Self::Unchanged)
     }
@@ -121,7 +121,7 @@ impl Committer {
     /// Sends a write. Until the watch shows it, nothing is decided for `subject`.
     ///
     /// # Errors
-    /// Fails if another version is there, or the namespace of what is created is not; if the API refuses the write or does
+    /// Fails if another version is there, or the namespace of a new object is not; if the API refuses the write or does
     /// not answer; or without leadership.
     pub async fn write(
         &self,
@@ -163,7 +163,7 @@ impl Committer {
     /// Sends the writes of one plan, some at once, and returns their fates.
     ///
     /// # Errors
-    /// Fails with the first error as [`Self::write`] does, once all have ended: what fails for one object keeps no other
+    /// Fails with the first error as [`Self::write`] does, once all have ended: a failure for one object keeps no other
     /// waiting.
     pub async fn commit(
         &self,
@@ -192,7 +192,7 @@ impl Committer {
         Ok(found.is_some_and(|found| !has_marks(&found.metadata, &wanted)))
     }
 
-    /// Forgets what has become of the writes of `target` to an object that is gone.
+    /// Forgets the fate of the writes of `target` to an object that is gone.
     pub fn forget(&self, target: &'static str, object: &Key) {
         self.forget_part(target, object, "");
     }
@@ -339,7 +339,7 @@ mod tests {
         Write::merge("map", object, body).guarded(Guard::Version)
     }
 
-    /// Each answer has an outcome, and only what the watch is going to show is waited for.
+    /// Each answer has an outcome, and only a version that the watch is going to show is waited for.
     #[tokio::test]
     async fn answers_decide_outcomes() {
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
@@ -379,10 +379,9 @@ mod tests {
         let committer = committer(&ApiServer::new(), WriteMode::Perform(writer));
         let map = json!({ "metadata": { "namespace": "default", "name": "m", "labels": { "by": "us" } } });
         let marked = Write::create("map", &from_value::<ConfigMap>(map).unwrap(), &());
-        let is_taken = async || committer.is_taken(&marked).await.unwrap();
-        assert!(!is_taken().await);
+        assert!(!committer.is_taken(&marked).await.unwrap());
         committer.write(&creation(), None).await.unwrap();
-        assert!(is_taken().await);
+        assert!(committer.is_taken(&marked).await.unwrap());
         assert!(!committer.is_taken(&creation()).await.unwrap());
     }
 

@@ -1,4 +1,4 @@
-//! Reconciles that met a newer version of what they write. Each is decided again at once, so one is no
+//! Reconciles that met a newer version of the object that they write. Each is decided again at once, so one is no
 //! news; those of one key that go on for a minute are.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ struct Streak {
 /// The way in which a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It did what was due.
+    /// It succeeded.
     Success,
     /// It met a newer version.
     Conflict,
@@ -169,19 +169,24 @@ mod tests {
     fn lasting_conflicts_are_reported_once() {
         let (conflicts, begun) = (Conflicts::default(), Instant::now());
         let conflict = refused(409);
-        let at = |key: u8, seconds: u64, error: Option<&WriteError>| {
+        for (key, seconds, error, expected) in [
+            (1, 0, Some(&conflict), Outcome::Conflict),
+            (1, 59, Some(&conflict), Outcome::Conflict),
+            (2, 59, Some(&conflict), Outcome::Conflict),
+            (1, 60, Some(&conflict), Outcome::LastingConflict),
+            (1, 61, Some(&conflict), Outcome::Conflict),
+            (2, 61, Some(&conflict), Outcome::Conflict),
+            (1, 62, None, Outcome::Success),
+            (1, 121, Some(&conflict), Outcome::Conflict),
+            (1, 182, Some(&conflict), Outcome::LastingConflict),
+        ] {
             let now = begun + Duration::from_secs(seconds);
-            let error = error.map(|error| error as &(dyn Error + 'static));
-            conflicts.outcome(&key, error, now)
-        };
-        assert_eq!(at(1, 0, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 59, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(2, 59, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 60, Some(&conflict)), Outcome::LastingConflict);
-        assert_eq!(at(1, 61, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(2, 61, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 62, None), Outcome::Success);
-        assert_eq!(at(1, 121, Some(&conflict)), Outcome::Conflict);
-        assert_eq!(at(1, 182, Some(&conflict)), Outcome::LastingConflict);
+            let error = error.map(|error: &WriteError| error as &(dyn Error + 'static));
+            assert_eq!(
+                conflicts.outcome(&key, error, now),
+                expected,
+                "{key} {seconds}"
+            );
+        }
     }
 }

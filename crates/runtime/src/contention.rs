@@ -28,7 +28,7 @@ const READ_LIMIT: Duration = Duration::from_secs(10);
 /// The writes of this process that were made again after a pause, `contested_writes_total`.
 pub(crate) static CONTESTED: LazyLock<Counter> = LazyLock::new(Counter::default);
 
-/// The last write to each part `K` of what is ours.
+/// The last write to each part `K` that is ours.
 #[derive(Debug)]
 pub struct Contention<K> {
     state: Mutex<State<K>>,
@@ -159,7 +159,7 @@ impl<K: Ord + Hash> Contention<K> {
         if undone >= TOLERATED {
             CONTESTED.inc();
         }
-        // Names come and go with each rollout: each time the map has doubled, it loses what is settled.
+        // Names come and go with each rollout: each time the map has doubled, it loses the parts that are settled.
         if !all.contains_key(&part) && all.len().is_power_of_two() {
             all.retain(|_, last| !last.is_settled(at));
         }
@@ -295,18 +295,17 @@ mod tests {
             ..Attempt::at_once("i", &ours)
         };
         contention.stored(attempt, Some("9".to_owned()), now);
-        let free = |part, value| Ok(Attempt::at_once(part, value));
         assert_eq!(
             contention.begin("i", &ours, Some("9"), now),
-            free("i", &ours)
+            Ok(Attempt::at_once("i", &ours))
         );
         assert_eq!(
             contention.begin("i", &other, Some("10"), now),
-            free("i", &other)
+            Ok(Attempt::at_once("i", &other))
         );
         assert_eq!(
             contention.begin("j", &ours, Some("10"), now),
-            free("j", &ours)
+            Ok(Attempt::at_once("j", &ours))
         );
         let backoff = Backoff {
             until: now + MAX_BACKOFF,
@@ -316,7 +315,7 @@ mod tests {
         let later = now + SETTLED_AFTER;
         assert_eq!(
             contention.begin("i", &ours, Some("10"), later),
-            free("i", &ours)
+            Ok(Attempt::at_once("i", &ours))
         );
     }
 

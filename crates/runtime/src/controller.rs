@@ -28,7 +28,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Returns every known object; called each time leadership begins, to reconcile them all.
     fn keys(&self) -> Vec<Self::Key>;
 
-    /// Returns the time until which nothing is decided about a key, because a watch has still to show what was written for
+    /// Returns the time until which nothing is decided about a key, because a watch has still to show the writes for
     /// it.
     fn held_until(&self, _: &Self::Key) -> Option<Instant> {
         None
@@ -165,7 +165,7 @@ async fn reconcile_one<C: Controller>(
     let result = result.unwrap_or_else(|panicked| Err(panicked.into()));
     let error = result.as_ref().err().map(|error| &**error as _);
     let outcome = (environment.conflicts).outcome(&key, error, Instant::now());
-    metrics.reconciled(started.elapsed(), outcome);
+    metrics.reconciled(started.elapsed(), outcome.label());
     let Err(error) = result else {
         return queue.done(&key);
     };

@@ -40,7 +40,7 @@ impl<K: Resource> Decoded<K> {
 }
 
 impl<K> Decoded<K> {
-    /// Returns what `make` makes of an object that decodes.
+    /// Returns the result of `make` for an object that decodes.
     pub fn map<T>(self, make: impl FnOnce(K) -> T) -> Decoded<T> {
         match self {
             Self::Valid(object) => Decoded::Valid(make(object)),
@@ -245,29 +245,23 @@ mod tests {
     /// its managed fields have them, it is read.
     #[test]
     fn deep_object_keeps_metadata() {
-        let deep = |levels| format!("{}7{}", "[".repeat(levels), "]".repeat(levels));
-        let spec = format!(
-            r#"{{ "metadata": {{ "name": "a", "namespace": "b" }}, "spec": {} }}"#,
-            deep(200)
-        );
+        let deep = format!("{}7{}", "[".repeat(200), "]".repeat(200));
+        let spec =
+            format!(r#"{{ "metadata": {{ "name": "a", "namespace": "b" }}, "spec": {deep} }}"#);
         let decoded: Decoded<DynamicObject> = serde_json::from_str(&spec).unwrap();
         assert!(matches!(decoded, Decoded::Invalid { .. }), "{decoded:?}");
         let metadata = decoded.metadata();
         assert_eq!(metadata.name.as_deref(), Some("a"));
         assert_eq!(metadata.namespace.as_deref(), Some("b"));
         let fields = format!(
-            r#"{{ "metadata": {{ "name": "a", "managedFields": {} }}, "data": {{ "k": "v" }} }}"#,
-            deep(200)
+            r#"{{ "metadata": {{ "name": "a", "managedFields": {deep} }}, "data": {{ "k": "v" }} }}"#
         );
         let decoded: Decoded<ConfigMap> = serde_json::from_str(&fields).unwrap();
         let Decoded::Valid(map) = decoded else {
             panic!("{decoded:?}");
         };
         assert_eq!(map.data.unwrap()["k"], "v");
-        let namespace = format!(
-            r#"{{ "metadata": {{ "name": "a", "namespace": {} }} }}"#,
-            deep(200)
-        );
+        let namespace = format!(r#"{{ "metadata": {{ "name": "a", "namespace": {deep} }} }}"#);
         let decoded: Decoded<ConfigMap> = serde_json::from_str(&namespace).unwrap();
         assert!(matches!(decoded, Decoded::Invalid { .. }), "{decoded:?}");
     }
@@ -314,7 +308,7 @@ mod tests {
         );
     }
 
-    /// An object without what identifies it or its end is invalid and spares the others.
+    /// An object without its identity or its end is invalid and spares the others.
     #[test]
     fn nameless_object_spares_others() {
         for metadata in [

@@ -18,7 +18,7 @@ use crate::watch::{Decoded, WatchLog, attempts, is_not_served, raw};
 /// its kinds.
 const UNSERVED_AFTER: Duration = Duration::from_secs(5);
 
-/// The objects of a watch, and what their absence means.
+/// The objects of a watch, and the meaning of their absence.
 pub(crate) struct Source {
     /// The kind, for the log.
     pub(crate) kind: String,

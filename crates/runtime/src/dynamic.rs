@@ -132,8 +132,10 @@ impl DynamicWatches {
                 wanted: watch::Sender::new(BTreeSet::new()),
             }),
         };
-        let select = move |kind: &ServedKind| select(kind).into();
-        let running = watches.clone().run(Arc::new(select), Arc::new(observe));
+        let running = watches.clone().run(
+            Arc::new(move |kind: &ServedKind| select(kind).into()),
+            Arc::new(observe),
+        );
         (watches, running)
     }
 
@@ -153,7 +155,7 @@ impl DynamicWatches {
         kinds.get(kind)?.objects.get(key).map(Arc::clone)
     }
 
-    /// Takes in what a write has made of an object, which is `stored` now, and returns the change, which is not passed to
+    /// Takes in an object as a write has made it, which is `stored` now, and returns the change, which is not passed to
     /// whoever observes the others.
     pub fn written(
         &self,
@@ -396,7 +398,7 @@ impl Watch {
         }
     }
 
-    /// Changes what is known of the kind, unless it was stopped meanwhile and may be watched anew.
+    /// Changes the state of the kind, unless it was stopped meanwhile and may be watched anew.
     fn change(&self, stop: &CancellationToken, change: impl FnOnce(&mut Watched)) {
         let mut kinds = self.shared.kinds.lock();
         if let Some(watched) = kinds.get_mut(&self.kind)

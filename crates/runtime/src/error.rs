@@ -1,17 +1,21 @@
 //! The form of errors in logs and messages: on one line, with their sources, without repetition, and without a word of a
 //! text that may hold a credential.
 
+mod exec;
 mod quoting;
 
 use std::error::Error;
 use std::fmt;
 
+pub use self::exec::ExecError;
+pub(crate) use self::exec::printable;
+
 /// An error of any type.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Displays an error and its sources on one line, `outer: inner: innermost`: what of an error may leave the process. Omits
+/// Displays an error and its sources on one line, `outer: inner: innermost`: the part of it that may leave the process. Omits
 /// the text of a source where an outer error repeats it, shows an API error by its status alone, and of an error that quotes
-/// what could not be read only [the kind of mistake](objects::Mistake).
+/// a text that could not be read only [the kind of mistake](objects::Mistake).
 pub struct Chain<'a>(pub &'a (dyn Error + 'static));
 
 impl fmt::Display for Chain<'_> {
@@ -49,7 +53,7 @@ impl fmt::Display for Chain<'_> {
     }
 }
 
-/// Adds what an error is shown as, unless the error around it shows it so already.
+/// Adds the text of an error, unless the error around it shows it so already.
 fn push_unless_said(parts: &mut Vec<String>, shown: String) {
     if !parts.last().is_some_and(|outer| outer.ends_with(&shown)) {
         parts.push(shown);

@@ -39,7 +39,7 @@ const MAX_NOTE: usize = 1024;
 /// The longest reason the API accepts, in bytes. That of a condition may be longer.
 const MAX_REASON: usize = 128;
 const WRITE_LIMIT: Duration = Duration::from_secs(10);
-/// The time to write what waits when the program stops: half of that in which a task has to end.
+/// The time to write the Events that wait when the program stops: half of that in which a task has to end.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// The time without a reconcile after which a burst is over. Programs that wait for each other's writes
 /// take turns in one.
@@ -210,7 +210,7 @@ impl Writing {
         }
     }
 
-    /// Takes what is queued, as far as there is room.
+    /// Takes the queued Events, as far as there is room.
     fn receive(&mut self, queued: &mut mpsc::Receiver<(ObjectReference, Event)>) {
         while self.backlog.len() < CAPACITY
             && let Ok(next) = queued.try_recv()
@@ -243,7 +243,7 @@ impl Writing {
         }
     }
 
-    /// Drops all but the warnings, which take what the budget has left.
+    /// Drops all but the warnings, which take the rest of the budget.
     fn drop_others(&mut self) {
         for _ in self.backlog.others.drain(..) {
             self.dropped.inc();
@@ -272,17 +272,17 @@ impl Writing {
     /// minutes into a series that has only the first note.
     fn object(&self, regarding: &ObjectReference, event: &Event) -> EventObject {
         let now = Timestamp::now();
-        let name_after = |name: &str| format!("{name}.{:x}", now.as_nanosecond());
-        let name = regarding.name.as_deref().map(name_after);
-        // Some objects have names that no Event may have, such as `system:node`.
-        let name = name.filter(|name| is_subdomain(name));
+        let names = [regarding.name.as_deref(), Some(self.reporter)];
+        let names = names.into_iter().flatten();
+        let mut names = names.map(|name| format!("{name}.{:x}", now.as_nanosecond()));
         let type_ = match event.type_ {
             EventType::Normal => "Normal",
             EventType::Warning => "Warning",
         };
         EventObject {
             metadata: ObjectMeta {
-                name: name.or_else(|| Some(name_after(self.reporter))),
+                // Some objects have names that no Event may have, such as `system:node`.
+                name: names.find(|name| is_subdomain(name)),
                 ..ObjectMeta::default()
             },
             event_time: Some(MicroTime(now)),

@@ -1,4 +1,4 @@
-//! Our writes that the watches have not shown yet: what is decided without them would be written twice, or on an older
+//! Our writes that the watches have not shown yet: decisions without them would be written twice, or on an older
 //! version.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 use crate::queue::Queue;
 
-/// The time after which a write is not waited for: the watch may never show what was gone again at once.
+/// The time after which a write is not waited for: the watch may never show an object that was gone again at once.
 pub const EXPECTATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A key for which nothing is decided before the watch has shown what was written for it. Keys of different topics do
+/// A key for which nothing is decided before the watch has shown the writes for it. Keys of different topics do
 /// not wait for each other's writes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Subject {
@@ -113,7 +113,7 @@ impl Expectations {
         state.insert(object, subject, Expected::Unknown(None));
     }
 
-    /// Notes the answer to a write that was begun, and what shows the write; `None` if nothing does.
+    /// Notes the answer to a write that was begun, and the version that shows it; `None` if none does.
     pub(crate) fn answered(
         &self,
         object: &ObjectRef,
@@ -125,17 +125,15 @@ impl Expectations {
             Some(Expected::Unknown(meanwhile)) => meanwhile,
             _ => None,
         };
-        let is_met = |expected: &Expected| {
-            let shown = meanwhile.as_ref();
-            shown.is_some_and(|shown| expected.is_met_by(shown))
-        };
-        match expected {
-            Some(expected) if !is_met(&expected) => state.insert(object, subject, expected),
-            _ => state.resume(subject),
+        let unmet =
+            expected.filter(|expected| meanwhile.is_none_or(|shown| !expected.is_met_by(&shown)));
+        match unmet {
+            Some(expected) => state.insert(object, subject, expected),
+            None => state.resume(subject),
         }
     }
 
-    /// Notes what a watch shows of an object.
+    /// Notes a version of an object that a watch shows.
     pub(crate) fn observe(&self, resource: &ApiResource, key: &Key, shown: &Shown) {
         let mut state = self.0.lock();
         // Most objects are not ours.
@@ -238,11 +236,10 @@ impl State {
 }
 
 /// Returns `true` if one version is as new as another, or newer. Resource versions of one kind compare as numbers
-/// (Kubernetes API concepts, "Resource versions"); of others, what is shown last counts.
+/// (Kubernetes API concepts, "Resource versions"); of others, the one shown last counts.
 pub(crate) fn is_as_new(shown: Option<&str>, other: Option<&str>) -> bool {
-    let number = |version: Option<&str>| version?.parse::<u128>().ok();
-    match (number(shown), number(other)) {
-        (Some(shown), Some(other)) => shown >= other,
+    match [shown, other].map(|version| version?.parse::<u128>().ok()) {
+        [Some(shown), Some(other)] => shown >= other,
         _ => true,
     }
 }

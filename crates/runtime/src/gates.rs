@@ -50,14 +50,14 @@ pub const MODELS: Gate = Gate {
     stage: Stage::Beta,
 };
 
-/// Karmada's feature by which what was placed takes room in its clusters before these report it.
+/// Karmada's feature by which placed workloads take room in its clusters before these report it.
 pub const OVERCOMMIT_PROTECTION: Gate = Gate {
     name: "SchedulingOvercommitProtection",
     is_default: false,
     stage: Stage::Alpha,
 };
 
-/// Karmada's feature by which what a template refers to follows it.
+/// Karmada's feature by which the objects that a template refers to follow it.
 pub const DEPENDENCIES: Gate = Gate {
     name: "PropagateDeps",
     is_default: true,
@@ -87,8 +87,9 @@ impl Gate {
             Stage::Alpha => ALL_ALPHA,
             Stage::Beta => ALL_BETA,
         };
-        let last = |name: &str| switches.iter().rev().find(|switch| switch.name == name);
-        let switch = last(self.name).or_else(|| last(all));
+        let mut names = [self.name, all].into_iter();
+        let switch =
+            names.find_map(|name| switches.iter().rev().find(|switch| switch.name == name));
         switch.map_or(self.is_default, |switch| switch.is_on)
     }
 }
@@ -138,10 +139,9 @@ pub fn log_unknown(switches: &[Switch], known: &[Gate]) {
 
 fn unknown<'a>(switches: &'a [Switch], known: &[Gate]) -> Vec<&'a str> {
     let names = switches.iter().map(|switch| switch.name.as_str());
-    let is_known = |name: &str| {
-        ["", ALL_ALPHA, ALL_BETA].contains(&name) || known.iter().any(|gate| gate.name == name)
-    };
-    let mut unknown: Vec<_> = names.filter(|name| !is_known(name)).collect();
+    let of_gates = names.filter(|name| !["", ALL_ALPHA, ALL_BETA].contains(name));
+    let unknown = of_gates.filter(|name| !known.iter().any(|gate| gate.name == *name));
+    let mut unknown: Vec<_> = unknown.collect();
     unknown.sort_unstable();
     unknown.dedup();
     unknown

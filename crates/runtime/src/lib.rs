@@ -3,15 +3,15 @@
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
 //! them until shutdown. A change flows through it in this order:
 //!
-//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads what changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `reading` and
+//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads the changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `reading` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
-//!   `packed` text, or by `partial`; a `store` finds it by what it refers to, too. The program's table of `wakes` says
+//!   `packed` text, or by `partial`; a `store` finds it by its references, too. The program's table of `wakes` says
 //!   which keys a change wakes, and `queue` holds them.
 //! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
 //!   key that is `aside`; `conflicts` tells the failures that are news, and `panics` end no more than the key or member.
-//! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it. `commit` sends what a
-//!   plan has decided, and `expectations` hold its key back until the watch shows that.
+//! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it. `commit` sends the
+//!   writes of a plan, and `expectations` hold its key back until the watch shows that.
 //! - `events` go out once the burst is over, which `activity` knows.
 //!
 //! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.

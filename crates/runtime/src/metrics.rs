@@ -11,14 +11,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
@@ -26,12 +25,10 @@ pub(crate) use self::exposition::Format;
 pub use self::registry::{Description, LabelSet, Labelled, Registry};
 
 use crate::cache::Undecoded;
-use crate::client::Validity;
-use crate::conflicts::Outcome;
 use crate::identity::Identity;
 use crate::readiness::Readiness;
 
-/// Creates the registry of a program, which holds the build's version and what its process uses.
+/// Creates the registry of a program, which holds the build's version and the usage of its process.
 pub(crate) fn registry(identity: &Identity) -> Registry {
     let mut registry = Registry::with_prefix(identity.metric_prefix());
     let version = [("version", env!("CARGO_PKG_VERSION"))];
@@ -98,56 +95,6 @@ pub(crate) struct SharedMetrics {
     unread: Option<ScrapedGauge>,
     stale: Option<ScrapedGauge>,
     failing_watches: Option<ScrapedGauge>,
-    credentials: Option<CredentialMetrics>,
-}
-
-/// The ends of the credentials of a program, by API and kind.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CredentialMetrics {
-    ends: Family<CredentialLabels, Gauge>,
-    expiring: Family<CredentialLabels, Gauge>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CredentialLabels {
-    api: &'static str,
-    credential: &'static str,
-}
-
-impl CredentialMetrics {
-    pub(crate) fn register(&self, registry: &mut Registry) {
-        registry.register_with_unit(
-            "credentials_expiry_timestamp",
-            "Time at which a token or client certificate of ours ends",
-            Unit::Seconds,
-            self.ends.clone(),
-        );
-        registry.register(
-            "expiring_credentials",
-            "1 for a token or client certificate of ours that ends within a day, or in the last tenth of a shorter life; 0 for one that ends later",
-            self.expiring.clone(),
-        );
-    }
-
-    /// Sets the end of a credential as it is at `now`; one that has none has no series.
-    pub(crate) fn set(
-        &self,
-        api: &'static str,
-        credential: &'static str,
-        validity: Option<Validity>,
-        now: Timestamp,
-    ) {
-        let labels = CredentialLabels { api, credential };
-        if let Some(validity) = validity {
-            let until = validity.until.as_second();
-            self.ends.get_or_create(&labels).set(until);
-            let expiring = i64::from(validity.ends_soon(now));
-            self.expiring.get_or_create(&labels).set(expiring);
-        } else {
-            self.ends.remove(&labels);
-            self.expiring.remove(&labels);
-        }
-    }
 }
 
 impl SharedMetrics {
@@ -172,16 +119,6 @@ impl SharedMetrics {
         }
     }
 
-    /// Returns the ends of credentials, `credentials_expiry_timestamp_seconds{api,credential}`.
-    pub(crate) fn credentials(&mut self, registry: &mut Registry) -> CredentialMetrics {
-        let register = || {
-            let metrics = CredentialMetrics::default();
-            metrics.register(registry);
-            metrics
-        };
-        self.credentials.get_or_insert_with(register).clone()
-    }
-
     /// Adds the watch `name` to `failing_watches{watch}`.
     pub(crate) fn watch(
         &mut self,
@@ -201,7 +138,7 @@ impl SharedMetrics {
         gauge.add(move || vec![(name.into(), usize::from(unable.borrow().contains(name)))]);
     }
 
-    /// Adds what `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
+    /// Adds the numbers that `count` returns at each scrape to `unread_objects{kind}` and `stale_objects{kind}`.
     pub(crate) fn undecoded<L: Into<Cow<'static, str>>>(
         &mut self,
         registry: &mut Registry,
@@ -294,10 +231,11 @@ pub(crate) struct LoopMetrics {
 }
 
 impl LoopMetrics {
-    pub(crate) fn reconciled(&self, took: Duration, outcome: Outcome) {
+    /// Counts a reconcile, by its `result`.
+    pub(crate) fn reconciled(&self, took: Duration, result: &'static str) {
         let labels = ReconcileLabels {
             controller: self.name,
-            result: outcome.label(),
+            result,
         };
         self.reconciles.get_or_create(&labels).inc();
         self.duration.observe(took.as_secs_f64());

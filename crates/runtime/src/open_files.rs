@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the number of files that may be open to what the system grants, as Go's runtime does for the programs of others.
+/// Raises the number of files that may be open to the limit of the system, as Go's runtime does for the programs of others.
 /// Many containers begin with 1,024 for the sake of `select(2)`, and the members of a fleet may need more connections.
 pub(crate) fn raise_limit() {
     let granted = getrlimit(Resource::Nofile).maximum;

@@ -34,8 +34,10 @@ mod tests {
     /// A manifest comes back as it was, and takes less than half of its text.
     #[test]
     fn manifest_is_halved() {
-        let port = |number: u16| json!({ "name": format!("port-{number}"), "port": number, "protocol": "TCP" });
-        let ports: Vec<_> = (8000..8020).map(port).collect();
+        let ports = (8000..8020).map(
+            |number| json!({ "name": format!("port-{number}"), "port": number, "protocol": "TCP" }),
+        );
+        let ports: Vec<_> = ports.collect();
         let manifest = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
             "spec": { "ports": ports, "selector": { "app": "web" } } });
         let packed = Packed::from(&manifest);

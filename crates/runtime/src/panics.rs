@@ -1,4 +1,4 @@
-//! Panics that end no more than what they happened in: one object, or one member, must not end a program for the others.
+//! Panics that end only the work in which they happened: one object, or one member, must not end a program for the others.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -15,12 +15,12 @@ pub(crate) static PANICS: LazyLock<Counter> = LazyLock::new(Counter::default);
 #[error("the program has failed here by a fault of its own (a panic), which its log has")]
 pub struct Panicked;
 
-/// Runs `future` to its end, and counts a panic as one. What the future held is dropped then, its locks among it.
+/// Runs `future` to its end, and counts a panic as one. Everything that the future held is dropped then, its locks among it.
 ///
 /// # Errors
 /// Fails if it has panicked.
 pub async fn caught<F: Future>(future: F) -> Result<F::Output, Panicked> {
-    // Nothing of it is used afterwards, and what others share with it is behind locks of short duration.
+    // Nothing of it is used afterwards, and all that others share with it is behind locks of short duration.
     let ended = AssertUnwindSafe(future).catch_unwind().await;
     ended.map_err(|panic: Box<dyn Any + Send>| {
         PANICS.inc();

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::store::Store;
 use crate::watch::{Decoded, events};
 
-/// An object of the kind `K` of which only `P` is kept, and what identifies it.
+/// An object of the kind `K` of which only its identity and `P` are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Partial<K, P> {
     metadata: ObjectMeta,

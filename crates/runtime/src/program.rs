@@ -65,6 +65,7 @@ pub struct Program {
     pub addresses: Addresses,
     pub(crate) activity: Activity,
     shared_metrics: SharedMetrics,
+    credentials: Option<client::CredentialMetrics>,
 }
 
 impl Program {
@@ -83,6 +84,7 @@ impl Program {
             addresses: Addresses::by_system(),
             activity: Activity::new(),
             shared_metrics: SharedMetrics::default(),
+            credentials: None,
         }
     }
 
@@ -135,7 +137,9 @@ impl Program {
         api: &'static str,
         source: &client::Source,
     ) -> Result<Client, ClientError> {
-        let metrics = self.shared_metrics.credentials(&mut self.registry);
+        let metrics = (self.credentials)
+            .get_or_insert_with(|| client::CredentialMetrics::register(&mut self.registry))
+            .clone();
         let addresses = self.addresses.clone();
         let renewal = client::Renewal::start(
             source,
@@ -152,7 +156,7 @@ impl Program {
         Ok(client)
     }
 
-    /// Runs what does not end by itself, such as watches, in a task called `name` until the program stops.
+    /// Runs a future that does not end by itself, such as a watch, in a task called `name` until the program stops.
     pub fn run_until_stopped(
         &mut self,
         name: &'static str,
@@ -198,8 +202,8 @@ impl Program {
         self.spawn_watch(name, Source::new(objects, selected), observe);
     }
 
-    /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than what is
-    /// installed: there are no objects then, and they are listed once it does.
+    /// Watches like [`Self::watch`] a kind that the API may not serve, as one that is newer than the API
+    /// itself: there are no objects then, and they are listed once it does.
     pub fn watch_if_served<K>(
         &mut self,
         name: &'static str,
@@ -218,7 +222,7 @@ impl Program {
 
     /// Watches like [`Self::watch`], but in an API that has not the lease, with a gate in
     /// [`Self::elsewhere`]. Trouble in reading it neither delays nor ends leadership: if no replica can
-    /// read it, one must still do what needs the other API only.
+    /// read it, one must still do the work that needs the other API only.
     pub fn watch_elsewhere<K>(
         &mut self,
         name: &'static str,
@@ -419,7 +423,7 @@ impl Signals {
     }
 }
 
-/// Returns the registry of a program, with what all of its connections count.
+/// Returns the registry of a program, with the metrics of all its connections.
 fn registry(identity: &Identity) -> Registry {
     let mut registry = metrics::registry(identity);
     registry.register(

@@ -97,12 +97,18 @@ impl<K: QueueKey> Queue<K> {
 
     /// Adds keys.
     pub fn add_all(&self, keys: impl IntoIterator<Item = K>) {
-        let mut state = self.shared.state.lock();
-        for key in keys {
-            state.add(key);
-        }
-        drop(state);
+        self.change(|state| {
+            for key in keys {
+                state.add(key);
+            }
+        });
+    }
+
+    /// Changes the state, and wakes the loop that takes keys.
+    fn change<R>(&self, change: impl FnOnce(&mut State<K>) -> R) -> R {
+        let result = change(&mut self.shared.state.lock());
         self.shared.changed.notify_one();
+        result
     }
 
     /// Has keys taken before those of lower ranks, from now on. A key that is not ranked has the rank 0.
@@ -115,8 +121,7 @@ impl<K: QueueKey> Queue<K> {
 
     /// Adds a key at `due`, unless it is taken before that: whoever takes it decides anew.
     pub fn add_at(&self, key: K, due: Instant) {
-        self.shared.state.lock().delayed.insert((due, key));
-        self.shared.changed.notify_one();
+        self.change(|state| state.delayed.insert((due, key)));
     }
 
     /// Adds a key like [`add_at`](Self::add_at) at a time of the clock that shows `now`.
@@ -128,8 +133,7 @@ impl<K: QueueKey> Queue<K> {
     /// Adds a key, but at most once per `pace`: frequent changes that may wait are taken together.
     pub fn add_paced(&self, key: K, pace: Duration) {
         let now = Instant::now();
-        let mut state = self.shared.state.lock();
-        match state.paces.get(&key).copied() {
+        self.change(|state| match state.paces.get(&key).copied() {
             Some(until) if now < until => {
                 state.delayed.insert((until, key));
             }
@@ -137,9 +141,7 @@ impl<K: QueueKey> Queue<K> {
                 state.paces.insert(key.clone(), now + pace);
                 state.add(key);
             }
-        }
-        drop(state);
-        self.shared.changed.notify_one();
+        });
     }
 
     /// Returns the number of keys that are queued, being processed, or waiting for a later attempt.
@@ -198,11 +200,10 @@ impl<K: QueueKey> Queue<K> {
 
     /// Releases a key after success and resets its backoff.
     pub(crate) fn done(&self, key: &K) {
-        let mut state = self.shared.state.lock();
-        state.failures.remove(key);
-        state.release(key);
-        drop(state);
-        self.shared.changed.notify_one();
+        self.change(|state| {
+            state.failures.remove(key);
+            state.release(key);
+        });
     }
 
     /// Returns `true` if a key was added again since it was taken.
@@ -212,25 +213,23 @@ impl<K: QueueKey> Queue<K> {
 
     /// Releases a key that is to be taken again, behind the others.
     pub(crate) fn give_back(&self, key: &K) {
-        let mut state = self.shared.state.lock();
-        state.add(key.clone());
-        state.release(key);
-        drop(state);
-        self.shared.changed.notify_one();
+        self.change(|state| {
+            state.add(key.clone());
+            state.release(key);
+        });
     }
 
     /// Releases a key that was taken too early, and adds it at `until`, or when it is [resumed](Self::resume).
     pub(crate) fn hold(&self, key: &K, until: Instant) {
-        let mut state = self.shared.state.lock();
-        state.delayed.insert((until, key.clone()));
-        state.held.insert(key.clone());
-        // Nothing was tried.
-        if let Some((_, times)) = state.windows.get_mut(key) {
-            *times = times.saturating_sub(1);
-        }
-        state.release(key);
-        drop(state);
-        self.shared.changed.notify_one();
+        self.change(|state| {
+            state.delayed.insert((until, key.clone()));
+            state.held.insert(key.clone());
+            // Nothing was tried.
+            if let Some((_, times)) = state.windows.get_mut(key) {
+                *times = times.saturating_sub(1);
+            }
+            state.release(key);
+        });
     }
 
     /// Adds a key if it is held.
@@ -246,18 +245,17 @@ impl<K: QueueKey> Queue<K> {
     /// Releases a key after a failure and requeues it after the returned delay. Adding it requeues it
     /// sooner.
     pub(crate) fn retry(&self, key: &K) -> Duration {
-        let mut state = self.shared.state.lock();
-        let failures = state.failures.entry(key.clone()).or_default();
-        let delay = MIN_BACKOFF
-            // The shift is bounded so that it cannot overflow; 2^16 is far beyond the maximum anyway.
-            .saturating_mul(1 << (*failures).min(16))
-            .min(MAX_BACKOFF);
-        *failures = failures.saturating_add(1);
-        state.delayed.insert((Instant::now() + delay, key.clone()));
-        state.release(key);
-        drop(state);
-        self.shared.changed.notify_one();
-        delay
+        self.change(|state| {
+            let failures = state.failures.entry(key.clone()).or_default();
+            let delay = MIN_BACKOFF
+                // The shift is bounded so that it cannot overflow; 2^16 is far beyond the maximum anyway.
+                .saturating_mul(1 << (*failures).min(16))
+                .min(MAX_BACKOFF);
+            *failures = failures.saturating_add(1);
+            state.delayed.insert((Instant::now() + delay, key.clone()));
+            state.release(key);
+            delay
+        })
     }
 
     /// Drops every key with its backoff and rate limit. Ranks stay.

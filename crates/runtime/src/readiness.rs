@@ -1,5 +1,5 @@
 //! The conditions on which a program begins to act: named gates that each open once. A gate also shows
-//! while what it stands for cannot be read for a while, which ends leadership and closes nothing.
+//! while its objects cannot be read for a while, which ends leadership and closes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl Readiness {
         self.closed.read(|closed| closed.iter().copied().collect())
     }
 
-    /// Returns the names of what this replica cannot read, as they change.
+    /// Returns the names of the watches that this replica cannot read, as they change.
     pub(crate) fn unable(&self) -> watch::Receiver<Names> {
         self.unable.subscribe()
     }
@@ -60,7 +60,7 @@ impl Gate {
             .send_if_modified(|closed| closed.remove(self.name));
     }
 
-    /// Records that what the gate stands for cannot be read, or that it can again.
+    /// Records that the objects of the gate cannot be read, or that they can again.
     pub(crate) fn set_unable(&self, unable: bool) {
         self.unable.send_if_modified(|names| {
             if unable {

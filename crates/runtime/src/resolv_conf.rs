@@ -303,7 +303,7 @@ mod tests {
             assert_eq!(ResolvConf::read(&path).unwrap().servers, here, "{text}");
         }
         assert_eq!(parse("search a.local\noptions ndots:5\n").ndots, 5);
-        // What is there and cannot be read may name others.
+        // A file that is there and cannot be read may name others.
         let folder = ResolvConf::read(folder.path()).unwrap_err();
         assert!(folder.to_string().starts_with("reading /"), "{folder}");
     }

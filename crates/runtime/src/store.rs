@@ -1,4 +1,4 @@
-//! The watched objects of one kind, by key and by what they refer to.
+//! The watched objects of one kind, by key and by their references.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl<K, T> Default for Store<K, T> {
 }
 
 impl<K, T> Store<K, T> {
-    /// Creates a store that finds an object by what `refers` returns of it.
+    /// Creates a store that finds an object by the references that `refers` returns.
     pub fn by(refers: fn(&K) -> BTreeSet<T>) -> Self {
         Self {
             refers,
@@ -83,7 +83,7 @@ impl<K, T> Store<K, T> {
         Self { is_kept, ..self }
     }
 
-    /// Takes an object that decodes for what `judge` returns.
+    /// Takes an object that decodes by the verdict of `judge`.
     #[must_use]
     pub fn judging(self, judge: fn(&K) -> Verdict) -> Self {
         Self { judge, ..self }
@@ -136,7 +136,7 @@ impl<K, T> Store<K, T> {
 }
 
 impl<K: Resource + Clone + Default, T> Store<K, T> {
-    /// Has the events show what was written to the objects.
+    /// Has the events show our writes to the objects.
     #[must_use]
     pub fn expecting(self, expectations: &Expectations, kind: &K::DynamicType) -> Self {
         self.expecting_as(expectations, ApiResource::erase::<K>(kind))
@@ -153,7 +153,7 @@ impl<K: Resource + Clone + Default, T> Store<K, T> {
 }
 
 impl<K: Resource + PartialEq, T> Store<K, T> {
-    /// Keeps of each object what `keep` leaves of it: nobody reads the rest, so that a version that differs in nothing else
+    /// Keeps of each object the part that `keep` leaves: nobody reads the rest, so that a version that differs in nothing else
     /// is no change.
     #[must_use]
     pub fn keeping(self, keep: fn(&mut K)) -> Self {
@@ -181,7 +181,7 @@ impl<K, T: Clone + Ord> Store<K, T> {
         self.references.targets(key)
     }
 
-    /// Notes what an object refers to after a change.
+    /// Notes the references of an object after a change.
     fn refer(&mut self, change: &Transition<K>) {
         let targets = change.new.as_deref().map(self.refers);
         self.references
@@ -292,7 +292,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
         self.add_ahead(object)
     }
 
-    /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
+    /// Takes in that a write has deleted `object`, and returns the change. Any version that the watch still shows is older.
     pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
         let change = self.objects.remove_ahead(object);
         self.referred(change)
@@ -304,8 +304,8 @@ where
     K: Resource + Clone + Default + Serialize + DeserializeOwned,
     T: Clone + Ord,
 {
-    /// Takes in what a write has made of a known object, which is `stored` now, and returns the change: what is decided
-    /// next counts it before the watch shows it.
+    /// Takes in a known object as a write has made it, which is `stored` now, and returns the change: the next decisions
+    /// count it before the watch shows it.
     pub fn written(&mut self, write: &Write, stored: &ObjectRef) -> Option<Transition<K>> {
         let keep = self.keep;
         let change = self.objects.written_as(write, stored, |known| {
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// An object is found by what it refers to now, and a change concerns what it referred to before, too.
+    /// An object is found by its references of now, and a change concerns those of before, too.
     #[test]
     fn look_up_follows_object() {
         let mut store = Store::by(|map: &ConfigMap| {
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(store.keys_of(&y).count(), 0);
     }
 
-    /// A version that differs in what is dropped is no change, and the newest one all the same.
+    /// A version that differs in dropped parts is no change, and the newest one all the same.
     #[test]
     fn dropped_part_changes_nothing() {
         let mut store: Store<ConfigMap> = Store::default().keeping(|map| {
@@ -423,11 +423,8 @@ mod tests {
         assert_eq!(changes.unread, [key.clone()].into());
         store.observe(map(2, &json!({ "is": "good" })));
         store.observe(map(3, &json!({ "is": "odd" })));
-        let version = |store: &Store<ConfigMap>| {
-            let known = store.get(&key)?;
-            known.metadata.resource_version.clone()
-        };
-        assert_eq!(version(&store).as_deref(), Some("2"));
+        let known = store.get(&key).unwrap();
+        assert_eq!(known.metadata.resource_version.as_deref(), Some("2"));
         store.observe(map(4, &json!({ "is": "other" })));
         assert!(!store.exists(&key));
     }

@@ -33,7 +33,7 @@ impl Untyped {
         self.text.read().unwrap_or_default()
     }
 
-    /// Returns the object as others wrote it, with the metadata it was read with: without what its API server allocated, but
+    /// Returns the object as others wrote it, with the metadata it was read with: without the values that its API server allocated, but
     /// for the [node ports](Self::allocated_node_ports).
     pub fn template(&self) -> Value {
         let mut object = self.value();
@@ -54,7 +54,7 @@ impl Untyped {
         self.writers.iter().map(|writer| &**writer)
     }
 
-    /// Returns the object as a write has left it, which is `stored` now. What others wrote is as it was.
+    /// Returns the object as a write has left it, which is `stored` now. The parts of others are as they were.
     pub(crate) fn written(&self, write: &Write, stored: &ObjectRef) -> Option<Self> {
         Some(Self {
             writers: self.writers.clone(),

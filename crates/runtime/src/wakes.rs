@@ -1,4 +1,4 @@
-//! The table of what wakes what: for each kind, the keys that its changes wake.
+//! The table of wakes: for each kind, the keys that its changes wake.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -21,7 +21,7 @@ type StoreOf<S, K, T> = Arc<dyn Fn(&mut S) -> &mut Store<K, T> + Send + Sync>;
 type Rule<S, K> = Box<dyn FnMut(&mut S, &Transition<K>) + Send>;
 type KnownRule<S> = Box<dyn FnMut(&mut S, &BTreeSet<Key>) + Send>;
 
-/// The rows of a kind: what its changes do to the state `S`, which has its store, and which keys they wake. All of it
+/// The rows of a kind: the effect of its changes on the state `S`, which has its store, and the keys that they wake. All of it
 /// happens under the lock of the state, so that whoever is woken finds the whole change.
 pub struct Watch<S, K, T = ()> {
     state: Arc<Mutex<S>>,
@@ -46,7 +46,7 @@ impl<S, K, T> Watch<S, K, T> {
         }
     }
 
-    /// Does this at each change, before what the next rows do.
+    /// Does this at each change, before the next rows.
     #[must_use]
     pub fn follows(mut self, rule: impl FnMut(&mut S, &Transition<K>) + Send + 'static) -> Self {
         self.rules.push(Box::new(rule));
@@ -184,8 +184,9 @@ where
         R: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let mut observe = self.into_observer(program, &R::kind(kind));
-        let observe = move |event: Event<Decoded<R>>| observe(map(event, &read));
-        program.watch_kind(name, (api, kind), selected, observe);
+        program.watch_kind(name, (api, kind), selected, move |event| {
+            observe(map(event, &read));
+        });
     }
 
     /// Watches objects as [`Program::watch_if_served`] does.
@@ -223,7 +224,7 @@ where
         program.run_until_stopped(name, following);
     }
 
-    /// Returns what watches selected objects for as long as it is polled.
+    /// Returns a future that watches selected objects for as long as it is polled.
     pub fn follow(
         self,
         program: &mut Program,
@@ -240,7 +241,7 @@ where
         }
     }
 
-    /// Returns what applies the events of a watch of objects that the API has as this `kind`, and counts those that do not
+    /// Returns an observer that applies the events of a watch of objects that the API has as this `kind`, and counts those that do not
     /// decode.
     pub fn into_observer(
         mut self,
@@ -280,7 +281,7 @@ mod tests {
         changes: usize,
     }
 
-    /// A rule finds what the rows before it have done, and what waits for the whole is woken once that is known.
+    /// A rule finds the work of the rows before it, and the keys that wait for the whole are woken once that is known.
     #[test]
     fn rows_wake_in_order() {
         let (state, queue) = (Arc::<Mutex<State>>::default(), Queue::default());
@@ -290,10 +291,10 @@ mod tests {
                 [(change.key.name.clone(), state.changes)]
             })
             .wakes_when_known(&queue, |_, mended| [("all".to_owned(), mended.len())]);
-        let metadata = |name: &str| json!({ "name": name, "resourceVersion": "1" });
-        let map = from_value(json!({ "metadata": metadata("a") })).unwrap();
+        let [a, b] = ["a", "b"].map(|name| json!({ "name": name, "resourceVersion": "1" }));
+        let map = from_value(json!({ "metadata": a })).unwrap();
         let unreadable = Decoded::Invalid {
-            metadata: Box::new(from_value(metadata("b")).unwrap()),
+            metadata: Box::new(from_value(b).unwrap()),
             error: "no such field".to_owned(),
         };
         watch.observe(Event::Apply(Decoded::Valid(map)));

@@ -236,18 +236,19 @@ mod tests {
     }
 
     fn shown(event: &Event<Decoded<Remedy>>) -> String {
-        let named = |decoded: &Decoded<Remedy>| {
-            let name = decoded.metadata().name.clone().unwrap_or_default();
-            let valid = matches!(decoded, Decoded::Valid(_));
-            format!("{name} {}", if valid { "valid" } else { "invalid" })
+        let (change, remedy) = match event {
+            Event::Init => return "init".to_owned(),
+            Event::InitDone => return "done".to_owned(),
+            Event::InitApply(remedy) => ("listed", remedy),
+            Event::Apply(remedy) => ("applied", remedy),
+            Event::Delete(remedy) => ("deleted", remedy),
         };
-        match event {
-            Event::Init => "init".to_owned(),
-            Event::InitDone => "done".to_owned(),
-            Event::InitApply(remedy) => format!("listed {}", named(remedy)),
-            Event::Apply(remedy) => format!("applied {}", named(remedy)),
-            Event::Delete(remedy) => format!("deleted {}", named(remedy)),
-        }
+        let name = remedy.metadata().name.clone().unwrap_or_default();
+        let is_valid = matches!(remedy, Decoded::Valid(_));
+        format!(
+            "{change} {name} {}",
+            if is_valid { "valid" } else { "invalid" }
+        )
     }
 
     /// An expired version is listed anew and an invalid object is passed over.

@@ -105,7 +105,7 @@ impl WriteError {
 }
 
 /// Returns the part of a message that ends with the name of the webhook which refuses the write, with whichever code, or does not
-/// answer. What follows may be another text with each attempt, such as the port of a connection.
+/// answer. The rest may be another text with each attempt, such as the port of a connection.
 pub fn by_webhook(message: &str) -> Option<&str> {
     const WORDS: [&str; 2] = [
         "Internal error occurred: failed calling webhook \"",
@@ -213,25 +213,20 @@ mod tests {
 
     #[test]
     fn every_outcome_is_known() {
-        let api = |code| {
+        let errors = [400, 403, 404, 409, 422, 500].map(|code| {
             let status = Status::failure("no", "Reason").with_code(code).boxed();
             WriteError::Api(kube::Error::Api(status))
-        };
-        let errors = [400, 403, 404, 409, 422, 500].map(api);
+        });
         let others = [WriteError::NotLeading, WriteError::TimedOut(LIMIT)];
         for error in errors.into_iter().chain(others) {
             assert!(OUTCOMES.contains(&error.label()), "{error}");
         }
     }
 
-    /// A status code determines the class, but for a patch that does not fit: what a webhook refuses with the same code
+    /// A status code determines the class, but for a patch that does not fit: the refusal of a webhook with the same code
     /// is no conflict.
     #[test]
     fn status_code_determines_class() {
-        let kind = |code, message| {
-            let status = Status::failure(message, "Reason").with_code(code).boxed();
-            WriteError::Api(kube::Error::Api(status)).kind()
-        };
         for (code, message, expected) in [
             (409, "no", WriteErrorKind::Conflict),
             (422, UNFIT, WriteErrorKind::Conflict),
@@ -244,7 +239,9 @@ mod tests {
             (400, UNFIT, WriteErrorKind::Invalid),
             (503, "no", WriteErrorKind::Transient),
         ] {
-            assert_eq!(kind(code, message), expected, "{code} {message}");
+            let status = Status::failure(message, "Reason").with_code(code).boxed();
+            let kind = WriteError::Api(kube::Error::Api(status)).kind();
+            assert_eq!(kind, expected, "{code} {message}");
         }
     }
 

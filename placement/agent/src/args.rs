@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::ArgAction;
-use karmada_runtime::args::{CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::args::{CommonArgs, LeaderElectionArgs};
 use karmada_runtime::client::{Server, Source};
+use karmada_runtime::events::EventBudget;
 use karmada_runtime::program::StartError;
 
 use crate::properties::PropertyArgs;
@@ -27,7 +28,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Tell the hub which namespaces the member has: placements of a namespace go to it only if it has that.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     pub(crate) collect_namespaces: bool,

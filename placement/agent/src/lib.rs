@@ -86,8 +86,8 @@ pub fn assemble(args: &Args, hub: Client, member: Client, program: &mut Program)
     let applier = applier(program, &member, &agent, &owners);
     watch::watch(program, &hub, &member, &agent, &applier, &owners);
 
-    let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, member.clone(), args.events.budget()));
+    let events =
+        (!args.observe_only).then(|| EventRecorder::spawn(program, member.clone(), args.events));
     let clock = program.clock;
     let [of_hub, of_member] = [&hub, &member].map(|client| {
         let expectations = agent.expectations.clone();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use clap::{ArgAction, ValueEnum};
 use jiff::SignedDuration;
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, duration};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, duration};
+use karmada_runtime::events::EventBudget;
 use objects::apis::Apis;
 use objects::condition_taint::ConditionTaint;
 use placement_rules::content::{Hub, PlacedKinds};
@@ -19,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// The loops that run. A loop that does not is left to another controller.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Loop::ALL, value_name = "LOOP,...")]
     pub(crate) loops: Vec<Loop>,

@@ -107,8 +107,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
         let leadership = lease::leadership(program, client.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+    let events =
+        (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone(), args.events));
 
     let index = watch::watch(program, &client, args);
     let collector = FleetMetrics {

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use karmada_runtime::args::{
-    ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, PullArgs, duration,
-};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, PullArgs, duration};
+use karmada_runtime::events::EventBudget;
 use objects::condition_taint::ConditionTaint;
 
 use crate::usage::NodeAddressType;
@@ -20,7 +19,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Taint a cluster with `NoExecute` too once it has not been ready for this long. By default it is not: workloads stay.
     #[arg(long, env = "KARMADA_TAINT_NO_EXECUTE_AFTER", value_name = "DURATION", value_parser = duration, conflicts_with = "pull")]
     pub(crate) taint_no_execute_after: Option<Duration>,

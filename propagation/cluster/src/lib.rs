@@ -94,7 +94,7 @@ pub fn assemble(args: &Args, place: Place, program: &mut Program) {
         let leadership = lease::leadership(program, near.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let budget = args.events.budget();
+    let budget = args.events;
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 

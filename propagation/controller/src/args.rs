@@ -1,6 +1,7 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::events::EventBudget;
 use karmada_runtime::gates::{
     COMPONENTS, DEPENDENCIES, Gate, PREEMPTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
@@ -17,7 +18,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Namespaces whose objects are never propagated, as regular expressions of whole names.
     #[arg(
         long,

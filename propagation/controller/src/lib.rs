@@ -229,7 +229,7 @@ struct Recorders {
 impl Recorders {
     fn new(args: &Args, client: &Client, program: &mut Program) -> Self {
         let recorder = (!args.observe_only)
-            .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+            .then(|| EventRecorder::spawn(program, client.clone(), args.events));
         let events = || {
             Arc::new(match recorder.clone() {
                 None => Events::none(),

@@ -1,6 +1,7 @@
 //! The flags.
 
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs, PullArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs, PullArgs};
+use karmada_runtime::events::EventBudget;
 
 /// Applies the manifests of every Work to its member cluster, and reports what has become of them there.
 #[derive(clap::Parser, Debug)]
@@ -13,7 +14,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Decide everything and write nothing, neither in Karmada nor in a member; the metric `would_write_total` counts what would be written.
     #[arg(long, env = "KARMADA_OBSERVE_ONLY")]
     pub(crate) observe_only: bool,

@@ -107,7 +107,7 @@ fn assemble_by(args: &Args, client: Client, way: Way, program: &mut Program) {
         let leadership = lease::leadership(program, near.clone(), &args.leader_election);
         WriteMode::perform(program, leadership)
     };
-    let budget = args.events.budget();
+    let budget = args.events;
     let events = (!args.observe_only)
         .then(|| EventRecorder::spawn_in_form(program, client.clone(), budget, form));
 

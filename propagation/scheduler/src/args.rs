@@ -2,7 +2,8 @@
 
 use clap::ArgAction;
 use jiff::Timestamp;
-use karmada_runtime::args::{ClientArgs, CommonArgs, EventArgs, LeaderElectionArgs};
+use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
+use karmada_runtime::events::EventBudget;
 use karmada_runtime::gates::{
     COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
@@ -20,7 +21,7 @@ pub struct Args {
     #[command(flatten)]
     pub(crate) leader_election: LeaderElectionArgs,
     #[command(flatten)]
-    pub(crate) events: EventArgs,
+    pub(crate) events: EventBudget,
     /// Schedule the bindings whose policies name this scheduler. Its lease is `karmada-scheduler`, which Karmada's scheduler campaigns for too; that of any other name is `karmada-scheduler-NAME`.
     #[arg(
         long,

@@ -71,8 +71,8 @@ pub fn assemble(args: &Args, client: Client, program: &mut Program) {
             lease::leadership_by(program, client.clone(), &args.leader_election, args.lease());
         WriteMode::perform(program, leadership)
     };
-    let events = (!args.observe_only)
-        .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
+    let events =
+        (!args.observe_only).then(|| EventRecorder::spawn(program, client.clone(), args.events));
 
     let queue = Queue::default();
     let heeded = args.heeded(program.clock);

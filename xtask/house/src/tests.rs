@@ -5,17 +5,7 @@ use crate::modules::{Modules, read};
 use crate::packages::{Circle, packages};
 
 /// The circles between modules that are still there: the package, the modules and why.
-const KNOWN: [(&str, &str, &str); 4] = [
-    (
-        "crates/runtime",
-        "admin args client conflicts delivery error events lease metrics program tasks telemetry watch write",
-        "`error` quotes the failure of a credential plugin, and each part takes the flags and metrics of all from `program`",
-    ),
-    (
-        "crates/runtime",
-        "client::error client::exec client::token",
-        "the error of the client has that of a credential plugin in it, and a plugin's token is one of the client's",
-    ),
+const KNOWN: [(&str, &str, &str); 2] = [
     (
         "lab/apiserver",
         "kinds metadata",

@@ -1,8 +1,8 @@
-//! What is true of a field beside its type.
+//! The rules of a field beside its type.
 
 use serde_json::{Value, json};
 
-/// A field of a schema, and what is true of it beside its type. `[]` are the elements of a list.
+/// A field of a schema, and its rules beside its type. `[]` are the elements of a list.
 pub(super) type Amendment = (String, Value);
 
 pub(super) fn at(path: &str, amendment: Value) -> Amendment {
@@ -77,22 +77,18 @@ pub(super) fn selection_scope() -> Value {
     scope
 }
 
-/// Returns what is true of an apply strategy at a path.
+/// Returns the rules of an apply strategy at a path.
 pub(super) fn apply_strategy(path: &str) -> Vec<Amendment> {
-    let field = |name: &str| format!("{path}.{name}");
-    vec![
+    let types = ["ClientSideApply", "ServerSideApply", "ReportDiff"];
+    let fields = [
+        ("type", first_of(&types)),
         (
-            field("type"),
-            first_of(&["ClientSideApply", "ServerSideApply", "ReportDiff"]),
-        ),
-        (
-            field("comparisonOption"),
+            "comparisonOption",
             first_of(&["PartialComparison", "FullComparison"]),
         ),
-        (field("whenToApply"), first_of(&["Always", "IfNotDrifted"])),
-        (
-            field("whenToTakeOver"),
-            first_of(&["Always", "IfNoDiff", "Never"]),
-        ),
-    ]
+        ("whenToApply", first_of(&["Always", "IfNotDrifted"])),
+        ("whenToTakeOver", first_of(&["Always", "IfNoDiff", "Never"])),
+    ];
+    let amendments = fields.map(|(field, amendment)| (format!("{path}.{field}"), amendment));
+    amendments.into()
 }

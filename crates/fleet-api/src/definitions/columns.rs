@@ -33,9 +33,8 @@ fn condition_generation(name: &str, kind: &str) -> Value {
 
 /// Returns the columns of the placements of a scope.
 pub(super) fn of_placements(scope: Scope) -> Vec<Value> {
-    let kind = |name: &str| format!("{}{name}", Placement::kind_of(scope));
-    let (scheduled, available) = (kind("Scheduled"), kind("Available"));
-    let synchronized = kind("WorkSynchronized");
+    let [scheduled, available, synchronized] = ["Scheduled", "Available", "WorkSynchronized"]
+        .map(|name| format!("{}{name}", Placement::kind_of(scope)));
     vec![
         generation(),
         wide(column("Type", "string", ".spec.policy.placementType")),

@@ -36,7 +36,7 @@ impl Definition {
         if let Some(status) = &self.status {
             properties["status"] = status.clone();
         }
-        let version = |name: &&str| {
+        let versions = versions.iter().map(|name| {
             let mut version = json!({
                 "name": name, "served": true, "storage": *name == STORED,
                 "additionalPrinterColumns": self.columns,
@@ -47,8 +47,8 @@ impl Definition {
                 version["subresources"] = json!({ "status": {} });
             }
             version
-        };
-        let versions: Value = versions.iter().map(version).collect();
+        });
+        let versions: Value = versions.collect();
         definition::<K>(kind, &self.short_names, &versions)
     }
 }

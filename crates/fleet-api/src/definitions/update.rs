@@ -55,7 +55,7 @@ fn of_scope(scope: Scope) -> [Value; 3] {
     ]
 }
 
-/// Returns what is true of the stages at a path.
+/// Returns the rules of the stages at a path.
 fn stages(path: &str) -> Vec<Amendment> {
     let at_stage = |field: &str, amendment: Value| (format!("{path}stages[]{field}"), amendment);
     let concurrency = rules(&[(
@@ -113,17 +113,17 @@ fn run() -> Value {
         let message = format!("{field} is immutable");
         at(field, rules(&[("self == oldSelf", &message)]))
     };
-    let transition = |from: &str, to: &str| {
+    let transitions = [
+        ("Initialize", "Stop"),
+        ("Run", "Initialize"),
+        ("Stop", "Initialize"),
+    ];
+    let transitions = transitions.map(|(from, to)| {
         (
             format!("!(has(oldSelf.state) && oldSelf.state == '{from}' && self.state == '{to}')"),
             format!("invalid state transition: cannot transition from {from} to {to}"),
         )
-    };
-    let transitions = [
-        transition("Initialize", "Stop"),
-        transition("Run", "Initialize"),
-        transition("Stop", "Initialize"),
-    ];
+    });
     let transitions: Vec<_> = transitions
         .iter()
         .map(|(rule, message)| (&**rule, &**message))

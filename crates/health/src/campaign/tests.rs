@@ -56,9 +56,10 @@ fn an_agent_with_a_contact_leaves_the_lease_alone_for_as_long_as_it_lasts() {
         }),
         ..fresh(now, Some(3))
     };
-    let from = |share| contacted.candidacy(now, LEASE, share);
-    assert_eq!(from(0.0), Candidacy::From(now + seconds(75)));
-    assert_eq!(from(1.0), Candidacy::From(now + seconds(77)));
+    for (share, wait) in [(0.0, 75), (1.0, 77)] {
+        let candidacy = contacted.candidacy(now, LEASE, share);
+        assert_eq!(candidacy, Candidacy::From(now + seconds(wait)));
+    }
 }
 
 #[test]
@@ -71,21 +72,25 @@ fn a_standby_campaigns_at_once_until_its_leader_has_been_silent_for_two_leases()
         }),
         ..fresh(now, Some(1_000))
     };
-    let at = |seconds_later| standby.candidacy(now + seconds(seconds_later), LEASE, 0.03);
-    for seconds_later in [0, 16, 29] {
-        let relieved = Candidacy::StandBy(now + seconds(30));
-        assert_eq!(at(seconds_later), relieved, "{seconds_later}");
+    let relieved = Candidacy::StandBy(now + seconds(30));
+    for (seconds_later, expected) in [
+        (0, relieved),
+        (16, relieved),
+        (29, relieved),
+        // From then on it has a turn like all others.
+        (30, Candidacy::From(now + seconds(35))),
+    ] {
+        let candidacy = standby.candidacy(now + seconds(seconds_later), LEASE, 0.03);
+        assert_eq!(candidacy, expected, "{seconds_later}");
     }
-    // From then on it has a turn like all others.
-    assert_eq!(at(30), Candidacy::From(now + seconds(35)));
 }
 
 #[test]
 fn an_agent_that_abstains_does_not_even_stand_by() {
     let now = Instant::now();
     let until = now + abstention(LEASE);
-    let contact = |standby| LeaderContact { at: until, standby };
-    for contact in [None, Some(contact(true)), Some(contact(false))] {
+    for standby in [None, Some(true), Some(false)] {
+        let contact = standby.map(|standby| LeaderContact { at: until, standby });
         let abstaining = ElectionView {
             contact,
             abstains_until: Some(until),
@@ -151,14 +156,14 @@ impl Crowd {
     /// Creates agents whose shares come from a fixed sequence of pseudo-random numbers.
     fn of(agents: usize) -> Self {
         let mut state = 1_u64;
-        let mut share = || {
+        let shares = (0..agents).map(|_| {
             state = state
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             f64::from(u32::try_from(state >> 32).unwrap()) / f64::from(u32::MAX)
-        };
+        });
         Self {
-            shares: (0..agents).map(|_| share()).collect(),
+            shares: shares.collect(),
             contact: vec![None; agents],
             campaigning: vec![false; agents],
             attempts: 0,

@@ -8,17 +8,17 @@ const PODS: [&str; 3] = ["10.244.0.2:53", "10.244.0.3:53", "10.244.0.4:53"];
 
 /// Returns the check of a server: `.` works, `x` is silent, `u` is silent over UDP only, `t` over TCP only.
 fn check(server: &str, sign: char) -> DirectCheck {
-    let over = |silent: &[char]| {
-        if silent.contains(&sign) {
+    let [udp, tcp] = ["xu", "xt"].map(|silent| {
+        if silent.contains(sign) {
             Err(DnsClass::Timeout.class())
         } else {
             Ok(())
         }
-    };
+    });
     DirectCheck {
         server: server.parse().unwrap(),
-        udp: over(&['x', 'u']),
-        tcp: over(&['x', 't']),
+        udp,
+        tcp,
     }
 }
 
@@ -60,10 +60,9 @@ fn a_failed_round_is_located_by_its_direct_checks() {
         let mut words = line.split_whitespace();
         let mut word = || words.next().unwrap();
         let round = (DNS.class(word()), word().parse().unwrap());
-        let (service, pods) = (word(), word());
+        let [service, pods] = [word(), word()].map(|signs| signs.trim_start_matches('-'));
         let expected = words.collect::<Vec<_>>().join(" ");
-        let asked = |signs: &'static str| signs.trim_start_matches('-');
-        let shown = located(Some(round), asked(service), asked(pods));
+        let shown = located(Some(round), service, pods);
         assert_eq!(shown, expected, "{line}");
     }
 }

@@ -77,7 +77,7 @@ const THRESHOLD: Duration = Duration::from_secs(30);
 const ROUNDS: u32 = 24 * 60 * 60 / 5;
 
 /// At 1% of lost rounds no verdict turns, with the defaults of a declared signal: where each node asks, where the leader
-/// alone does, and where what is lost is no observation, as of a Prometheus. Case S10.
+/// alone does, and where a lost round is no observation, as of a Prometheus. Case S10.
 #[test]
 fn day_of_loss_turns_nothing() {
     let late = Observation::Failed(failure(DnsClass::Timeout));
@@ -185,11 +185,13 @@ fn a_judgement_counts_votes_even_when_neither_side_has_enough() {
 
 #[test]
 fn a_message_counts_nodes_and_kinds_of_failure_and_names_three_of_each() {
-    let vote = |class| Ballot::Vote(Vote::Unhealthy(failure(class)));
-    let timeout = vote(DnsClass::Timeout);
-    let refused = vote(DnsClass::Refused);
-    let nodata = vote(DnsClass::NoData);
-    let servfail = vote(DnsClass::ServFail);
+    let [timeout, refused, nodata, servfail] = [
+        DnsClass::Timeout,
+        DnsClass::Refused,
+        DnsClass::NoData,
+        DnsClass::ServFail,
+    ]
+    .map(|class| Ballot::Vote(Vote::Unhealthy(failure(class))));
     let cases = [
         (vec![], "no node fails"),
         (
@@ -243,13 +245,12 @@ fn while_nothing_fails_the_messages_do_not_change_with_the_number_of_nodes() {
 
 #[test]
 fn a_family_without_responses_is_named_and_counts_as_healthy() {
-    let partial = |family| {
+    let [a, aaaa] = Family::ALL.map(|family| {
         Ballot::Vote(Vote::Partial(Partial {
             silent: Some(family),
             pods: Pods::default(),
         }))
-    };
-    let (a, aaaa) = (partial(Family::A), partial(Family::Aaaa));
+    });
     let healthy = Ballot::Vote(Vote::Healthy);
     let cases = [
         (
@@ -282,7 +283,6 @@ fn a_family_without_responses_is_named_and_counts_as_healthy() {
 
 #[test]
 fn impaired_pods_are_named() {
-    let failure = |class| Failure::new(class, "10.96.0.10:53".parse().unwrap());
     let fails = |class| {
         Some(Impairment {
             symptom: Symptom::Fails,

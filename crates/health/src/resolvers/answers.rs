@@ -129,9 +129,10 @@ impl Answers {
 
     /// Returns an answer, or `None` if that query was not sent.
     pub fn get(&self, candidate: usize, server: usize, family: Family) -> Option<Answer> {
-        let of = |given: &&Given| {
+        let mut all = self.0.iter();
+        let given = all.find(|given| {
             (given.candidate, given.server, given.family) == (candidate, server, family)
-        };
-        self.0.iter().find(of).map(|given| given.answer)
+        });
+        given.map(|given| given.answer)
     }
 }

@@ -1,10 +1,10 @@
 //! glibc's `getaddrinfo`, as of 2.36 and later (`resolv/res_query.c`, `resolv/res_send.c`).
 //!
-//! It sends both queries to one server and takes what comes. The next server is asked only if neither has a
+//! It sends both queries to one server and takes whichever response comes. The next server is asked only if neither has a
 //! usable response. An error other than NXDOMAIN, NODATA and SERVFAIL ends the search list.
 
 use super::answers::{Answer, Answers, Lookup};
-use super::work::{Step, Work, follow};
+use super::work::{Step, Work, follow, worse};
 use crate::observation::{Failure, Impairment};
 
 pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impairment> {
@@ -44,25 +44,27 @@ fn step(
         let Some(both) = work.of(candidate, server) else {
             return (Step::Unknown, waits);
         };
-        let asked = || both.into_iter().flatten();
-        for answer in asked() {
-            let failure = work.failure(answer, server);
-            worst = Some(worst.map_or(failure, |worst| worst.or_worse(failure)));
+        let asked = both.into_iter().flatten();
+        for answer in asked.clone() {
+            worst = worse(worst, work.failure(answer, server));
         }
         // It has no time limit for a response over TCP.
-        let endless = asked().find(|answer| {
+        let endless = asked.clone().find(|answer| {
             *answer == Answer::Truncated { silent: true } || over_tcp && answer.is_silent()
         });
         if let Some(endless) = endless {
             return (Step::End(work.failure(endless, server)), waits);
         }
-        if asked().any(|answer| answer == (Answer::Truncated { silent: false })) {
+        if asked
+            .clone()
+            .any(|answer| answer == (Answer::Truncated { silent: false }))
+        {
             // TCP from now on, with one attempt for each server.
             (over_tcp, heard) = (true, true);
             continue;
         }
-        let silence = asked().find(|answer| answer.is_silent());
-        let received: Vec<_> = asked()
+        let silence = asked.clone().find(|answer| answer.is_silent());
+        let received: Vec<_> = asked
             .filter(|answer| !answer.is_silent() && *answer != Answer::Unreachable)
             .collect();
         heard |= silence.is_some() || !received.is_empty();
@@ -102,8 +104,7 @@ fn conclude(work: &Work<'_>, server: usize, usable: &[Answer]) -> Step {
     if let Some(found) = work.found(usable.iter().map(|answer| (server, *answer))) {
         return found;
     }
-    let is = |answer: Answer| usable.contains(&answer);
-    if is(Answer::Alias) {
+    if usable.contains(&Answer::Alias) {
         // Records are a success, of whatever type they are.
         return Step::End(of(Answer::Alias));
     }

@@ -11,17 +11,17 @@ use crate::observation::{Failure, Family, Impairment};
 pub(super) fn impairment(lookup: &Lookup<'_>, answers: &Answers) -> Option<Impairment> {
     let work = Work { lookup, answers };
     follow(&work, 0..lookup.candidates, |candidate| {
-        let orders = || work.orders().map(Iterator::collect::<Vec<_>>);
+        let orders: Vec<Vec<_>> = work.orders().map(Iterator::collect).collect();
         let mut steps = Vec::new();
-        for a in orders() {
+        for a in &orders {
             // With `rotate`, each family begins at another server.
-            for aaaa in orders() {
+            for aaaa in &orders {
                 let mut waits = None;
-                let a = family(&work, candidate, Family::A, &a, &mut waits);
+                let a = family(&work, candidate, Family::A, a, &mut waits);
                 let aaaa = if lookup.no_aaaa {
                     Some((a.map_or(0, |(server, _)| server), Answer::NoData))
                 } else {
-                    family(&work, candidate, Family::Aaaa, &aaaa, &mut waits)
+                    family(&work, candidate, Family::Aaaa, aaaa, &mut waits)
                 };
                 let found = work.found([a, aaaa].into_iter().flatten());
                 let step = found.unwrap_or_else(|| match (a, aaaa) {

@@ -1,4 +1,4 @@
-//! What pods see of the answers to one lookup, by the resolver of their libraries.
+//! The effect of the answers to one lookup on pods, by the resolver of their libraries.
 //!
 //! glibc, musl and Go send the same queries and draw other conclusions: one goes on where another gives up.
 //! Each has a file that follows it through the answers that a probe round got anyway. A server that was not
@@ -36,24 +36,27 @@ impl Judge {
         !self.each.is_empty()
     }
 
-    /// Returns the failure of the round, if what pods see is one.
+    /// Returns the failure of the round, if the trouble of pods is one.
     pub fn failure(&self, pods: &Pods) -> Option<Failure> {
-        let fails = |resolver: &Resolver| {
-            let impairment = pods.get(*resolver)?;
-            (impairment.symptom == Symptom::Fails).then_some((*resolver, impairment.failure))
-        };
-        let worst = |failures: Vec<Failure>| failures.into_iter().reduce(Failure::or_worse);
         if !self.names_resolvers() {
-            let all: Option<Vec<_>> = Resolver::ALL.iter().map(fails).collect();
-            return worst(all?.into_iter().map(|(_, failure)| failure).collect());
+            let all = Resolver::ALL.into_iter();
+            let all: Option<Vec<_>> = all.map(|resolver| failure_of(pods, resolver)).collect();
+            return all?.into_iter().reduce(Failure::or_worse);
         }
-        let failures = self.each.iter().filter_map(fails);
-        let named = failures.map(|(resolver, failure)| Failure {
-            resolver: Some(resolver),
-            ..failure
+        let named = self.each.iter().filter_map(|&resolver| {
+            Some(Failure {
+                resolver: Some(resolver),
+                ..failure_of(pods, resolver)?
+            })
         });
-        worst(named.collect())
+        named.reduce(Failure::or_worse)
     }
+}
+
+/// Returns the failure of a resolver's lookup, if that fails.
+fn failure_of(pods: &Pods, resolver: Resolver) -> Option<Failure> {
+    let impairment = pods.get(resolver)?;
+    (impairment.symptom == Symptom::Fails).then_some(impairment.failure)
 }
 
 #[cfg(test)]

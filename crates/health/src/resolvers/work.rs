@@ -66,9 +66,10 @@ impl Work<'_> {
     /// Returns the result of the addresses in `answers`, if there are any.
     pub(super) fn found(&self, answers: impl Iterator<Item = (usize, Answer)>) -> Option<Step> {
         let addresses: Vec<_> = answers.filter(|(_, answer)| answer.has_address()).collect();
-        let is_right = |answer: Answer| answer == Answer::Right;
-        let wrong = addresses.iter().find(|(_, answer)| !is_right(*answer));
-        let right = addresses.iter().any(|(_, answer)| is_right(*answer));
+        let wrong = addresses
+            .iter()
+            .find(|(_, answer)| *answer != Answer::Right);
+        let right = addresses.iter().any(|(_, answer)| *answer == Answer::Right);
         match wrong.map(|(server, answer)| self.failure(*answer, *server)) {
             Some(wrong) if right => Some(Step::Mixed(wrong)),
             Some(wrong) => Some(Step::Wrong(wrong)),
@@ -77,7 +78,12 @@ impl Work<'_> {
     }
 }
 
-/// Follows a resolver through the candidates in `order`. `step` returns what may become of one, in each order
+/// Returns the worse of two failures.
+pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
+    Some(one.map_or(other, |one| one.or_worse(other)))
+}
+
+/// Follows a resolver through the candidates in `order`. `step` returns the possible ends of one, in each order
 /// of servers or of responses, and whether the resolver waits for a response that does not come.
 pub(super) fn follow(
     work: &Work<'_>,
@@ -92,9 +98,6 @@ pub(super) fn follow(
     let mut denied: Option<Failure> = None;
     let mut skipping = false;
     let mut open = true;
-    let worse = |one: Option<Failure>, other: Failure| {
-        Some(one.map_or(other, |one: Failure| one.or_worse(other)))
-    };
     for candidate in order {
         // A name that was not asked for most likely does not exist.
         if skipping && candidate != lookup.as_it_is() || !answers.has(candidate) {

@@ -269,13 +269,13 @@ impl Flapping {
 
     fn falls(&mut self) {
         let failed = Observation::Failed(failure(DnsClass::Timeout));
-        let unhealthy = |vote| matches!(vote, Some(Vote::Unhealthy(_)));
-        assert_eq!(self.until(failed, unhealthy), THRESHOLDS.failure);
+        let taken = self.until(failed, |vote| matches!(vote, Some(Vote::Unhealthy(_))));
+        assert_eq!(taken, THRESHOLDS.failure);
     }
 
     fn recovers(&mut self) -> u64 {
-        let healthy = |vote| vote == Some(Vote::Healthy);
-        self.until(Observation::Success, healthy).as_secs()
+        let taken = self.until(Observation::Success, |vote| vote == Some(Vote::Healthy));
+        taken.as_secs()
     }
 
     fn stays_healthy(&mut self, time: Duration) {

@@ -81,7 +81,7 @@ proptest! {
         prop_assert_eq!(find(&after, &kind), Some(&new));
     }
 
-    /// A second upsert replaces what the first wrote.
+    /// A second upsert replaces the condition of the first.
     #[test]
     fn upserts_are_idempotent(list in lists(), kind in "[A-D]") {
         let new = condition(&kind, "new");
@@ -184,15 +184,16 @@ fn odd_fields_are_absent() {
 /// A status that is no text is unclear, and an absent one empty.
 #[test]
 fn odd_status_is_unclear() {
-    let unclear = |status| {
+    for (status, is_unclear) in [
+        (json!(7), true),
+        (json!(["True"]), true),
+        (Value::Null, false),
+        (json!(""), false),
+    ] {
         let condition: Condition = from_value(json!({ "type": "A", "status": status })).unwrap();
         assert_eq!(condition.status, "");
-        condition.unclear
-    };
-    assert!(unclear(json!(7)));
-    assert!(unclear(json!(["True"])));
-    assert!(!unclear(Value::Null));
-    assert!(!unclear(json!("")));
+        assert_eq!(condition.unclear, is_unclear, "{status}");
+    }
 }
 
 /// A condition goes, and the others stay as they were, fractions of a second included.

@@ -15,7 +15,7 @@ pub fn contains(object: &Value, manifest: &Value, owned: Option<&Value>) -> bool
 }
 
 /// Whether a field of a part may exclude the others. An API server leaves out an empty map as readily as it keeps it, but
-/// what stands in the place of an empty struct, such as `emptyDir: {}`, is another choice.
+/// a value in the place of an empty struct, such as `emptyDir: {}`, is another choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// None does.
@@ -58,9 +58,8 @@ fn has_all_of(object: &Value, manifest: &Value, (owned, form): (Option<&Value>, 
     match (object, manifest) {
         (_, manifest) if is_empty(manifest) && is_container_or_null(object, manifest) => true,
         (Value::Object(object), Value::Object(manifest)) => {
-            let atomic = owned.is_some_and(is_leaf);
-            let extra = || object.keys().any(|name| !manifest.contains_key(name));
-            if atomic && object.values().all(is_scalar) && extra() {
+            let is_atomic = owned.is_some_and(is_leaf) && object.values().all(is_scalar);
+            if is_atomic && object.keys().any(|name| !manifest.contains_key(name)) {
                 return false;
             }
             if form != Form::Struct && has_another_choice(object, manifest) {
@@ -84,12 +83,11 @@ fn has_all_of(object: &Value, manifest: &Value, (owned, form): (Option<&Value>, 
 
 /// Returns `true` if the object has another part in the place of one that is empty in the manifest.
 fn has_another_choice(object: &Map<String, Value>, manifest: &Map<String, Value>) -> bool {
-    let is_lacking = |(name, part): (&String, &Value)| {
+    let lacks_one = manifest.iter().any(|(name, part)| {
         part.as_object().is_some_and(Map::is_empty) && !object.contains_key(name)
-    };
-    let is_other =
-        |(name, part): (&String, &Value)| part.is_object() && !manifest.contains_key(name);
-    manifest.iter().any(is_lacking) && object.iter().any(is_other)
+    });
+    let mut others = object.iter();
+    lacks_one && others.any(|(name, part)| part.is_object() && !manifest.contains_key(name))
 }
 
 fn list(object: &[Value], manifest: &[Value], (owned, form): (Option<&Value>, Form)) -> bool {
@@ -128,7 +126,7 @@ fn is_scalar(value: &Value) -> bool {
     !value.is_object() && !value.is_array()
 }
 
-/// Returns `true` for what an API server leaves out as readily as it keeps it.
+/// Returns `true` for a value that an API server leaves out as readily as it keeps it.
 pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -109,18 +109,15 @@ pub(crate) fn is_union(name: &str) -> bool {
     names.any(|union| union == name)
 }
 
-/// Takes out of the fields of somebody else, which `object` has at `place`, what stands where `object` lacks something of
-/// `body`: an element of the same list, or a field that excludes it. Returns what was taken, if anything was.
+/// Takes out of the fields of somebody else, which `object` has at `place`, those that stand where `object` lacks a part of
+/// `body`: an element of the same list, or a field that excludes it. Returns those, if there are any.
 pub(super) fn displaced(
     (place, theirs): (&str, &mut Value),
     (object, body): (&Value, &Value),
 ) -> Option<Value> {
     let theirs = theirs.as_object_mut()?;
-    let is_union = UNIONS.contains(&place);
-    let lacks_field = || {
-        let mut fields = body.as_object().into_iter().flatten();
-        fields.any(|(name, _)| object.get(name).is_none())
-    };
+    let mut fields = body.as_object().into_iter().flatten();
+    let lacks_field = UNIONS.contains(&place) && fields.any(|(name, _)| object.get(name).is_none());
     let mut taken = Map::new();
     theirs.retain(|key, fields| {
         let Part::There(there) = part(object, key) else {
@@ -130,7 +127,7 @@ pub(super) fn displaced(
             Part::Missing => {
                 let is_displaced = match element(key) {
                     Some(Element::Keys(keys)) => lacks_element(object, body, &keys),
-                    _ => is_union && lacks_field(),
+                    _ => lacks_field,
                 };
                 if is_displaced {
                     taken.insert(key.clone(), fields.take());

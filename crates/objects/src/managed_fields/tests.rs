@@ -47,7 +47,7 @@ fn take_over_merges_entries() {
     assert_eq!(taken(&object, TakeOver::FromAll), expected);
 }
 
-/// A container of ours that another has touched goes as a whole, and what the other has besides stays to it.
+/// A container of ours that another has touched goes as a whole, and the other fields of the other stay.
 #[test]
 fn shared_field_leaves() {
     let element =
@@ -101,7 +101,7 @@ fn owners_are_told_apart() {
     assert_eq!(shares, [false, false, true]);
 }
 
-/// Defaults are fields of an update, too: so a kind with a generation is judged by what we applied alone.
+/// Defaults are fields of an update, too: so a kind with a generation is judged by our applied fields alone.
 #[test]
 fn fields_that_left_are_found() {
     let manifest = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
@@ -128,29 +128,32 @@ fn fields_that_left_are_found() {
     assert!(!US.own_more_than(&object, &manifest));
 }
 
-/// Defaults are among what an update of ours has; of others only what is neither metadata nor status counts.
+/// Defaults are among the fields of an update of ours; of others only fields outside of metadata and status count.
 #[test]
 fn fields_beyond_a_body_are_found() {
     let body = json!({ "metadata": { "labels": { "a": "1" } }, "data": { "a": "1" } });
-    let with = |manager: &str, fields: &Value| object(&[entry(manager, "Update", fields)]);
-    let found = |object: &Value| {
-        (
-            US.have_more_than(object, &body),
-            US.others_have_more_than(object, &body),
-        )
-    };
-    assert_eq!(found(&with("us", &field("a"))), (false, false));
-    assert_eq!(found(&with("before", &field("b"))), (true, false));
-    assert_eq!(found(&with("other", &field("a"))), (false, false));
-    assert_eq!(found(&with("other", &field("b"))), (false, true));
     let aside = json!({ "f:metadata": { "f:labels": { "f:b": {} } }, "f:status": { "f:b": {} } });
-    assert_eq!(found(&with("other", &aside)), (false, false));
     let mut scale = entry("other", "Update", &field("b"));
     scale["subresource"] = json!("scale");
-    assert_eq!(found(&object(&[scale])), (false, false));
+    for (entry, of_ours, of_others) in [
+        (entry("us", "Update", &field("a")), false, false),
+        (entry("before", "Update", &field("b")), true, false),
+        (entry("other", "Update", &field("a")), false, false),
+        (entry("other", "Update", &field("b")), false, true),
+        (entry("other", "Update", &aside), false, false),
+        (scale, false, false),
+    ] {
+        let object = object(&[entry]);
+        assert_eq!(US.have_more_than(&object, &body), of_ours, "{object}");
+        assert_eq!(
+            US.others_have_more_than(&object, &body),
+            of_others,
+            "{object}"
+        );
+    }
 }
 
-/// All but the metadata of others becomes what we updated, and then is not gathered again.
+/// All but the metadata of others becomes ours by an update, and then is not gathered again.
 #[test]
 fn content_is_gathered() {
     let theirs = object(&[
@@ -181,7 +184,7 @@ fn content_is_gathered() {
     assert_eq!(US.gathered(&json!({ "metadata": {} })), None);
 }
 
-/// What others wrote in another version is gathered, too, if the object has all of it as it is served: or a list that is as
+/// Fields that others wrote in another version are gathered, too, if the object has all of them as it is served: or a list that is as
 /// wanted would look like theirs for ever.
 #[test]
 fn other_versions_are_gathered() {
@@ -194,8 +197,8 @@ fn other_versions_are_gathered() {
     assert_eq!(US.gathered(&object), Some(json!([ours])));
 }
 
-/// Case P110: who owns alone what was ours as a whole has changed it, in whichever version, unless it is as the body has
-/// it. What is ours, too, may have defaults within.
+/// Case P110: who owns alone a field that was ours as a whole has changed it, in whichever version, unless it is as the body has
+/// it. A field that is ours, too, may have defaults within.
 #[test]
 fn replaced_lists_are_found() {
     let body = json!({ "spec": { "list": [{ "a": 1 }], "map": {}, "number": 1 } });
@@ -222,33 +225,34 @@ fn replaced_lists_are_found() {
     assert!(replaced(&[other], &wider));
 }
 
-/// Case P110: what a predecessor took over another may own, with defaults within: that is no change of ours, unless it came
+/// Case P110: another may own a field that a predecessor took over, with defaults within: that is no change of ours, unless it came
 /// after.
 #[test]
 fn earlier_lists_are_no_changes() {
     let body = json!({ "spec": { "list": [{ "a": 1 }] } });
-    let replaced = |manager: &str, time: &str| {
+    for (manager, time, is_replaced) in [
+        ("before", "2026-11-30T08:00:00Z", false),
+        ("before", "2026-11-30T08:00:01Z", true),
+        ("us", "2026-11-30T08:00:00Z", true),
+    ] {
         let mut before = entry(manager, "Update", &json!({ "f:metadata": {} }));
         before["time"] = json!("2026-11-30T08:00:01Z");
         let mut theirs = entry("other", "Update", &json!({ "f:spec": { "f:list": {} } }));
         theirs["time"] = json!(time);
         let mut object = object(&[theirs, before]);
         object["spec"] = json!({ "list": [{ "a": 1, "b": 2 }] });
-        US.others_have_replaced(&object, &body)
-    };
-    assert!(!replaced("before", "2026-11-30T08:00:00Z"));
-    assert!(replaced("before", "2026-11-30T08:00:01Z"));
-    assert!(replaced("us", "2026-11-30T08:00:00Z"));
+        let found = US.others_have_replaced(&object, &body);
+        assert_eq!(found, is_replaced, "{manager} {time}");
+    }
 }
 
-/// Case F103: what stands in the place of something of ours is taken; what others have added beside
+/// Case F103: a field in the place of one of ours is taken; one that others have added beside
 /// it is not.
 #[test]
 fn displaced_parts_are_taken() {
-    let container = |name: &str| format!("k:{{\"name\":\"{name}\"}}");
     let theirs = json!({ "f:spec": {
         "f:replicas": {},
-        "f:containers": { container("other"): { ".": {}, "f:name": {} } },
+        "f:containers": { "k:{\"name\":\"other\"}": { ".": {}, "f:name": {} } },
         "f:volumes": { "k:{\"name\":\"cache\"}": { "f:configMap": {} } },
         "f:livenessProbe": { "f:exec": {} },
     } });

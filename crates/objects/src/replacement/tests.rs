@@ -12,7 +12,7 @@ fn named(api_version: &str, kind: &str, rest: &Value) -> Value {
     object
 }
 
-/// Returns what a manifest becomes that replaces an object of the same kind with these fields, without metadata.
+/// Returns the result of a manifest that replaces an object of the same kind with these fields, without metadata.
 fn replaced(manifest: &Value, fields: Value) -> Value {
     let mut object = fields;
     object["metadata"] = json!({ "name": "a", "resourceVersion": "7" });
@@ -24,7 +24,7 @@ fn replaced(manifest: &Value, fields: Value) -> Value {
     body
 }
 
-/// Labels that we wrote go with the manifest; those of others stay, and so does what guards the object.
+/// Labels that we wrote go with the manifest; those of others stay, and so do the guards of the object.
 #[test]
 fn foreign_metadata_stays() {
     let object = json!({ "metadata": {
@@ -54,21 +54,21 @@ fn foreign_metadata_stays() {
 /// others elsewhere.
 #[test]
 fn daemon_set_counts_for_itself() {
-    let with = |count: &str| {
+    let [wanted, present] = ["1", "3"].map(|count| {
         named(
             "apps/v1",
             "DaemonSet",
             &json!({ "metadata": { "name": "a",
             "annotations": { TEMPLATE_GENERATION: count } } }),
         )
-    };
+    });
     let written = Written {
         annotations: BTreeSet::from([TEMPLATE_GENERATION.to_owned()]),
         ..Written::default()
     };
-    let body = replacement(&with("1"), &with("3"), &written);
-    assert!(has_same_metadata(&body, &with("3")), "{body}");
-    let created = without_generated(&with("1"));
+    let body = replacement(&wanted, &present, &written);
+    assert!(has_same_metadata(&body, &present), "{body}");
+    let created = without_generated(&wanted);
     assert_eq!(created["metadata"]["annotations"], json!({}));
 }
 
@@ -116,7 +116,7 @@ fn copied_note_is_ignored() {
     }
 }
 
-/// What is open is kept of the same port only.
+/// An open field is kept of the same port only.
 #[test]
 fn same_port_is_kept() {
     let service = |ports: Value| json!({ "spec": { "ports": ports } });
@@ -186,7 +186,7 @@ fn service_keeps_addresses() {
     assert_eq!(with_type("ClusterIP")["ports"], ports);
 }
 
-/// What the cluster has filled in stays, of kinds that would be refused, or would lose it, without.
+/// A field that the cluster has filled in stays, of kinds that would be refused, or would lose it, without.
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn filled_fields_stay() {
@@ -229,7 +229,7 @@ fn filled_fields_stay() {
             json!({ "data": { "token": "x" } }),
             json!({ "type": "kubernetes.io/service-account-token", "data": { "token": "x" } }),
         ),
-        // What was taken out of another Secret is gone.
+        // A key that was taken out of another Secret is gone.
         (
             named("v1", "Secret", &json!({ "type": "Opaque" })),
             json!({ "data": { "password": "x" } }),
@@ -341,7 +341,7 @@ fn values() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// No object, however odd, stops a replacement; and what has been replaced is replaced by itself.
+    /// No object, however odd, stops a replacement; and a replaced object is replaced by itself.
     #[test]
     fn replacing_twice_changes_nothing_more(manifest in values(), object in values(), kind in prop::sample::select(vec![
         ("v1", "Service"), ("v1", "Pod"), ("v1", "ServiceAccount"), ("batch/v1", "Job"),

@@ -42,8 +42,9 @@ fn integer(text: &str) -> Option<String> {
 /// Returns the JSON of a fraction or power; `None` if it is none, or greater than any.
 pub(super) fn of_float(text: &str) -> Option<String> {
     // Words are numbers, too, for a parser.
-    let is_number = |letter: u8| letter.is_ascii_digit() || b"+-.eE".contains(&letter);
-    let value: f64 = text.bytes().all(is_number).then(|| text.parse().ok())??;
+    let mut letters = text.bytes();
+    let is_number = letters.all(|letter| letter.is_ascii_digit() || b"+-.eE".contains(&letter));
+    let value: f64 = is_number.then(|| text.parse().ok())??;
     let is_plain = value == 0.0 || (1e-6..1e21).contains(&value.abs());
     let shown = if is_plain {
         value.to_string()

@@ -16,7 +16,7 @@ const MOST_COPIED: usize = 8 * 1024 * 1024;
 /// Returns the documents of a text, each as JSON, whose numbers have all their digits.
 ///
 /// # Errors
-/// Fails if it is no YAML, or says what JSON cannot.
+/// Fails if it is no YAML, or says something that JSON cannot.
 pub fn documents(text: &str) -> Result<Vec<String>, String> {
     // JSON is YAML, but for escapes and long keys that parsers of YAML refuse.
     if text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok() {

@@ -130,7 +130,7 @@ fn without_ipv6_listens_on_ipv4() {
     let any: SocketAddr = "[::]:8080".parse().unwrap();
     let bound = listen_by(unsupported, any).unwrap();
     assert_eq!(bound, "0.0.0.0:8080".parse().unwrap());
-    // One address is what the user means.
+    // The user means one address.
     let one: SocketAddr = "[fd00::7]:8080".parse().unwrap();
     listen_by(unsupported, one).unwrap_err();
     let taken = without(|| io::ErrorKind::AddrInUse.into());

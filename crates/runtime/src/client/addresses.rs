@@ -146,8 +146,8 @@ impl Addresses {
                     known
                 }
             });
-            let start = || self.clone().look_up(name.to_owned());
-            let in_flight = state.in_flight.get_or_insert_with(start);
+            let in_flight =
+                (state.in_flight).get_or_insert_with(|| self.clone().look_up(name.to_owned()));
             (in_flight.clone(), limit)
         };
         let found = match limit {
@@ -198,10 +198,9 @@ impl Addresses {
             state.keep(found.into_iter().map(any_port).collect());
             Ok(state.last_good.clone())
         });
-        let joined = |joined: Result<Found, _>| {
-            joined.unwrap_or_else(|error| Err(Arc::new(io::Error::other(error))))
-        };
-        task.map(joined).boxed().shared()
+        task.map(|ended| ended.unwrap_or_else(|error| Err(Arc::new(io::Error::other(error)))))
+            .boxed()
+            .shared()
     }
 }
 

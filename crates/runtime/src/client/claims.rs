@@ -53,19 +53,13 @@ impl Claims {
         let claims = token.trim().split('.').nth(1)?;
         let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
         let claims: Wire = serde_json::from_slice(&claims).ok()?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "a NumericDate may have a fraction, and casts saturate"
-        )]
-        let time = |seconds: f64| Timestamp::from_second(seconds as i64).ok();
         let kubernetes = claims.kubernetes.unwrap_or_default();
-        let uid = |reference: Option<Reference>| reference?.uid;
         Some(Self {
             from: claims.iat.and_then(time),
             until: claims.exp.and_then(time),
             subject: claims.sub,
-            account_uid: uid(kubernetes.serviceaccount),
-            secret_uid: uid(kubernetes.secret),
+            account_uid: kubernetes.serviceaccount.and_then(|account| account.uid),
+            secret_uid: kubernetes.secret.and_then(|secret| secret.uid),
         })
     }
 
@@ -81,6 +75,14 @@ impl Claims {
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a NumericDate may have a fraction, and casts saturate"
+)]
+fn time(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_second(seconds as i64).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -90,18 +92,18 @@ mod tests {
     /// A token tells its account, its Secret and its times, and another tells nothing.
     #[test]
     fn jwt_tells_its_claims() {
-        let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let token = |claims| format!("{}.{}.c2ln", part(json!({ "alg": "RS256" })), part(claims));
-        let bound = token(json!({ "iat": 1_000, "exp": 2_000.5,
+        let claims = json!({ "iat": 1_000, "exp": 2_000.5,
             "sub": "system:serviceaccount:karmada-es-m1:cluster-health-agent",
             "kubernetes.io": { "serviceaccount": { "name": "a", "uid": "u1" },
-                "secret": { "name": "a-token", "uid": "u2" } } }));
+                "secret": { "name": "a-token", "uid": "u2" } } });
+        let [bound, other] = [claims, json!({ "sub": "admin" })]
+            .map(|claims| format!("e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims.to_string())));
         let claims = Claims::of(&format!("{bound}\n")).unwrap();
         assert_eq!(claims.until.unwrap().as_second(), 2_000);
         assert_eq!(claims.namespace(), Some("karmada-es-m1"));
         assert_eq!(claims.account_uid.as_deref(), Some("u1"));
         assert_eq!(claims.secret_uid.as_deref(), Some("u2"));
-        let other = Claims::of(&token(json!({ "sub": "admin" }))).unwrap();
+        let other = Claims::of(&other).unwrap();
         assert_eq!((other.namespace(), other.until), (None, None));
         for opaque in ["", "opaque", "a.b.c"] {
             assert_eq!(Claims::of(opaque), None, "{opaque}");

@@ -8,7 +8,7 @@
 //! request → purpose → the first of its connections that has room, or a new one → stream
 //! ```
 //!
-//! - `purpose` tells what a request is for,
+//! - `purpose` tells the purpose of a request,
 //! - `group` has the connections of a purpose, opens them one at a time, and closes those that are idle,
 //! - `connection` is one of them, with its streams,
 //! - `metrics` shows how many there are of both.
@@ -60,7 +60,7 @@ struct Api {
     http1: HttpClient<HttpsConnector<Transport>, Body>,
     /// True without TLS, with which alone HTTP/2 is agreed on.
     is_plain: bool,
-    /// True once the server has chosen HTTP/1.1, until that fails: what comes in its place may choose otherwise.
+    /// True once the server has chosen HTTP/1.1, until that fails: the one in its place may choose otherwise.
     chose_http1: AtomicBool,
 }
 
@@ -75,14 +75,15 @@ impl Connections {
         name: &'static str,
     ) -> Result<Self, ClientError> {
         let tls = tls_of(config)?;
-        let connector = |versions| connector_of(config, tls.clone(), transport.clone(), versions);
-        let any = connector(Versions::Any)?;
+        let [any, http1] = [Versions::Any, Versions::Http1]
+            .map(|versions| connector_of(config, tls.clone(), transport.clone(), versions));
+        let any = any?;
         let http2 = Purpose::ALL
             .map(|purpose| Group::new(any.clone(), config.cluster_url.clone(), name, purpose));
         let http1 = HttpClient::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
-            .build(connector(Versions::Http1)?);
+            .build(http1?);
         Ok(Self(Arc::new(Api {
             name,
             http2,

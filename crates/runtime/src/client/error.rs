@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::exec::ExecError;
 use super::kubeconfig::KubeconfigError;
+use crate::error::ExecError;
 
 /// Errors of creating a client, all for the user to correct.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +30,7 @@ pub enum ClientError {
     /// No file was given and none was found.
     #[error("no kubeconfig: name one with --kubeconfig")]
     Missing(#[source] kube::config::InferConfigError),
-    /// A proxy is none by HTTP. What names it is told, and not what may be a password.
+    /// A proxy is none by HTTP. Its origin is told, and not its text, which may have a password.
     #[error("cannot use the proxy of {0}: write http://[USER:PASSWORD@]HOST[:PORT]")]
     Proxy(String),
     /// A header for the proxy is none.

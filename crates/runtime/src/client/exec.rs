@@ -2,10 +2,9 @@
 //! (<https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins>).
 //!
 //! kube runs such a command once for a certificate and again for a token, tells it that somebody is there to answer
-//! whether or not anybody is, and shows what it printed as numbers, a token included. This one runs once for each client,
-//! and again when what it printed ends or the API refuses it.
+//! whether or not anybody is, and shows its output as numbers, a token included. This one runs once for each client,
+//! and again when its credentials end or the API refuses them.
 
-mod failure;
 mod process;
 
 use std::io::{self, IsTerminal};
@@ -21,15 +20,13 @@ use http::{HeaderValue, Request, Response, StatusCode, header};
 use jiff::Timestamp;
 use kube::client::Body;
 use kube::config::{AuthInfo, ExecConfig, ExecInteractiveMode};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tower::{Layer, Service};
 
-pub use self::failure::ExecError;
-use self::failure::shown;
 use super::kubeconfig::document;
 use super::token::header_of;
-use crate::error::BoxError;
+use crate::error::{BoxError, ExecError, printable};
 
 /// The input of the command, in this variable.
 const EXEC_INFO: &str = "KUBERNETES_EXEC_INFO";
@@ -56,7 +53,7 @@ impl Credentials {
 pub(super) enum Onlooker {
     /// A person at a terminal, who sees at once where to log in.
     Person,
-    /// Nobody: what the command says is for its error or the log.
+    /// Nobody: the words of the command are for its error or the log.
     Nobody,
 }
 
@@ -71,7 +68,7 @@ impl Onlooker {
     }
 }
 
-/// A command and what it printed last, shared by clones.
+/// A command and its last output, shared by clones.
 #[derive(Clone)]
 pub(super) struct ExecPlugin {
     config: Arc<ExecConfig>,
@@ -126,7 +123,7 @@ impl ExecPlugin {
             return Ok(printed.clone());
         }
         let (config, onlooker) = (Arc::clone(&self.config), self.onlooker);
-        // It keeps the lock and what the command prints, also if whoever asks goes away meanwhile.
+        // It keeps the lock and the output of the command, also if whoever asks goes away meanwhile.
         let running = tokio::task::spawn_blocking(move || {
             run(&config, onlooker, LIMIT).map(|new| printed.insert(new).clone())
         });
@@ -137,7 +134,7 @@ impl ExecPlugin {
         })?
     }
 
-    /// Forgets what the command printed, if this token is still the one that it printed last.
+    /// Forgets the output of the command, if this token is still the last one.
     async fn refused(&self, token: &HeaderValue) {
         let mut printed = self.printed.lock().await;
         printed.take_if(|printed| printed.token.as_ref() == Some(token));
@@ -176,19 +173,20 @@ fn run(config: &ExecConfig, onlooker: Onlooker, limit: Duration) -> Result<Crede
         Onlooker::Person => Stdio::inherit(),
         Onlooker::Nobody => Stdio::piped(),
     });
-    let unstarted = |source| ExecError::Unstarted {
-        command: name.clone(),
-        hint: shown(config.install_hint.as_deref().unwrap_or_default()),
-        source,
-    };
     let end = (!is_interactive).then(|| Instant::now() + limit);
-    let child = command.spawn().map_err(unstarted)?;
-    let output = process::output(child, end).map_err(unstarted)?;
+    let output = command
+        .spawn()
+        .and_then(|child| process::output(child, end));
+    let output = output.map_err(|source| ExecError::Unstarted {
+        command: name.clone(),
+        hint: printable(config.install_hint.as_deref().unwrap_or_default()),
+        source,
+    })?;
     let output = output.ok_or_else(|| ExecError::Endless(name.clone(), limit))?;
     if !output.status.success() {
         return Err(ExecError::failed(name.clone(), &output));
     }
-    let said = shown(&String::from_utf8_lossy(&output.stderr));
+    let said = printable(&String::from_utf8_lossy(&output.stderr));
     if !said.is_empty() {
         tracing::info!(
             command = name,
@@ -208,32 +206,39 @@ fn is_interactive(mode: Option<&ExecInteractiveMode>, has_terminal: bool) -> Opt
     }
 }
 
-/// Reads what a command printed.
+/// Reads the output of a command.
 fn read(stdout: &[u8]) -> Result<Credentials, &'static str> {
     let printed = document(stdout).ok().flatten();
     let printed = printed.ok_or("something that is neither JSON nor YAML")?;
     let status = printed.get("status").filter(|status| status.is_object());
     let status = status.ok_or("no status")?;
-    let text = |name: &str| {
-        let text = status.get(name)?.as_str()?;
-        Some(text).filter(|text| !text.is_empty())
-    };
-    let certificate = match (text("clientCertificateData"), text("clientKeyData")) {
+    let certificate = match (
+        text(status, "clientCertificateData"),
+        text(status, "clientKeyData"),
+    ) {
         (Some(certificate), Some(key)) => Some((certificate.to_owned(), key.to_owned())),
         (None, None) => None,
         _ => return Err("a certificate or its key, but not both"),
     };
-    let token = text("token").map(header_of).transpose();
+    let token = text(status, "token").map(header_of).transpose();
     let token = token.map_err(|_| "a token that no request can have")?;
     if token.is_none() && certificate.is_none() {
         return Err("neither a token nor a certificate");
     }
-    let end = text("expirationTimestamp").map(str::parse).transpose();
+    let end = text(status, "expirationTimestamp")
+        .map(str::parse)
+        .transpose();
     Ok(Credentials {
         token,
         certificate,
         end: end.map_err(|_| "an expirationTimestamp that is none")?,
     })
+}
+
+/// Returns the text of a field, unless it is empty.
+fn text<'a>(status: &'a Value, name: &str) -> Option<&'a str> {
+    let text = status.get(name)?.as_str()?;
+    (!text.is_empty()).then_some(text)
 }
 
 impl<S> Layer<S> for ExecPlugin {

@@ -175,13 +175,13 @@ fn entries<T: DeserializeOwned>(
     Ok(entries)
 }
 
-/// Takes out what is empty, as it is for Go: a field that is null or has no text.
+/// Takes out the fields that are empty for Go: a field that is null or has no text.
 fn forget_empty(value: &mut Value) {
     match value {
         Value::Array(values) => values.iter_mut().for_each(forget_empty),
         Value::Object(fields) => {
             for (name, field) in fields.iter_mut() {
-                // What extensions have is theirs; one without is none.
+                // The content of an extension is its own; one without is none.
                 if name == "extensions" {
                     let whole =
                         |one: &Value| one["name"].is_string() && !one["extension"].is_null();

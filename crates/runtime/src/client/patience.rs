@@ -21,14 +21,13 @@ const LONGEST_PAUSE: u64 = 30;
 pub fn patient(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let policy = RetryPolicy::new(PAUSES.0, PAUSES.1, ATTEMPTS, true).unwrap_or_default();
-    let send = move |request| {
-        let client = client.clone();
-        async move { client.send(request).await }
-    };
     let sending = ServiceBuilder::new()
         .layer(RetryLayer::new(WhenAsked(policy)))
         .map_err(BoxError::from)
-        .service_fn(send);
+        .service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        });
     Client::new(sending, namespace)
 }
 
@@ -83,7 +82,7 @@ mod tests {
     fn client(busy: Response<()>, times: u32) -> (Client, Arc<AtomicU32>) {
         let asked = Arc::new(AtomicU32::new(0));
         let count = Arc::clone(&asked);
-        let answer = move |request: Request<Body>| {
+        let answers = tower::service_fn(move |request: Request<Body>| {
             let is_busy = count.fetch_add(1, Ordering::SeqCst) < times;
             let (parts, ()) = busy.clone().into_parts();
             async move {
@@ -94,8 +93,8 @@ mod tests {
                     Response::new(body)
                 })
             }
-        };
-        (Client::new(tower::service_fn(answer), "default"), asked)
+        });
+        (Client::new(answers, "default"), asked)
     }
 
     fn busy(status: StatusCode, after: Option<&str>) -> Response<()> {

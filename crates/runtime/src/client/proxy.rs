@@ -15,7 +15,7 @@ use super::error::ClientError;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     url: Uri,
-    /// What each request to it has, its credentials among it.
+    /// The headers of each request to it, its credentials among them.
     headers: HeaderMap,
     /// Its source, for messages.
     origin: String,
@@ -40,7 +40,7 @@ impl Proxy {
         })
     }
 
-    /// Adds what each request to the proxy has.
+    /// Adds headers to each request to the proxy.
     ///
     /// # Errors
     /// Fails with the name of the first that is no header.
@@ -133,11 +133,12 @@ fn asked_for(
     } else {
         ["HTTP_PROXY", "http_proxy"]
     };
-    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-    let mut names = names.into_iter();
-    let (name, value) = names.find_map(|name| Some((name, set(name)?)))?;
-    let mut exempt = ["NO_PROXY", "no_proxy"].into_iter();
-    let exempt = exempt.find_map(set).unwrap_or_default();
+    let set = names.map(|name| (name, variable(name).unwrap_or_default()));
+    let mut set = set.into_iter().filter(|(_, value)| !value.is_empty());
+    let (name, value) = set.next()?;
+    let exempt = ["NO_PROXY", "no_proxy"].map(|name| variable(name).unwrap_or_default());
+    let exempt = exempt.into_iter().find(|exempt| !exempt.is_empty());
+    let exempt = exempt.unwrap_or_default();
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let is_direct = is_direct(&host.to_lowercase(), port, &exempt.to_lowercase());
@@ -301,13 +302,11 @@ mod tests {
     /// A header that cannot be sent is named.
     #[test]
     fn bad_header_is_named() {
-        let proxy = || Proxy::parse("proxy", "the Cluster's proxyURL").unwrap();
-        let headers = |name: &str, value: &str| [(name.to_owned(), value.to_owned())];
-        let good = headers("X-Team", "shop");
-        let sent = proxy().with_headers(good.iter().map(|(name, value)| (name, value)));
+        let [sent, refused] = ["shop", "shop\r\n"].map(|value| {
+            let proxy = Proxy::parse("proxy", "the Cluster's proxyURL").unwrap();
+            proxy.with_headers([(&"X-Team".to_owned(), &value.to_owned())])
+        });
         assert_eq!(sent.unwrap().headers()["x-team"], "shop");
-        let bad = headers("X-Team", "shop\r\n");
-        let refused = proxy().with_headers(bad.iter().map(|(name, value)| (name, value)));
         assert!(matches!(refused, Err(ClientError::ProxyHeader(name)) if name == "X-Team"));
     }
 }

@@ -1,5 +1,7 @@
 //! A client whose kubeconfig is read again when it or a file that it names changes.
 
+mod metrics;
+
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
@@ -18,10 +20,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use super::expiry::validities;
-use super::{Addresses, CREDENTIALS, ClientError, Source, Validity, connect_by};
+pub(crate) use self::metrics::CredentialMetrics;
+
+use super::expiry::{CREDENTIALS, Validity, validities};
+use super::{Addresses, ClientError, Source, connect_by};
 use crate::error::{BoxError, Chain, LastError};
-use crate::metrics::CredentialMetrics;
 
 /// The interval between two looks at the files. They are a few kilobytes, and a program that sends no
 /// request, as most agents, must notice a change as well.
@@ -159,7 +162,7 @@ impl Renewal {
                     self.last_error.clear();
                     tracing::info!(api = self.api, "{done}");
                 }
-                // Perhaps only half of it has been written yet. What was read before may still be valid.
+                // Perhaps only half of it has been written yet. The credentials of before may still be valid.
                 Err(error) => {
                     let error = Chain(&error).to_string();
                     if self.last_error.replace(&error) {
@@ -193,9 +196,6 @@ impl Renewal {
 /// Returns a hash of the kubeconfig and of the files that it names. A token file is read again by itself, too,
 /// but only each minute.
 fn fingerprint(source: &Source) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let mut add = |path: &PathBuf| fs::read(path).ok().hash(&mut hasher);
-    source.files().iter().for_each(&mut add);
     let file = source.read().map(|(file, _)| file).unwrap_or_default();
     let clusters = file
         .clusters
@@ -210,8 +210,10 @@ fn fingerprint(source: &Source) -> u64 {
         .chain(
             users.flat_map(|user| [&user.client_certificate, &user.client_key, &user.token_file]),
         );
-    for path in named.flatten() {
-        add(&PathBuf::from(path));
+    let named = named.flatten().map(PathBuf::from);
+    let mut hasher = DefaultHasher::new();
+    for path in source.files().into_iter().chain(named) {
+        fs::read(path).ok().hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -142,12 +142,10 @@ impl Drop for Counted {
 /// Returns the verb of a request, as audit and RBAC name it (Kubernetes, "Authorization", "Determine the request verb").
 pub(super) fn verb(method: &Method, uri: &Uri) -> &'static str {
     let names_one = names_one(uri.path());
-    let watches = || {
-        let query = uri.query().unwrap_or_default();
-        query.split('&').any(|parameter| parameter == "watch=true")
-    };
+    let mut parameters = uri.query().unwrap_or_default().split('&');
+    let watches = parameters.any(|parameter| parameter == "watch=true");
     match *method {
-        Method::GET if watches() => "watch",
+        Method::GET if watches => "watch",
         Method::GET if names_one => "get",
         Method::GET => "list",
         Method::POST => "create",
@@ -170,7 +168,7 @@ fn names_one(path: &str) -> bool {
         None => return true,
     };
     let parts: Vec<&str> = parts.skip(groups).collect();
-    // A Namespace itself is one object, and what is in it is not.
+    // A Namespace itself is one object, and a collection in it is not.
     !matches!(parts[..], [_] | ["namespaces", _, _])
 }
 
@@ -209,15 +207,7 @@ mod tests {
     /// A response counts by its code; a request that fails, or that its caller gives up, has none.
     #[tokio::test]
     async fn every_request_is_counted() {
-        let count = |code: &str| {
-            let labels = RequestLabels {
-                api: "counted",
-                verb: "list",
-                code: code.to_owned(),
-            };
-            REQUESTS.requests.get_or_create(&labels).get()
-        };
-        let answer = |request: Request<()>| async move {
+        let answers = tower::service_fn(|request: Request<()>| async move {
             match request.uri().query() {
                 Some("fail") => Err("no connection"),
                 Some("hang") => std::future::pending().await,
@@ -226,8 +216,8 @@ mod tests {
                     Ok(throttled.body(()).unwrap())
                 }
             }
-        };
-        let mut service = CountRequests::new(tower::service_fn(answer), "counted");
+        });
+        let mut service = CountRequests::new(answers, "counted");
         let mut call = |query: &str| {
             let request = Request::get(format!("http://api/api/v1/pods{query}"));
             service.call(request.body(()).unwrap())
@@ -235,6 +225,14 @@ mod tests {
         call("").await.unwrap();
         call("?fail").await.unwrap_err();
         drop(call("?hang"));
-        assert_eq!((count("429"), count(NONE)), (1, 2));
+        let counts = ["429", NONE].map(|code| {
+            let labels = RequestLabels {
+                api: "counted",
+                verb: "list",
+                code: code.to_owned(),
+            };
+            REQUESTS.requests.get_or_create(&labels).get()
+        });
+        assert_eq!(counts, [1, 2]);
     }
 }

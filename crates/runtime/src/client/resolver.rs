@@ -55,7 +55,7 @@ impl Files {
 
     fn listed(&self, name: &Name) -> Vec<IpAddr> {
         let mut hosts = Hosts::default();
-        // DNS may well know what a file that cannot be read does not.
+        // DNS may well know the names of a file that cannot be read.
         if let Ok(text) = std::fs::read(&self.hosts) {
             // A comment in another encoding hides no line.
             let text = String::from_utf8_lossy(&text);

@@ -1,8 +1,9 @@
 //! Watches of an API whose resource versions went back, because its store was restored. Such a watch waits
-//! for versions that have been: it shows nothing of what came with the restore, and for long nothing after it.
+//! for versions that have been: it shows no change that came with the restore, and for long nothing after it.
 //! So whenever a watch is opened anew, a list of one object tells the API's version; where that is older than the
 //! one the watch begins at, the watch ends as one that has expired, and its client lists everything again.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -63,18 +64,15 @@ struct Reopened {
 impl Reopened {
     /// Returns the watch that a request opens; none for any other request.
     fn of(path: &str, query: &str) -> Option<Self> {
-        let parameters = || form_urlencoded::parse(query.as_bytes());
-        let value =
-            |wanted: &str| parameters().find_map(|(name, value)| (name == wanted).then_some(value));
-        value("watch").filter(|watch| watch == "true")?;
-        let version = value("resourceVersion")?
+        parameter(query, "watch").filter(|watch| watch == "true")?;
+        let version = parameter(query, "resourceVersion")?
             .parse()
             .ok()
             .filter(|version| *version > 0)?;
         let mut list = form_urlencoded::Serializer::new(String::new());
         list.append_pair("limit", "1");
         // Rights may be for one name only. Labels are left out: a list of one would look for the first match.
-        if let Some(fields) = value("fieldSelector") {
+        if let Some(fields) = parameter(query, "fieldSelector") {
             list.append_pair("fieldSelector", &fields);
         }
         Some(Self {
@@ -83,6 +81,12 @@ impl Reopened {
             list: format!("{path}?{}", list.finish()),
         })
     }
+}
+
+/// Returns the value of a parameter of a query.
+fn parameter<'a>(query: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    parameters.find_map(|(name, value)| (name == wanted).then_some(value))
 }
 
 impl Memory {
@@ -276,8 +280,8 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        let is_ended = |body: &Pin<Box<B>>| body.is_end_stream();
-        self.check.is_none() && self.body.as_ref().is_none_or(is_ended)
+        let body = self.body.as_ref();
+        self.check.is_none() && body.is_none_or(http_body::Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

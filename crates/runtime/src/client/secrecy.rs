@@ -57,7 +57,7 @@ impl File {
         }
     }
 
-    /// Returns what is told of it.
+    /// Returns the text that is told of it.
     async fn told(&self) -> String {
         let Err(error) = connect(&self.source(), "test").await else {
             let path = self.folder.path().join("kubeconfig");
@@ -131,7 +131,7 @@ async fn misplaced_credential_is_not_told() {
     }
 }
 
-/// An exec plugin tells people on its standard error why it fails. What it answers to programs has the token.
+/// An exec plugin tells people on its standard error why it fails. Its answer to programs has the token.
 #[tokio::test]
 async fn answers_of_plugins_are_not_told() {
     let status = json!({ "token": MARKER, "expirationTimestamp": MARKER });

@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use http::HeaderValue;
-use http::header::InvalidHeaderValue;
 use kube::config::{AuthInfo, Cluster, Kubeconfig};
 
 /// Returns the cluster of a context, if it has one.
@@ -40,11 +38,4 @@ pub(super) fn inline_token(auth: &AuthInfo) -> Option<String> {
     // Only its serialization shows a secret.
     let auth = serde_json::to_value(auth).ok()?;
     auth["token"].as_str().map(ToOwned::to_owned)
-}
-
-/// Returns the header of a request with this token.
-pub(super) fn bearer(token: &str) -> Result<HeaderValue, InvalidHeaderValue> {
-    let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.trim()))?;
-    authorization.set_sensitive(true);
-    Ok(authorization)
 }

@@ -1,6 +1,6 @@
 //! A server whose address and credentials are given one by one, as the agents of a KubeFleet are.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use kube::config::{
     AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
@@ -29,21 +29,25 @@ impl Server {
     /// Returns the kubeconfig that says the same.
     pub(crate) fn kubeconfig(&self) -> Kubeconfig {
         const NAME: &str = "server";
-        let text = |path: &Option<PathBuf>| {
-            path.as_deref()
-                .map(|path: &Path| path.display().to_string())
-        };
+        let files = [
+            &self.ca_file,
+            &self.token_file,
+            &self.certificate_file,
+            &self.key_file,
+        ];
+        let [ca, token, certificate, key] =
+            files.map(|file| file.as_ref().map(|path| path.display().to_string()));
         let cluster = Cluster {
             server: Some(self.url.clone()),
-            certificate_authority: text(&self.ca_file),
+            certificate_authority: ca,
             certificate_authority_data: self.ca_data.clone(),
             insecure_skip_tls_verify: self.insecure.then_some(true),
             ..Cluster::default()
         };
         let user = AuthInfo {
-            token_file: text(&self.token_file),
-            client_certificate: text(&self.certificate_file),
-            client_key: text(&self.key_file),
+            token_file: token,
+            client_certificate: certificate,
+            client_key: key,
             ..AuthInfo::default()
         };
         let context = Context {

@@ -117,7 +117,7 @@ impl Source {
         named.or(file.current_context.as_ref())
     }
 
-    /// Returns what selects the context in kube's reader.
+    /// Returns the options that select the context in kube's reader.
     pub(super) fn options(&self, file: &Kubeconfig) -> KubeConfigOptions {
         KubeConfigOptions {
             context: self.context_of(file).cloned(),
@@ -131,21 +131,20 @@ impl Source {
     /// Fails if the kubeconfig or the file of the certificates cannot be read, or has no such context.
     pub fn cluster(&self) -> Result<Cluster, ClientError> {
         let (file, origin) = self.read()?;
-        let unusable = |source| ClientError::Unusable {
-            origin: origin.clone(),
-            source,
-        };
-        let context = self.context_of(&file);
-        let context = context.ok_or_else(|| unusable(KubeconfigError::CurrentContextNotSet))?;
-        let found = cluster_of(&file, context);
-        let found = found.ok_or_else(|| unusable(KubeconfigError::LoadContext(context.clone())))?;
-        let mut cluster = found.clone();
+        self.cluster_in(&file)
+            .map_err(|source| ClientError::Unusable { origin, source })
+    }
+
+    fn cluster_in(&self, file: &Kubeconfig) -> Result<Cluster, KubeconfigError> {
+        let context = self.context_of(file);
+        let context = context.ok_or(KubeconfigError::CurrentContextNotSet)?;
+        let cluster = cluster_of(file, context).cloned();
+        let mut cluster = cluster.ok_or_else(|| KubeconfigError::LoadContext(context.clone()))?;
         if let Some(path) = cluster.certificate_authority.take()
             && cluster.certificate_authority_data.is_none()
         {
-            let pem = fs::read(&path).map_err(|source| {
-                unusable(KubeconfigError::ReadConfig(source, path.clone().into()))
-            })?;
+            let pem = fs::read(&path)
+                .map_err(|source| KubeconfigError::ReadConfig(source, path.into()))?;
             cluster.certificate_authority_data = Some(STANDARD.encode(pem));
         }
         Ok(cluster)

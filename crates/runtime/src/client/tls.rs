@@ -28,7 +28,7 @@ pub fn connector(
     connector_of(config, tls_of(config)?, transport, Versions::Any)
 }
 
-/// Returns what TLS needs of `config`. It may be large, so connectors to one server share what is in it.
+/// Returns the TLS configuration of `config`. It may be large, so connectors to one server share its parts.
 pub(super) fn tls_of(config: &Config) -> Result<ClientConfig, ClientError> {
     config
         .rustls_client_config()

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::error::ClientError;
-use super::selected::{bearer, inline_token};
+use super::selected::inline_token;
 
 /// The longest use of a token before the file is read again (as in client-go).
 const MAX_AGE: Duration = Duration::from_mins(1);
@@ -163,7 +163,10 @@ pub(super) fn header_of(token: &str) -> Result<HeaderValue, ClientError> {
     if !is_token(token) {
         return Err(ClientError::Token);
     }
-    bearer(token).map_err(|_| ClientError::Token)
+    let header = HeaderValue::from_str(&format!("Bearer {token}"));
+    let mut header = header.map_err(|_| ClientError::Token)?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 fn read(path: &std::path::Path) -> io::Result<HeaderValue> {
@@ -234,7 +237,7 @@ mod tests {
         let client = super::super::with_service(tower::service_fn(echo), config, "test").unwrap();
         let sent = client.request_text(Request::new(Vec::new())).await.unwrap();
         assert_eq!(sent, "Bearer secret");
-        // Who shows what a server says hides the token in it.
+        // Who shows the words of a server hides the token in them.
         let response = client.send(Request::new(Body::empty())).await.unwrap();
         let token = response.extensions().get::<SentToken>().unwrap();
         assert_eq!(token.hidden_in(&sent), "Bearer (token)");
@@ -281,7 +284,7 @@ mod tests {
         assert_eq!(sent(&file), "Bearer filed");
     }
 
-    /// A file that cannot be read is named, and what takes precedence over it is left to kube.
+    /// A file that cannot be read is named, and credentials that take precedence over it are left to kube.
     #[tokio::test]
     async fn unreadable_file_is_named() {
         let folder = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn selected(kind: &ServedKind) -> Selected {
     }
 }
 
-/// Watches an empty API that has a namespace, and notes what the watches show.
+/// Watches an empty API that has a namespace, and notes the events of the watches.
 fn stage() -> Stage {
     let api = TestApi::of(ApiServer::new());
     let (sender, seen) = mpsc::unbounded_channel();
@@ -132,7 +132,7 @@ async fn wanted_kinds_are_watched() {
     assert_eq!(stage.next().await, "ConfigMap listed");
 }
 
-/// Of an object that is not kept no more is known than what it has changed to.
+/// Of an object that is not kept only the changes are told.
 #[tokio::test(start_paused = true)]
 async fn unkept_objects_are_told() {
     let mut stage = stage();

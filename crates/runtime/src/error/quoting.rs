@@ -1,4 +1,4 @@
-//! The errors of libraries that quote what they could not read: kubeconfigs, credentials, the answers of auth-providers.
+//! The errors of libraries that quote a text that they could not read: kubeconfigs, credentials, the answers of auth-providers.
 
 use std::error::Error;
 
@@ -7,9 +7,9 @@ use kube::config::{KubeconfigError, LoadDataError};
 use objects::Mistake;
 use rustls::pki_types::pem;
 
-use crate::client::ExecError;
+use super::exec::ExecError;
 
-/// Returns what may be told of an error that quotes what was read, in place of its own text and those of its sources.
+/// Returns the text of an error that quotes its input, in place of its own and those of its sources: without a quotation.
 pub(super) fn disclosed(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<KubeconfigError>() {
         return of_kubeconfig(error);
@@ -37,7 +37,7 @@ fn of_kubeconfig(error: &KubeconfigError) -> Option<String> {
     };
     Some(match error {
         LoadDataError::DecodeBase64(_) => format!("{part}-data is no Base64"),
-        // Somebody may have put there what belongs into the field beside it.
+        // Somebody may have put there the value of the field beside it.
         LoadDataError::ReadFile(error, _) => format!("cannot read the file of {part}: {error}"),
         LoadDataError::NoBase64DataOrFile => format!("{part}: {error}"),
     })

@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use tokio::time::Instant;
 
-/// A number of Events at once, and so many each second after that.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A number of Events at once, and so many each second after that: the flags of the programs that record Events.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventBudget {
-    /// The number at once.
+    /// Events that may be written at once. Beyond that and --events-per-second, warnings wait, and others are dropped and counted.
+    #[arg(long = "events-burst", default_value_t = 300, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub burst: u32,
-    /// The number each second; at least one counts.
+    /// Events that may be written each second after that.
+    #[arg(long = "events-per-second", default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     pub per_second: u32,
 }
 
@@ -49,18 +52,17 @@ impl Allowance {
 mod tests {
     use super::*;
 
-    /// A burst is free, then each second has its share, and what is not used is there for the next burst.
+    /// A burst is free, then each second has its share, and the unused rest is there for the next burst.
     #[tokio::test(start_paused = true)]
     async fn budget_fills_again() {
         let mut allowance = Allowance::of(EventBudget {
             burst: 3,
             per_second: 2,
         });
-        let mut taken = || (0..10).filter(|_| allowance.take().is_ok()).count();
-        let mut counts = vec![taken()];
-        for seconds in [1, 1, 60] {
+        let mut counts = Vec::new();
+        for seconds in [0, 1, 1, 60] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            counts.push(taken());
+            counts.push((0..10).filter(|_| allowance.take().is_ok()).count());
         }
         assert_eq!(counts, [3, 2, 2, 3]);
     }

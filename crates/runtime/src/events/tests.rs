@@ -24,7 +24,7 @@ fn recorder(queue: mpsc::Sender<(ObjectReference, Event)>) -> EventRecorder {
     }
 }
 
-/// Long texts are truncated between characters to what an event may hold.
+/// Long texts are truncated between characters to the length that an event may have.
 #[tokio::test]
 async fn long_texts_are_truncated() {
     let (queue, mut queued) = mpsc::channel(1);
@@ -48,11 +48,10 @@ async fn long_texts_are_truncated() {
 async fn excess_event_is_dropped() {
     let (queue, _queued) = mpsc::channel(1);
     let events = recorder(queue);
-    let counts = || (events.waiting.get(), events.dropped.get());
     events.record(ObjectReference::default(), event("first"));
-    assert_eq!(counts(), (1, 0));
+    assert_eq!((events.waiting.get(), events.dropped.get()), (1, 0));
     events.record(ObjectReference::default(), event("second"));
-    assert_eq!(counts(), (1, 1));
+    assert_eq!((events.waiting.get(), events.dropped.get()), (1, 1));
 }
 
 /// A program that records Events in an API, and the number of those the API has.
@@ -100,6 +99,15 @@ impl Recording {
 
     async fn written(&self) -> usize {
         self.objects().await.len()
+    }
+
+    /// Returns the numbers of the warnings and the others that are written.
+    async fn types(&self) -> (usize, usize) {
+        let written = self.objects().await;
+        let warnings = written.iter();
+        let warnings = warnings.filter(|event| event.type_.as_deref() == Some("Warning"));
+        let warnings = warnings.count();
+        (warnings, written.len() - warnings)
     }
 }
 
@@ -203,20 +211,14 @@ async fn warnings_come_before_successes() {
         recording.events.record(regarding("m1"), warning);
     }
     sleep(2 * QUIET).await;
-    let types = || async {
-        let written = recording.objects().await.into_iter();
-        let is_warning = |event: &EventObject| event.type_.as_deref() == Some("Warning");
-        let (warnings, others): (Vec<_>, Vec<_>) = written.partition(is_warning);
-        (warnings.len(), others.len())
-    };
-    assert_eq!(types().await, (10, 0));
+    assert_eq!(recording.types().await, (10, 0));
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(types().await, (15, 0));
+    assert_eq!(recording.types().await, (15, 0));
     assert_eq!(recording.events.dropped.get(), 50);
     assert_eq!(recording.events.waiting.get(), 0);
     recording.record(5);
     sleep(Duration::from_secs(20)).await;
-    assert_eq!(types().await, (15, 5));
+    assert_eq!(recording.types().await, (15, 5));
 }
 
 #[tokio::test(start_paused = true)]

@@ -100,7 +100,7 @@ impl Election {
             self.renewed = None;
         }
         self.is_known = true;
-        // The expiry counts from the last observed renewal: neither the same one again nor what other clients write
+        // The expiry counts from the last observed renewal: neither the same one again nor the writes of other clients
         // must extend it.
         let same = self.last.as_ref().filter(|last| {
             let renewal = seen.as_ref().map(|seen| &seen.renewal);

@@ -57,8 +57,9 @@ impl Leadership {
 
     /// Waits until this process leads.
     pub async fn acquired(&self) {
-        let leads = |until: &Option<Instant>| until.is_some_and(|until| Instant::now() < until);
-        self.held_until.wait_for(leads).await;
+        self.held_until
+            .wait_for(|until| until.is_some_and(|until| Instant::now() < until))
+            .await;
     }
 
     /// Waits until this process no longer leads.

@@ -54,7 +54,7 @@ impl Way {
     }
 }
 
-/// Returns what connects to members over the network.
+/// Returns the connector to members over the network.
 pub fn over_network(addresses: Addresses, user_agent: &'static str) -> Connect {
     Box::new(move |access, secret| access.client(secret, &addresses, user_agent))
 }
@@ -132,8 +132,8 @@ impl MemberAccess {
         let (namespace, name) = Self::secret_of(cluster)?;
         let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
         let secret = secrets.get_opt(name).await.map_err(ConnectError::Unread)?;
-        let no_secret = || ConnectError::NoSecret(namespace.to_owned(), name.to_owned());
-        let secret = secret.ok_or_else(no_secret)?;
+        let secret =
+            secret.ok_or_else(|| ConnectError::NoSecret(namespace.to_owned(), name.to_owned()))?;
         Ok((Self::new(cluster, &secret)?, secret))
     }
 
@@ -156,8 +156,9 @@ impl MemberAccess {
     /// Fails if the Secret lacks a token or its token is not for this cluster, or the proxy of the cluster cannot be used.
     pub fn new(cluster: &ClusterView, secret: &Secret) -> Result<Self, AccessError> {
         require_same_way(cluster, secret)?;
-        let data = |key| Some(secret.data.as_ref()?.get(key)?.0.clone());
-        let token = data(TOKEN).and_then(|token| String::from_utf8(token).ok());
+        let data = secret.data.as_ref();
+        let [token, ca_bundle] = [TOKEN, CA_BUNDLE].map(|key| Some(data?.get(key)?.0.clone()));
+        let token = token.and_then(|token| String::from_utf8(token).ok());
         let token = token.map(|token| token.trim().to_owned());
         let token = token.filter(|token| !token.is_empty());
         let token = token.ok_or_else(|| AccessError::NoToken(name_of(secret)))?;
@@ -167,7 +168,7 @@ impl MemberAccess {
         Ok(Self {
             endpoint: cluster.spec.api_endpoint.clone(),
             token,
-            ca_bundle: data(CA_BUNDLE).unwrap_or_default(),
+            ca_bundle: ca_bundle.unwrap_or_default(),
             insecure: cluster.spec.insecure_skip_tls_verification,
             proxy: proxy_of(cluster)?,
         })
@@ -198,11 +199,9 @@ impl MemberAccess {
         addresses: &Addresses,
         user_agent: &str,
     ) -> Result<Client, AccessError> {
-        let no_url = || AccessError::Endpoint(self.endpoint.clone());
-        let url: http::Uri = self.endpoint.parse().map_err(|_| no_url())?;
-        if url.scheme().is_none() || url.host().is_none() {
-            return Err(no_url());
-        }
+        let url: Option<http::Uri> = self.endpoint.parse().ok();
+        let url = url.filter(|url| url.scheme().is_some() && url.host().is_some());
+        let url = url.ok_or_else(|| AccessError::Endpoint(self.endpoint.clone()))?;
         if url.scheme() != Some(&http::uri::Scheme::HTTPS) && !may_be_insecure(secret) {
             return Err(AccessError::Plaintext(self.endpoint.clone()));
         }
@@ -331,7 +330,7 @@ mod tests {
             .unwrap_or_default()
     }
 
-    /// An access that cannot work names what to correct.
+    /// An access that cannot work names the field to correct.
     #[tokio::test]
     async fn unusable_access_names_its_fault() {
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -437,15 +436,15 @@ mod tests {
     #[test]
     fn unverified_clusters_are_reported_once() {
         let secret = secret(&json!({ "token": "dA==" }));
-        let access = |is_insecure| {
+        let [insecure, verified] = [true, false].map(|is_insecure| {
             let spec = json!({ "insecureSkipTLSVerification": is_insecure });
             MemberAccess::new(&cluster(&spec), &secret).unwrap()
-        };
-        let (unverified, insecure) = (Unverified::default(), access(true));
+        });
+        let unverified = Unverified::default();
         assert!(unverified.is_news("m1", &insecure));
         assert!(!unverified.is_news("m1", &insecure));
         assert!(unverified.is_news("m2", &insecure));
-        assert!(!unverified.is_news("m1", &access(false)));
+        assert!(!unverified.is_news("m1", &verified));
         assert!(unverified.is_news("m1", &insecure));
     }
 

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use crate::panics::{Panicked, caught};
 use crate::program::Program;
 
-/// The time from a panic to a new beginning: what caused it may be there still.
+/// The time from a panic to a new beginning: its cause may be there still.
 const PAUSE: Duration = Duration::from_mins(1);
 
 /// A task of a program that runs any number of futures, each for a member; clones share it.

@@ -37,7 +37,7 @@ pub trait MemberController: Send + Sync + 'static {
     /// Returns every known object with its member; called each time leadership begins.
     fn keys(&self) -> Vec<(String, Self::Key)>;
 
-    /// Forgets what only the leader may know; called each time leadership is lost.
+    /// Forgets all that only the leader may know; called each time leadership is lost.
     fn end_term(&self) {}
 
     /// Reads the object from the caches, decides, and applies the decision. A failed key is requeued with
@@ -162,7 +162,7 @@ impl<K: QueueKey> MemberQueues<K> {
         }
     }
 
-    /// Drops the queue of a member, with what is in progress.
+    /// Drops the queue of a member, with the reconciles in progress.
     pub fn remove(&self, member: &str) {
         let known = self.shared.queues.lock().remove(member);
         if let Some(known) = known {
@@ -190,12 +190,10 @@ impl<K: QueueKey> MemberQueues<K> {
     /// Returns the queues that `started` does not have.
     fn others(&self, started: &BTreeMap<String, CancellationToken>) -> Vec<(String, OfMember<K>)> {
         let queues = self.shared.queues.lock();
-        let is_new = |member: &str| {
-            started
-                .get(member)
-                .is_none_or(CancellationToken::is_cancelled)
-        };
-        let new = queues.iter().filter(|(member, _)| is_new(member));
+        let new = queues.iter().filter(|(member, _)| {
+            let stop = started.get(*member);
+            stop.is_none_or(CancellationToken::is_cancelled)
+        });
         new.map(|(member, known)| (member.clone(), known.clone()))
             .collect()
     }
@@ -380,7 +378,7 @@ impl<C: MemberController> Loops<C> {
         };
         let of_member = (member.to_owned(), key.clone());
         let outcome = (self.conflicts).outcome(&of_member, error, Instant::now());
-        self.metrics.reconciled(started.elapsed(), outcome);
+        self.metrics.reconciled(started.elapsed(), outcome.label());
         let controller = self.metrics.name;
         match result {
             Ok(contact) => {

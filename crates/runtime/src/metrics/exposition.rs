@@ -1,4 +1,4 @@
-//! The formats in which metrics are served: `OpenMetrics`, and the older text format of Prometheus, which is what tools ask for
+//! The formats in which metrics are served: `OpenMetrics`, and the older text format of Prometheus, for tools
 //! that know no other.
 
 use std::fmt::{self, Write};
@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// Prometheus asks for `OpenMetrics` first, and gets it. `promtool`, `curl` and older agents get what they read.
+    /// Prometheus asks for `OpenMetrics` first, and gets it. `promtool`, `curl` and older agents get the format that they read.
     #[test]
     fn accepted_format_is_served() {
         let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\

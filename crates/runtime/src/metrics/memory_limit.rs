@@ -1,4 +1,4 @@
-//! The most memory that the process may have: what the kernel ends it for.
+//! The memory beyond which the kernel ends the process.
 
 use std::fmt;
 use std::fs;

@@ -40,10 +40,10 @@ impl Usage {
     fn read() -> ProcResult<Self> {
         let process = Procfs::myself()?;
         let stat = process.stat()?;
-        let seconds = |ticks: u64| ticks as f64 / ticks_per_second() as f64;
+        let ticks = ticks_per_second() as f64;
         Ok(Self {
-            cpu: seconds(stat.utime + stat.stime),
-            start: boot_time_secs()? as f64 + seconds(stat.starttime),
+            cpu: (stat.utime + stat.stime) as f64 / ticks,
+            start: boot_time_secs()? as f64 + stat.starttime as f64 / ticks,
             resident: stat.rss * page_size(),
             open_fds: process.fd_count()? as u64,
             max_fds: match process.limits()?.max_open_files.soft_limit {
@@ -67,40 +67,38 @@ impl Collector for Process {
         if let Some(usage) = &usage {
             ConstCounter::new(usage.cpu).encode(metric)?;
         }
-        let start = usage.as_ref().map(|usage| usage.start);
-        let whole = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        let mut gauge = |name, help, value: Option<Value>| {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            match value {
-                Some(Value::Whole(value)) => ConstGauge::new(whole(value)).encode(metric),
-                Some(Value::Fraction(value)) => ConstGauge::new(value).encode(metric),
-                None => Ok(()),
-            }
-        };
-        gauge(
-            "process_start_time_seconds",
-            "Time at which the process started",
-            start.map(Value::Fraction),
-        )?;
         let usage = usage.as_ref();
         for (name, help, value) in [
             (
+                "process_start_time_seconds",
+                "Time at which the process started",
+                usage.map(|usage| Value::Fraction(usage.start)),
+            ),
+            (
                 "process_resident_memory_bytes",
                 "Memory of the process that is resident",
-                usage.map(|usage| usage.resident),
+                usage.map(|usage| Value::Whole(usage.resident)),
             ),
             (
                 "process_open_fds",
                 "File descriptors that are open",
-                usage.map(|usage| usage.open_fds),
+                usage.map(|usage| Value::Whole(usage.open_fds)),
             ),
             (
                 "process_max_fds",
                 "File descriptors that may be open; no series without a limit",
-                usage.and_then(|usage| usage.max_fds),
+                usage.and_then(|usage| usage.max_fds).map(Value::Whole),
             ),
         ] {
-            gauge(name, help, value.map(Value::Whole))?;
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            match value {
+                Some(Value::Whole(value)) => {
+                    let value = i64::try_from(value).unwrap_or(i64::MAX);
+                    ConstGauge::new(value).encode(metric)?;
+                }
+                Some(Value::Fraction(value)) => ConstGauge::new(value).encode(metric)?,
+                None => {}
+            }
         }
         Ok(())
     }

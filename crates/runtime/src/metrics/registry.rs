@@ -21,7 +21,7 @@ pub struct Registry {
     /// Has no prefix itself: the program's own metrics are below it.
     metrics: registry::Registry,
     prefix: Option<String>,
-    /// The descriptions of single metrics. Those of collectors are in what they encode.
+    /// The descriptions of single metrics. Those of collectors are in their own text.
     described: Vec<Description>,
     /// The labels of the metrics of collectors.
     collected: BTreeMap<String, Vec<String>>,
@@ -72,7 +72,7 @@ impl Registry {
         metric
     }
 
-    /// Registers a metric that is always 1, and tells what it tells in its labels.
+    /// Registers a metric that is always 1 and has its information in its labels.
     pub fn register_info(&mut self, name: &str, help: &str, labels: impl LabelSet) {
         self.describe(name, help, MetricType::Info, names(labels.clone()));
         self.own().register(name, help, Info::new(labels));
@@ -164,7 +164,7 @@ impl Registry {
     }
 }
 
-/// Read only: what is registered past this type would have no description.
+/// Read only: a metric that is registered past this type would have no description.
 impl Deref for Registry {
     type Target = registry::Registry;
 
@@ -175,7 +175,7 @@ impl Deref for Registry {
 
 /// The ending of a counter.
 const TOTAL: &str = "_total";
-/// The ending of a metric that is always 1, with what it tells in its labels.
+/// The ending of a metric that is always 1 and has its information in its labels.
 const INFO: &str = "_info";
 
 fn without_ending(name: &str) -> &str {

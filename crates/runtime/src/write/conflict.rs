@@ -2,8 +2,8 @@
 
 use kube::core::Status;
 
-/// The message of the API server for a JSON patch that does not fit the object. The messages for what it, a policy or a
-/// webhook refuses are others.
+/// The message of the API server for a JSON patch that does not fit the object. The messages for refusals by it, a policy or a
+/// webhook are others.
 pub(super) const UNFIT: &str = "the server rejected our request due to an error in our request";
 
 /// Returns `true` if the API server refused a write because the object is another version now, or another object: a 409,

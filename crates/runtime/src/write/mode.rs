@@ -1,4 +1,4 @@
-//! Programs that write, and those that only count what they would write.
+//! Programs that write, and those that only count their writes.
 
 use std::future::Future;
 
@@ -16,7 +16,7 @@ use crate::program::Program;
 pub enum WriteMode {
     /// Each write is performed.
     Perform(Writer),
-    /// Nothing is written, the lease included; what would be is counted.
+    /// Nothing is written, the lease included; each write is counted.
     DryRun(WouldWrite),
 }
 

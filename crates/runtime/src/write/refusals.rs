@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use super::{WriteError, by_webhook};
 
-/// The reason for which the last write to each part `K` of what is ours was refused, or the webhook that refused it.
+/// The reason for which the last write to each part `K` that is ours was refused, or the webhook that refused it.
 #[derive(Debug)]
 pub struct Refusals<K>(Mutex<BTreeMap<K, String>>);
 
@@ -58,21 +58,24 @@ mod tests {
     fn each_reason_is_told_once() {
         let refusals = Refusals::default();
         let denied = failed(403, "policy 'a' denied");
-        let told = |part, result: &Result<(), WriteError>| refusals.note(part, result);
         assert_eq!(
-            told("status", &denied).as_deref(),
+            refusals.note("status", &denied).as_deref(),
             Some("policy 'a' denied")
         );
-        assert_eq!(told("status", &denied), None);
-        assert_eq!(told("status", &failed(503, "away")), None);
-        assert_eq!(told("status", &failed(409, "newer")), None);
-        assert_eq!(told("status", &denied), None);
-        assert!(told("finalizers", &denied).is_some());
-        assert!(told("status", &failed(422, "policy 'b' denied")).is_some());
-        assert_eq!(told("status", &Ok(())), None);
-        assert!(told("status", &denied).is_some());
+        assert_eq!(refusals.note("status", &denied), None);
+        assert_eq!(refusals.note("status", &failed(503, "away")), None);
+        assert_eq!(refusals.note("status", &failed(409, "newer")), None);
+        assert_eq!(refusals.note("status", &denied), None);
+        assert!(refusals.note("finalizers", &denied).is_some());
+        assert!(
+            refusals
+                .note("status", &failed(422, "policy 'b' denied"))
+                .is_some()
+        );
+        assert_eq!(refusals.note("status", &Ok(())), None);
+        assert!(refusals.note("status", &denied).is_some());
         refusals.forget(&"status");
-        assert!(told("status", &denied).is_some());
+        assert!(refusals.note("status", &denied).is_some());
     }
 
     /// A webhook that gives another reason with each attempt is told once, with the first.

@@ -1,4 +1,4 @@
-//! Requests whose answer is only the metadata of what is stored.
+//! Requests whose answer is only the metadata of the stored object.
 
 use std::borrow::Cow;
 
@@ -81,7 +81,7 @@ const RESERVED: &AsciiSet = &CONTROLS
 pub struct Sender<'a> {
     /// The name by which the API knows it.
     pub manager: &'a str,
-    /// True if the API is to answer as if it had stored what it is sent.
+    /// True if the API is to answer as if it had stored the object.
     pub is_dry_run: bool,
 }
 

@@ -138,7 +138,7 @@ fn stale_after_its_own_patience() {
     assert_eq!(written(&mut leader, 300, &both, &conditions), [stale]);
 }
 
-/// While the file cannot be used, nobody votes on what it has declared before: that is stale until the file is good.
+/// While the file cannot be used, nobody votes on the signals that it has declared before: they are stale until the file is good.
 #[test]
 fn unusable_file_is_stale() {
     let mut leader = Leader::new();

@@ -84,22 +84,21 @@ fn each_has_its_own_verdict() {
 #[test]
 fn stale_names_the_short_signal() {
     let mut both = Both::healthy();
-    let short = || nodes(4, 0, 6);
-    both.act(10, nodes(10, 0, 0), short());
+    both.act(10, nodes(10, 0, 0), nodes(4, 0, 6));
     assert_eq!(both.status(REPORTER_READY), TRUE);
-    let writes = both.act(40, nodes(10, 0, 0), short());
+    let writes = both.act(40, nodes(10, 0, 0), nodes(4, 0, 6));
     let message = "LanReady: 4 of 10 nodes vote".to_owned();
     assert_eq!(
         writes,
         [(REPORTER_READY.to_owned(), FALSE.to_owned(), message)]
     );
     // The other one is judged as before.
-    both.act(50, nodes(0, 10, 0), short());
+    both.act(50, nodes(0, 10, 0), nodes(4, 0, 6));
     assert_eq!(
         (both.status(DNS_READY), both.status("LanReady")),
         (FALSE, TRUE)
     );
-    let writes = both.act(110, nodes(0, 4, 6), short());
+    let writes = both.act(110, nodes(0, 4, 6), nodes(4, 0, 6));
     let message =
         "ServiceDomainNameResolutionReady: 4 of 10 nodes vote; LanReady: 4 of 10 nodes vote";
     assert_eq!(writes[0].2, message);
@@ -135,7 +134,7 @@ fn rollout_of_signal_stays_quiet() {
     for second in [10, 100, 1_000] {
         assert_eq!(both.act(second, nodes(10, 0, 0), few.clone()), []);
     }
-    // Most run it: what they vote counts, and the others still count as known.
+    // Most run it: their votes count, and the others still count as known.
     let mut most = nodes(0, 5, 0);
     most.absent = 5;
     assert_eq!(both.act(1_010, nodes(10, 0, 0), most.clone()), []);

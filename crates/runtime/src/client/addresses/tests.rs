@@ -32,8 +32,8 @@ impl Scripted {
             counted.fetch_add(1, Ordering::Relaxed);
             let mut script = script.clone();
             async move {
-                let hangs = |dns: &Dns| matches!(dns, Dns::Hangs);
-                let dns = script.wait_for(|dns| !hangs(dns)).await.unwrap().clone();
+                let answers = script.wait_for(|dns| !matches!(dns, Dns::Hangs)).await;
+                let dns = answers.unwrap().clone();
                 match dns {
                     Dns::Returns(hosts) => {
                         Ok(hosts.iter().map(|host| address(*host).ip()).collect())

@@ -68,7 +68,7 @@ impl Connection {
             .initial_max_send_streams(0_usize)
             .handshake(socket)
             .await?;
-        // What the server allows is in the first frame that it sends, of which nothing tells. Streams that were opened
+        // The limit of the server is in the first frame that it sends, of which nothing tells. Streams that were opened
         // before would wait for each other if it allows fewer.
         while driver.current_max_send_streams() == 0 {
             tokio::select! {

@@ -23,7 +23,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(20);
 /// The time after which an unused connection is closed, as by Go's client and by kube-apiserver.
 const IDLE_LIMIT: Duration = Duration::from_secs(90);
 /// The number of connections from which on one purpose has so many that the server, or a proxy before it, probably allows
-/// too few streams: of what kube-apiserver allows they carry 750.
+/// too few streams: by kube-apiserver's own limit they carry 750.
 const MANY: usize = 10;
 
 /// The connections to one server for one purpose.
@@ -115,8 +115,8 @@ impl Group {
         state
             .connections
             .retain(|used| !used.connection.is_closed());
-        let free = |used: &&mut Used| used.connection.has_room();
-        if let Some(used) = state.connections.iter_mut().find(free) {
+        let mut connections = state.connections.iter_mut();
+        if let Some(used) = connections.find(|used| used.connection.has_room()) {
             used.last = Instant::now();
             return Ok(Stream::on(&used.connection, self.purpose));
         }
@@ -159,9 +159,12 @@ impl Group {
         Ok(true)
     }
 
-    /// Forgets the connections that have ended, and closes those that are idle.
-    fn tidy(&self) {
-        self.state.lock().connections.retain(|used| {
+    /// Forgets the connections of a group that have ended, and closes those that are idle.
+    fn tidy(group: &Weak<Self>) {
+        let Some(group) = group.upgrade() else {
+            return;
+        };
+        group.state.lock().connections.retain(|used| {
             let is_idle = used.connection.is_idle() && used.last.elapsed() >= IDLE_LIMIT;
             !is_idle && !used.connection.is_closed()
         });
@@ -170,7 +173,6 @@ impl Group {
 
 /// Drives a connection to its end, which also comes once neither its group nor a stream has it.
 async fn drive(mut driver: Driver, group: Weak<Group>) {
-    let tidy = || group.upgrade().map(|group| group.tidy());
     loop {
         tokio::select! {
             ended = &mut driver => {
@@ -179,10 +181,10 @@ async fn drive(mut driver: Driver, group: Weak<Group>) {
                 }
                 break;
             }
-            () = sleep(IDLE_LIMIT) => drop(tidy()),
+            () = sleep(IDLE_LIMIT) => Group::tidy(&group),
         }
     }
     // Only then is it known to be closed.
     drop(driver);
-    tidy();
+    Group::tidy(&group);
 }

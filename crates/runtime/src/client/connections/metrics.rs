@@ -46,8 +46,8 @@ impl ConnectionMetrics {
     pub(super) fn open(&self, api: &'static str, purpose: Purpose) -> (i64, i64) {
         let purpose = purpose.label();
         let labels = Labels { api, purpose };
-        let open = |gauges: &Family<Labels, Gauge>| gauges.get_or_create(&labels).get();
-        (open(&self.streams), open(&self.connections))
+        let streams = self.streams.get_or_create(&labels).get();
+        (streams, self.connections.get_or_create(&labels).get())
     }
 
     pub(super) fn count_stream(&self, api: &'static str, purpose: Purpose) -> Counted {

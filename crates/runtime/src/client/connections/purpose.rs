@@ -52,15 +52,15 @@ mod tests {
     fn leases_are_apart() {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/n/leases";
         let lease = &format!("{leases}/l");
-        let watch = |path: &str| format!("{path}?watch=true&resourceVersion=1");
+        let watch = "?watch=true&resourceVersion=1";
         for (method, path, expected) in [
             ("GET", lease, Purpose::Lease),
             ("PATCH", lease, Purpose::Lease),
             ("POST", &leases.to_owned(), Purpose::Lease),
             ("PATCH", &format!("/member{lease}"), Purpose::Lease),
             ("GET", &leases.to_owned(), Purpose::Requests),
-            ("GET", &watch(leases), Purpose::Watches),
-            ("GET", &watch("/api/v1/pods"), Purpose::Watches),
+            ("GET", &format!("{leases}{watch}"), Purpose::Watches),
+            ("GET", &format!("/api/v1/pods{watch}"), Purpose::Watches),
             ("GET", &"/api/v1/pods".to_owned(), Purpose::Requests),
             (
                 "POST",

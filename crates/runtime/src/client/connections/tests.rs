@@ -45,28 +45,28 @@ impl Stage {
 
     /// Opens so many watches at once, and returns them once each has begun.
     async fn watch(&self, number: usize) -> Vec<Response<Body>> {
-        let watch = || {
+        let watches = (0..number).map(|_| {
             let request = Request::get("/api/v1/configmaps?watch=true&resourceVersion=0");
             self.client.send(request.body(Body::empty()).unwrap())
-        };
-        try_join_all((0..number).map(|_| watch())).await.unwrap()
+        });
+        try_join_all(watches).await.unwrap()
     }
 
     /// Creates a lease and another object.
     async fn write(&self, name: &str) {
-        let metadata = || ObjectMeta {
+        let metadata = ObjectMeta {
             name: Some(name.to_owned()),
             ..ObjectMeta::default()
         };
         let leases: Api<Lease> = Api::default_namespaced(self.client.clone());
         let lease = Lease {
-            metadata: metadata(),
+            metadata: metadata.clone(),
             ..Lease::default()
         };
         leases.create(&PostParams::default(), &lease).await.unwrap();
         let maps: Api<ConfigMap> = Api::default_namespaced(self.client.clone());
         let map = ConfigMap {
-            metadata: metadata(),
+            metadata,
             ..ConfigMap::default()
         };
         maps.create(&PostParams::default(), &map).await.unwrap();
@@ -124,7 +124,7 @@ async fn watches_delay_no_lease() {
     }
 }
 
-/// A server is restarted: every watch ends, and what comes next finds new connections. Those from before are gone.
+/// A server is restarted: every watch ends, and the next requests find new connections. Those from before are gone.
 #[tokio::test]
 async fn dead_connections_are_replaced() {
     let mut stage = Stage::new("restarted", HTTP2, 100);

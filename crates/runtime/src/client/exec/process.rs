@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The time between two looks at whether a command has ended, once it prints no more.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Waits until a command ends, and returns what it printed; `None` if that is not until `end`, at which it is killed.
+/// Waits until a command ends, and returns its output; `None` if that is not until `end`, at which it is killed.
 pub(super) fn output(mut child: Child, end: Option<Instant>) -> io::Result<Option<Output>> {
     // Its children may outlive it, and keep its output open: nobody waits for them any longer than for it.
     let (stdout, stderr) = (printed(child.stdout.take()), printed(child.stderr.take()));
@@ -28,7 +28,7 @@ pub(super) fn output(mut child: Child, end: Option<Instant>) -> io::Result<Optio
     Ok(None)
 }
 
-/// Reads what a command prints, beside everything else: it waits for whoever does not read.
+/// Reads the output of a command, beside everything else: it waits for whoever does not read.
 fn printed(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

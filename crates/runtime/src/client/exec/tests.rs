@@ -12,7 +12,7 @@ use crate::client;
 use crate::error::Chain;
 
 /// A user whose command notes that it runs in `runs`, and prints this status.
-fn user(folder: &TempDir, status: &serde_json::Value) -> AuthInfo {
+fn user(folder: &TempDir, status: &Value) -> AuthInfo {
     let printed = json!({ "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
         "status": status });
     fs::write(folder.path().join("printed"), printed.to_string()).unwrap();
@@ -100,7 +100,7 @@ async fn ended_token_is_renewed() {
     assert_eq!(runs(folder.path()), 3);
 }
 
-/// Whoever asks may go away before the command ends, which keeps what it prints for all others.
+/// Whoever asks may go away before the command ends, which keeps its output for all others.
 #[tokio::test]
 async fn abandoned_run_counts() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ fn terminal_makes_it_interactive() {
     }
 }
 
-/// What a command says to people is shown as text, and what it prints for us, never.
+/// The words of a command for people are shown as text, and its output for us, never.
 #[tokio::test]
 async fn failure_is_shown_as_text() {
     let folder = tempfile::tempdir().unwrap();

@@ -81,7 +81,7 @@ unknown: [1, 2]
     }
 }
 
-/// What is after the first document, or in another encoding, is read as by kubectl: not, and well.
+/// A second document is not read, and another encoding is, as by kubectl.
 #[test]
 fn first_document_is_read() {
     let two = "---\ncurrent-context: one\n---\ncurrent-context: two\n";
@@ -150,9 +150,9 @@ fn paths_start_from_folder() {
     let [user, other] = [0, 1].map(|at| read.auth_infos[at].auth_info.as_ref().unwrap());
     assert_eq!(user.token_file.as_deref(), Some("/run/token"));
     assert_eq!(user.client_key, here("./k"));
-    let command = |user: &AuthInfo| user.exec.as_ref().unwrap().command.clone();
-    assert_eq!(command(user), here("bin/login"));
-    assert_eq!(command(other).as_deref(), Some("aws"));
+    let [own, others] = [user, other].map(|user| user.exec.as_ref().unwrap().command.clone());
+    assert_eq!(own, here("bin/login"));
+    assert_eq!(others.as_deref(), Some("aws"));
 }
 
 /// An error says where, and quotes nothing.

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::metrics::Registry;
 
 /// Starts a server that responds with the name given and the credentials it was sent.
 async fn server(name: &'static str) -> SocketAddr {
@@ -37,23 +38,23 @@ fn write(path: &Path, server: SocketAddr, user: &serde_json::Value) {
     fs::write(path, kubeconfig.to_string()).unwrap();
 }
 
-async fn start(kubeconfig: &Path) -> (Renewal, CredentialMetrics) {
+async fn start(kubeconfig: &Path) -> (Renewal, Registry) {
     let source = Source {
         kubeconfig: Some(kubeconfig.to_owned()),
         ..Source::default()
     };
-    let metrics = CredentialMetrics::default();
-    let clock = || "2026-11-20T08:00:00Z".parse().unwrap();
+    let mut registry = Registry::default();
+    let metrics = CredentialMetrics::register(&mut registry);
     let renewal = Renewal::start(
         &source,
         "test",
         Addresses::by_system(),
         "hub",
-        metrics.clone(),
-        clock,
+        metrics,
+        || "2026-11-20T08:00:00Z".parse().unwrap(),
     )
     .await;
-    (renewal.unwrap(), metrics)
+    (renewal.unwrap(), registry)
 }
 
 async fn response(client: &Client) -> String {
@@ -168,10 +169,8 @@ async fn expiry_is_metric_and_warning() {
         let lines = log.lines().filter(|line| line.contains(soon));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let (mut renewal, metrics) = start(&path).await;
+    let (mut renewal, registry) = start(&path).await;
     let shown = || {
-        let mut registry = crate::metrics::Registry::default();
-        metrics.register(&mut registry);
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
         text

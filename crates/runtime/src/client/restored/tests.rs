@@ -53,7 +53,7 @@ async fn create(server: &ApiServer, name: &str) {
         .unwrap();
 }
 
-/// What was written after the copy of the data is gone, what comes after the restore is seen.
+/// Objects from after the copy of the data are gone, changes from after the restore are seen.
 #[tokio::test(start_paused = true)]
 async fn restored_api_is_listed_again() {
     let server = ApiServer::new();

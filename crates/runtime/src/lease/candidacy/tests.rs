@@ -62,9 +62,8 @@ impl Replica {
             leader_elect_resource_namespace: None,
         };
         let leadership = leadership(&mut program, client.clone(), &args);
-        let observe = |_: Event<Decoded<ConfigMap>>| {};
-        let all = watcher::Config::default();
-        program.watch("configmaps", Api::all(client), all, observe);
+        let (maps, all) = (Api::all(client), watcher::Config::default());
+        program.watch("configmaps", maps, all, |_: Event<Decoded<ConfigMap>>| {});
         Self {
             program,
             leadership,
@@ -138,9 +137,8 @@ async fn other_api_does_not_matter() {
     elsewhere.faults().inject(silence);
     let mut replica = Replica::start(&server, "replica");
     let api = Api::all(Client::new(elsewhere.service(), "default"));
-    let observe = |_: Event<Decoded<ConfigMap>>| {};
     let (program, all) = (&mut replica.program, watcher::Config::default());
-    program.watch_elsewhere("elsewhere", api, all, observe);
+    program.watch_elsewhere("elsewhere", api, all, |_: Event<Decoded<ConfigMap>>| {});
     sleep(LONG).await;
     assert!(replica.leads());
     let program = &replica.program;

@@ -69,8 +69,9 @@ impl Server {
                 }
                 watches.fetch_add(1, Ordering::Relaxed);
                 let open = Open(watches);
-                let lines = |body: Body| body.into_data_stream().inspect(move |_| _ = &open);
-                Ok(response.map(|body| Body::from_stream(lines(body))))
+                Ok(response.map(|body| {
+                    Body::from_stream(body.into_data_stream().inspect(move |_| _ = &open))
+                }))
             }
         });
         Client::new(noting, "default")

@@ -13,7 +13,7 @@ use crate::queue::{Queue, QueueKey};
 
 /// The pause after which a member that was not reached is tried again; it doubles with each failure.
 const MIN_PAUSE: Duration = Duration::from_millis(500);
-/// Short, because its end is when a member that is back gets what it has missed.
+/// Short, because its end is when a member that is back gets the changes that it has missed.
 pub(super) const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The length of an outage, up to its next attempt, from which keys show it: short ones are nobody's concern.
 pub(super) const LASTING: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ const FAILS: u8 = 101;
 /// The time after which a silent member is given up.
 const SILENCE: Duration = Duration::from_secs(25);
 
-/// Fails or hangs as the member's name tells, and records what it was given.
+/// Fails or hangs as the member's name tells, and records the keys.
 struct Recorder {
     seen: Mutex<Vec<(String, u8)>>,
     /// The keys that show an outage.
@@ -196,7 +196,7 @@ async fn held_keys_are_released() {
     assert!(queue.is_empty());
 }
 
-/// What fails for a reason of its own tells nothing of a member either, and waits for its own time.
+/// A key that fails for a reason of its own tells nothing of a member either, and waits for its own time.
 #[tokio::test(start_paused = true)]
 async fn own_failure_ends_no_outage() {
     let (_program, recorder, queues) = start();

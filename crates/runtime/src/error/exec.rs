@@ -1,10 +1,10 @@
-//! The message about a command for credentials that fails.
+//! The error of a command for credentials.
 
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
 use std::{fmt, io};
 
-/// The most characters that are shown of what it prints for people, the last ones.
+/// The most characters that are shown of its output for people, the last ones.
 const LONGEST: usize = 1000;
 
 /// Errors of a command for credentials. None quotes its standard output, which may have a token, or its arguments.
@@ -53,7 +53,7 @@ impl ExecError {
         Self::Failed {
             command,
             status: out.status,
-            said: shown(&String::from_utf8_lossy(&out.stderr)),
+            said: printable(&String::from_utf8_lossy(&out.stderr)),
         }
     }
 }
@@ -70,8 +70,8 @@ impl fmt::Display for Remark<'_> {
     }
 }
 
-/// Returns a text for people, on one line and without what steers a terminal.
-pub(super) fn shown(text: &str) -> String {
+/// Returns a text for people, on one line and without control characters.
+pub(crate) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     let line = line.replace(char::is_control, "");
