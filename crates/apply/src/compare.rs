@@ -19,7 +19,7 @@ use crate::manifest_set::ManifestRef;
 use crate::not_written::NotWritten;
 use crate::notes::written_part;
 use crate::ownership::Ownership;
-use crate::plan::{ApplyPlan, replacing};
+use crate::plan::replacing;
 use crate::requests::APPLY;
 
 impl<O: Ownership> Applier<O> {
@@ -42,16 +42,16 @@ impl<O: Ownership> Applier<O> {
         Ok(NotWritten::Compared(Arc::new(compared)))
     }
 
-    /// Compares an object before the write that is planned of it. Returns a cause if there must be none.
+    /// Compares an object before the actions that are planned on it. Returns a cause if there must be none.
     pub(crate) async fn compare_first(
         &self,
         one: &ManifestRef<'_, O::Source>,
         object_ref: &ObjectRef,
         object: &Value,
         (retain, option): (&Retain, ComparisonOption),
-        plan: &ApplyPlan,
+        actions: &[Action],
     ) -> Result<Option<NotWritten>, MemberError> {
-        let applied = if *plan == ApplyPlan::Unchanged {
+        let applied = if actions.is_empty() {
             Cow::Borrowed(object)
         } else {
             let manifest = &*written_part(one, object);

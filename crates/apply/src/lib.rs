@@ -50,7 +50,7 @@ pub use error::MemberError;
 pub use kinds::KindCounts;
 pub use manifest_set::{LastWrite, ManifestRef, ManifestSet};
 pub use ownership::Ownership;
-pub use plan::{ApplyPlan, plan};
+pub use plan::plan;
 pub use remove::Remaining;
 pub use result::{Again, Contested, SyncResult, Synced};
 pub use wake::Wake;

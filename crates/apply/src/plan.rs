@@ -13,73 +13,62 @@ use serde_json::Value;
 use crate::manifest_set::LastWrite;
 use crate::ownership::Ownership;
 
-/// The write of one manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApplyPlan {
-    /// The object is as the manifest has it.
-    Unchanged,
-    /// There is no object, or it differs: these are done, one after the other. Before an application may come a patch by
-    /// which the fields of other managers become ours. A creation fails if another creates the object meanwhile, an
-    /// application if it has another uid, or is not forced and others have set a field otherwise, and a replacement if it
-    /// has another version.
-    Act(Vec<Action>),
-    /// The object must not be touched.
-    Refuse {
-        /// The reason, and the way out.
-        reason: String,
-    },
-}
-
-/// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
-/// object that is not ours. From a cache, without its managed fields, only [`ApplyPlan::Unchanged`] may be concluded.
+/// Plans the write of a manifest: what is done, one after the other; nothing if the object is as the manifest has it.
+/// Before an application may come a patch by which the fields of other managers become ours. A creation fails if another
+/// creates the object meanwhile, an application if it has another uid, or is not forced and others have set a field
+/// otherwise, and a replacement if it has another version.
+///
+/// `object` is the cluster's, read live: a write without a look would take over an object that is not ours. From a cache,
+/// without its managed fields, only that nothing is to be done may be concluded.
+///
+/// # Errors
+/// Fails with the reason, and the way out, if the object must not be touched.
 pub fn plan<O: Ownership>(
     instruction: &Instruction,
     manifest: &Value,
     object: Option<&Value>,
     last: LastWrite,
-) -> ApplyPlan {
+) -> Result<Vec<Action>, String> {
     let Some(object) = object else {
-        let body = without_generated(manifest);
-        // An apply takes over what is there by now.
-        let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
-        let action = if adopts && instruction.style != WriteStyle::Replace {
-            Action::Apply {
-                body,
-                is_forced: false,
-            }
-        } else {
-            Action::Create(body)
-        };
-        return ApplyPlan::Act(vec![action]);
+        return Ok(vec![creation(instruction, manifest)]);
     };
     if object.is_deleting() {
         let reason =
             "the object is being deleted in the member; it is created again once it is gone";
-        return ApplyPlan::Refuse {
-            reason: reason.to_owned(),
-        };
+        return Err(reason.to_owned());
     }
     let fields = match &instruction.adopt {
         Adoption::Owned => TakeOver::FromPredecessors,
         Adoption::Adopt { fields } => *fields,
-        Adoption::Refuse { reason } => {
-            return ApplyPlan::Refuse {
-                reason: reason.clone(),
-            };
-        }
+        Adoption::Refuse { reason } => return Err(reason.clone()),
     };
-    match instruction.style {
+    Ok(match instruction.style {
         WriteStyle::Apply | WriteStyle::ApplyUnforced => {
             application::<O>(instruction, manifest, object, fields, last)
         }
         WriteStyle::Replace => {
             let body = replacing::<O>(&instruction.retain, manifest, object);
             if is_settled(O::MANAGERS, object, &body, last) {
-                return ApplyPlan::Unchanged;
+                return Ok(Vec::new());
             }
             let body = gathering(O::MANAGERS, body, object);
-            ApplyPlan::Act(vec![Action::Replace(body)])
+            vec![Action::Replace(body)]
         }
+    })
+}
+
+/// Plans the creation of an object that is not there.
+pub(crate) fn creation(instruction: &Instruction, manifest: &Value) -> Action {
+    let body = without_generated(manifest);
+    // An apply takes over what is there by now.
+    let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
+    if adopts && instruction.style != WriteStyle::Replace {
+        Action::Apply {
+            body,
+            is_forced: false,
+        }
+    } else {
+        Action::Create(body)
     }
 }
 
@@ -89,12 +78,12 @@ pub(crate) fn rewrite<O: Ownership>(
     instruction: &Instruction,
     manifest: &Value,
     object: &Value,
-) -> Option<ApplyPlan> {
+) -> Option<Action> {
     let is_owned = instruction.adopt == Adoption::Owned;
     if !is_owned || object.is_deleting() || object.uid().is_empty() {
         return None;
     }
-    let action = match instruction.style {
+    Some(match instruction.style {
         // Which replicas are retained is in the managed fields.
         WriteStyle::Apply | WriteStyle::ApplyUnforced if instruction.retain.replicas => {
             return None;
@@ -108,8 +97,7 @@ pub(crate) fn rewrite<O: Ownership>(
             (O::WRITTEN)(object)?;
             Action::Replace(replacing::<O>(&instruction.retain, manifest, object))
         }
-    };
-    Some(ApplyPlan::Act(vec![action]))
+    })
 }
 
 /// Plans a server-side apply.
@@ -119,7 +107,7 @@ fn application<O: Ownership>(
     object: &Value,
     fields: TakeOver,
     last: LastWrite,
-) -> ApplyPlan {
+) -> Vec<Action> {
     let managers = O::MANAGERS;
     let is_forced = instruction.style == WriteStyle::Apply;
     let fields = if is_forced { fields } else { TakeOver::Sharing };
@@ -136,13 +124,13 @@ fn application<O: Ownership>(
         contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body)
     };
     if is_applied && !is_replaced {
-        return ApplyPlan::Unchanged;
+        return Vec::new();
     }
     let taken = managers.take_over(object, fields, &body);
     let body = pinned(body, object);
     let application = Action::Apply { body, is_forced };
     let actions = taken.map(Action::Json).into_iter().chain([application]);
-    ApplyPlan::Act(actions.collect())
+    actions.collect()
 }
 
 /// Returns `true` if the object has everything of `body`, whoever owns it.

@@ -7,14 +7,13 @@ use objects::difference::{Difference, differences};
 use objects::last_writer::rival_in;
 use objects::managed_fields::all_fields;
 use objects::ownership::ObservedObject;
-use objects::write::ObjectRef;
+use objects::write::{Action, ObjectRef};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::applier::Applier;
 use crate::manifest_set::{ManifestRef, Object};
 use crate::ownership::Ownership;
-use crate::plan::ApplyPlan;
 use crate::result::{Again, Contested, Synced};
 
 impl<O: Ownership> Applier<O> {
@@ -31,7 +30,7 @@ impl<O: Ownership> Applier<O> {
         (self.contention).begin(one.object(), one.manifest, version, Instant::now())
     }
 
-    /// Begins what is planned of a manifest; `None` if that is no write.
+    /// Begins the actions that are planned of a manifest; `None` if there are none, or they are only counted.
     ///
     /// # Errors
     /// Fails with the pause before the write.
@@ -40,10 +39,9 @@ impl<O: Ownership> Applier<O> {
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         seen: Option<&Value>,
-        plan: &ApplyPlan,
+        actions: &[Action],
     ) -> Result<Option<Attempt<Object>>, Backoff> {
-        let is_write = matches!(plan, ApplyPlan::Act(_));
-        if !is_write || matches!(writes, WriteMode::DryRun(_)) {
+        if actions.is_empty() || matches!(writes, WriteMode::DryRun(_)) {
             return Ok(None);
         }
         self.begin(one, seen).map(Some)

@@ -13,7 +13,7 @@ use crate::applier::Applier;
 use crate::error::MemberError;
 use crate::manifest_set::{LastWrite, ManifestRef};
 use crate::ownership::Ownership;
-use crate::plan::{ApplyPlan, plan, replacing};
+use crate::plan::{plan, replacing};
 use crate::result::Need;
 
 impl<O: Ownership> Applier<O> {
@@ -74,7 +74,7 @@ impl<O: Ownership> Applier<O> {
         let told = self.ownership.instruction(one, Some(object));
         let retained = self.retained(one, object, &told).await?;
         let plan = plan::<O>(&told, &retained, Some(object), LastWrite::Unknown);
-        Ok(plan == ApplyPlan::Unchanged)
+        Ok(plan == Ok(Vec::new()))
     }
 
     /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
@@ -139,7 +139,7 @@ impl<O: Ownership> Applier<O> {
             ..*one
         };
         let retained = self.retained(&known, object, told).await?;
-        let is_settled = plan::<O>(told, &retained, Some(object), last) == ApplyPlan::Unchanged;
+        let is_settled = plan::<O>(told, &retained, Some(object), last) == Ok(Vec::new());
         if is_settled {
             self.settle(one, object, told);
         }
