@@ -160,14 +160,14 @@ impl Interpreters {
     }
 
     /// Asks for the status of a template whose copies have reported `items`.
-    pub async fn aggregate(&self, template: &Value, items: &[Value]) -> Answer<Timed> {
+    pub async fn aggregate(&self, template: &Value, items: Vec<Value>) -> Answer<Timed> {
         let request = Request {
-            items,
+            items: items.into(),
             ..Request::new(Operation::AggregateStatus, template)
         };
         self.ask(
             &request,
-            |source, asked| operations::aggregate(source, asked.object, asked.items),
+            |source, asked| operations::aggregate(source, asked.object, &asked.items),
             |response| Ok(self.timed(response.aggregated(template)?)),
         )
         .await

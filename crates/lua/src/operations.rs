@@ -13,7 +13,7 @@ use crate::arguments::{number, type_name};
 use crate::call::Clock;
 use crate::error::ScriptError;
 use crate::gopher::numbers;
-use crate::json::{Empty, EncodeError, decode, encode};
+use crate::json::{Empty, EncodeError, decode, decode_list, encode};
 use crate::sandbox::Sandbox;
 
 /// The time, in seconds, by which a second run of a script that looks at the clock is later: a month, a day, an hour, a
@@ -82,11 +82,8 @@ pub fn retain(source: &str, desired: &Json, observed: &Json) -> Result<Timed, Sc
 
 /// Asks for the status of a template whose copies have reported `items`, as a binding has them.
 pub fn aggregate(source: &str, template: &Json, items: &[Json]) -> Result<Timed, ScriptError> {
-    let list = Json::Array(items.to_vec());
     timed(|now| {
-        // A list of none is nil in Go.
-        let items = if items.is_empty() { &Json::Null } else { &list };
-        let inputs = [Input::Json(template), Input::Json(items)];
+        let inputs = [Input::Json(template), Input::List(items)];
         let run = Run::start(source, Operation::AggregateStatus, now, &inputs)?;
         let mut object = results::object(run.table(0, Empty::Object, &[])?)?;
         let status = object.get_mut("status").map(Json::take);
@@ -147,6 +144,7 @@ fn timed(ask: impl Fn(i64) -> Result<(Json, Run), ScriptError>) -> Result<Timed,
 /// An argument of a function.
 enum Input<'a> {
     Json(&'a Json),
+    List(&'a [Json]),
     Number(i32),
 }
 
@@ -168,6 +166,9 @@ impl Run {
         for input in inputs {
             arguments.push(match input {
                 Input::Json(json) => decode(&sandbox.lua, json)?,
+                // One of none is nil in Go.
+                Input::List([]) => Value::Nil,
+                Input::List(list) => decode_list(&sandbox.lua, list)?,
                 Input::Number(number) => Value::Integer((*number).into()),
             });
         }
