@@ -104,7 +104,7 @@ impl Controller for BindingReconciler {
             return Ok(());
         };
         let is_left = is_left(&self.index.lock(), binding, &template);
-        // In a namespace that is going, policies go one by one, and nobody wants what is between.
+        // In a namespace that is going, policies go one by one, and nobody wants the states between.
         let is_dispatched = is_dispatched(binding) && !is_left && !self.is_leaving(binding);
         if is_dispatched {
             self.identify(&stored, &template, &works).await?;
@@ -113,7 +113,7 @@ impl Controller for BindingReconciler {
         if binding.id().is_none() {
             return Ok(());
         }
-        // What no policy has stays in its clusters as it is.
+        // A template without a policy stays in its clusters as it is.
         let is_settled = is_dispatched && self.dispatch(&stored, &template, &works).await?;
         self.report(&stored, &template, &works).await?;
         self.aggregate(binding, &template, &works, is_settled).await

@@ -1,4 +1,4 @@
-//! Who is told of other clients that undo what we write.
+//! The notices of other clients that undo our writes.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use objects::write::Write;
 use crate::events::Events;
 use crate::reason::Reason;
 
-/// Returns what tells users of a write that another client undoes, on all that it is about.
+/// Returns the notices of writes that another client undoes, on all objects that these are about.
 pub(crate) fn notices(events: Arc<Events>) -> Notices {
     let tell = move |write: &Write, obstacle: Obstacle<'_>| {
         let Obstacle::Contested(manager) = obstacle else {

@@ -151,7 +151,7 @@ impl TemplateReconciler {
             .cloned()
     }
 
-    /// Returns a template with what belongs to it, unless no name is left for its binding.
+    /// Returns a template with the objects that belong to it, unless no name is left for its binding.
     fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
         let (binding, binding_key) = {
             let index = self.index.lock();

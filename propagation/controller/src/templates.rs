@@ -51,7 +51,7 @@ impl Templates {
     ) -> Arc<Self> {
         let interpreters = Interpreters::of_program(program, client);
         let templates = Arc::new_cyclic(|templates: &Weak<Self>| {
-            // What the watches show is observed by what holds them.
+            // Their owner observes the events of the watches.
             let templates = Weak::clone(templates);
             let observe = move |kind: &GroupVersionKind, event| {
                 if let Some(templates) = templates.upgrade() {
@@ -126,8 +126,8 @@ impl Templates {
         keys
     }
 
-    /// Returns a template's newest version, with its kind, which the elements of a list lack, and with what the API
-    /// has allocated to it.
+    /// Returns a template's newest version, with its kind, which the elements of a list lack, and with the fields that the
+    /// API has allocated to it.
     pub(crate) fn get(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
         let template = self.watches.get(kind, key)?;
         let mut object = template.template();
@@ -216,7 +216,7 @@ impl Templates {
                 group: served.resource.group,
                 resource: served.resource.plural,
             };
-            // Of what is never propagated there is nothing to grant.
+            // A kind that is never propagated needs no rights.
             let resource = resource.to_string().parse().ok()?;
             Some(ForbiddenKind { kind, resource })
         });

@@ -76,7 +76,7 @@ fn overrides(templates: &Arc<Templates>) -> Watch<Index, OverridePolicy> {
     )
 }
 
-/// What [`overriding`] has, and every Namespace.
+/// Those of [`overriding`], and every Namespace.
 fn cluster_overrides(templates: &Arc<Templates>) -> Watch<Index, ClusterOverridePolicy> {
     overriding::<ClusterOverridePolicy>(
         templates,

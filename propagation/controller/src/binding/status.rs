@@ -1,4 +1,4 @@
-//! The status of a binding and of its template, from what the Works report.
+//! The status of a binding and of its template, from the reports of the Works.
 
 use interpreters::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

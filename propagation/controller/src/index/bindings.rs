@@ -1,4 +1,4 @@
-//! The bindings, by what they are of, and by what follows them.
+//! The bindings, by their templates, and by the dependencies that follow them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -15,7 +15,7 @@ pub(crate) type StoredWork = AsText<Work, Progress>;
 /// The progress of a Work in its member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// True once its condition shows what became of it as it is now, or nothing is to become of it.
+    /// True once its condition shows the outcome of this version, or there is to be none.
     pub(super) is_reported: bool,
 }
 

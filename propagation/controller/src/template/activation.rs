@@ -1,4 +1,4 @@
-//! The templates whose policies are Lazy, and who waits for what.
+//! The templates with Lazy policies, and the edits for which they wait.
 
 use jiff::Timestamp;
 use karmada_api::condition::FALSE;
@@ -59,7 +59,7 @@ impl TemplateReconciler {
         {
             return Ok(*changed);
         }
-        // Who wrote what is most of an object's memory, and not cached.
+        // The managed fields are most of an object's memory, and not cached.
         let found = latest::policy(&self.client, &policy_key(policy)).await;
         let found = found.map_err(TemplateError::Read)?;
         let changed = found.as_ref().and_then(activation::changed_at);

@@ -65,7 +65,7 @@ impl Templates {
 
     /// Watches the kinds that a binding names now, and wakes it, and if it may pause them otherwise, those that it requires;
     /// and unless only its status differs, its template, those whose dependencies it concerns, and the policy that has lost
-    /// it: what happens in the clusters is of no concern to them.
+    /// it: reports of the clusters are of no concern to them.
     pub(crate) fn follow_binding<K>(&self, index: &mut Index, change: &Transition<K>)
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
@@ -93,7 +93,7 @@ impl Templates {
         self.wake_former(was, is.as_ref());
     }
 
-    /// Takes in what was written to a binding, as an edit that shows it.
+    /// Takes in a write of a binding, as an edit that shows it.
     pub(crate) fn binding_written(&self, write: &Write, stored: &ObjectRef) {
         let mut index = self.index.lock();
         if stored.key.namespace.is_empty() {
@@ -105,7 +105,7 @@ impl Templates {
         }
     }
 
-    /// Takes in what was written to a template of a kind.
+    /// Takes in a write of a template of a kind.
     pub(crate) fn written(&self, kind: &GroupVersionKind, write: &Write, stored: &ObjectRef) {
         if let Some(change) = self.watches.written(kind, write, stored) {
             let mut index = self.index.lock();
@@ -214,7 +214,7 @@ impl Templates {
         self.queues.templates.add_all(templates);
     }
 
-    /// Notes what the customizations say, and wakes what they say something else about.
+    /// Notes a change of the customizations, and wakes the templates that they interpret otherwise than before.
     fn observe_customization(
         &self,
         index: &mut Index,

@@ -1,4 +1,4 @@
-//! What bindings have for the scheduler beside replicas and placement.
+//! The parts of bindings for the scheduler beside replicas and placement.
 
 use super::*;
 
@@ -120,7 +120,7 @@ async fn binding_awaits_its_class() {
     );
 }
 
-/// A binding keeps what it has while the class that its policy names now does not exist. Case I93.
+/// A binding stays as it is while the class that its policy names now does not exist. Case I93.
 #[tokio::test(start_paused = true)]
 async fn missing_class_changes_nothing() {
     let mut stage = with_priority(&[]).await;

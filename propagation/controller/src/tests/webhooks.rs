@@ -70,8 +70,8 @@ impl Stage {
     }
 }
 
-/// Case I79: a webhook says how many replicas a Deployment has, how it looks with those of a cluster, what its status is
-/// and what follows it.
+/// Case I79: a webhook gives a Deployment's replicas, the manifest with those of a cluster, its status and its
+/// dependencies.
 #[tokio::test]
 async fn webhook_interprets_a_kind() {
     let server = interpreter().await;
@@ -175,7 +175,7 @@ async fn silent_webhook_delays_no_other_kind() {
     assert_eq!(server.calls().len(), 8);
 }
 
-/// A configuration that Karmada's webhook would refuse says what is wrong with it.
+/// A configuration that Karmada's webhook would refuse is told its problems.
 #[tokio::test(start_paused = true)]
 async fn wrong_configuration_is_told() {
     let mut stage = Stage::new().await;
