@@ -67,7 +67,7 @@ impl SharedCustomizations {
         }
     }
 
-    /// Notes what the customizations say, and wakes the Works with objects of the kinds that they interpret otherwise
+    /// Notes a change of the customizations, and wakes the Works with objects of the kinds that they interpret otherwise
     /// than before.
     fn observe(&self, kind: &GroupVersionKind, event: DynamicEvent) {
         // They are known once they are asked, and no earlier.

@@ -19,7 +19,7 @@ use crate::stored::StoredWork;
 /// A member, and a Service of which Works bring it slices.
 type Import = (String, Key);
 
-/// What decides which slices are withheld. Each change returns the Works that it concerns.
+/// The facts that decide which slices are withheld. Each change returns the Works that it concerns.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// From a Work to the Services of which it has slices.

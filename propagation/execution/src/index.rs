@@ -83,7 +83,7 @@ impl Works {
         }
     }
 
-    /// Changes what decides about slices, wakes the Works that `change` returns, and returns the moment at which the next
+    /// Changes the facts that decide about slices, wakes the Works that `change` returns, and returns the moment at which the next
     /// Remedy expires.
     pub(crate) fn change_imports(
         &self,

@@ -126,7 +126,7 @@ impl Reporter {
                     }
                     return Ok(());
                 }
-                // The edit may be a suspension: then no later sync would report what this one has applied.
+                // The edit may be a suspension: then no later sync would report the objects that this one has applied.
                 Err(error) if error.kind() == WriteErrorKind::Conflict && edits < MAX_EDITS => {
                     edits += 1;
                     let Key { namespace, name } = &write.object.key;

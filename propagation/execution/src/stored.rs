@@ -11,7 +11,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::execution::{Progress, ServiceSlice, unapplied_since};
 use serde_json::Value;
 
-/// A Work as text, with what is asked of it often.
+/// A Work as text, with the parts that are read often.
 pub(crate) type StoredWork = AsText<Work, Summary>;
 
 #[derive(Clone, Debug, Default)]

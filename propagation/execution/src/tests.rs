@@ -181,8 +181,8 @@ impl Stage {
     }
 }
 
-/// A fault of the program at one member is shown on its Works and counted. It ends nothing for the others, and what is
-/// tried again is as ever.
+/// A fault of the program at one member is shown on its Works and counted. It ends nothing for the others, and a
+/// retry is as ever.
 #[tokio::test]
 async fn fault_stays_with_its_member() {
     let member = member(|_| true).await;
@@ -285,7 +285,7 @@ async fn suspension_keeps_late_report() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
-/// What was applied is reported although the Work was paused before any report got through.
+/// An application is reported although the Work was paused before any report got through.
 #[tokio::test]
 async fn suspension_recovers_lost_report() {
     let member = member(|_| true).await;
@@ -420,7 +420,7 @@ async fn each_work_shows_outage() {
     }
 }
 
-/// A member that is back gets what it missed.
+/// A member that is back gets the changes that it missed.
 #[tokio::test]
 async fn returned_member_catches_up() {
     let mut member = member(|_| true).await;

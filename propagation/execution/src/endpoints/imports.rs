@@ -143,7 +143,7 @@ impl Importer {
         let about = served.map(|served| import.object_ref(&served.resource));
         let write = write.about(about.into_iter().collect());
         match self.committer.write(&write, None).await {
-            // What has changed meanwhile the watch shows.
+            // The watch shows a change meanwhile.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -65,7 +65,7 @@ impl Controller for Collector {
         for write in &decision.plan.writes {
             done = done.and(self.write(write).await);
         }
-        // What a retry may mend is no news.
+        // An error that a retry may mend is no news.
         if !done.as_ref().is_err_and(CollectError::is_transient) {
             let obstacle = obstacle(origin, &decision, done.as_ref().err());
             self.news.tell(origin, decision.export.as_deref(), obstacle);
@@ -83,7 +83,7 @@ impl Collector {
             Err(source) => Box::new(source),
         };
         let verb = match write.action {
-            // The namespace is gone, and with it what was exported.
+            // The namespace is gone, and with it the export.
             Action::Create(_) if source.kind() == WriteErrorKind::Missing => return Ok(()),
             Action::Create(_) => "create",
             Action::Delete => "delete",

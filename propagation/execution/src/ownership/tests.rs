@@ -1,4 +1,4 @@
-//! The engine's plans for what a whole Karmada left in three members, and for what people make of it.
+//! The engine's plans for the objects that a whole Karmada left in three members, and for people's changes of them.
 
 use std::sync::LazyLock;
 
@@ -20,7 +20,7 @@ struct Recorded {
     object: Value,
 }
 
-/// Returns what a whole Karmada left in three members.
+/// Returns the objects that a whole Karmada left in three members.
 fn recorded() -> Vec<Recorded> {
     let members = [
         include_str!("../../../../propagation/rules/src/execution/fixtures/member1.json"),
@@ -35,7 +35,7 @@ fn recorded() -> Vec<Recorded> {
             let work: Work = from_value(pair["work"].take()).unwrap();
             let manifest = work.spec.workload.manifests[0].clone();
             let mut object = pair["object"].take();
-            // The recording leaves this annotation out of what it took from the members.
+            // The recording leaves this annotation out of the members' objects.
             let last = "kubectl.kubernetes.io/last-applied-configuration";
             if let Some(text) = manifest["metadata"]["annotations"].get(last) {
                 object["metadata"]["annotations"][last] = text.clone();
@@ -115,7 +115,8 @@ fn as_ours(mut object: Value) -> Value {
     object
 }
 
-/// What a whole Karmada left in three members needs no write, with managed fields or without, as caches keep it.
+/// The objects that a whole Karmada left in three members need no write, with managed fields or without, as caches keep
+/// them.
 #[test]
 fn karmada_objects_stay_unwritten() {
     let all = recorded();
@@ -301,7 +302,7 @@ fn additions_of_others_are_drift() {
     }
 }
 
-/// What nobody owns was added by a webhook at our write; what changes of the manifest is repaired.
+/// A field that nobody owns was added by a webhook at our write; a changed field of the manifest is repaired.
 #[test]
 fn only_changed_fields_are_repaired() {
     type Change = fn(&mut Value);

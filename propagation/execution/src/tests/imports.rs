@@ -58,8 +58,8 @@ impl Stage {
     }
 }
 
-/// An import gets its Service, which follows its ports. A user's Service of that name stays, and a restart writes only what is
-/// new.
+/// An import gets its Service, which follows its ports. A user's Service of that name stays, and a restart writes only the
+/// new ones.
 #[tokio::test]
 async fn import_has_its_service() {
     let stage = fleet().await;

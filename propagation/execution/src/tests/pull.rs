@@ -137,8 +137,8 @@ async fn modes_are_kept_apart() {
     stage.gone("m1", "gone").await;
 }
 
-/// Case I101: the control plane is away. What somebody changes or deletes in the member is put right by the last Works, for
-/// as long as that lasts, and nothing is taken away. What was dispatched meanwhile arrives in the end.
+/// Case I101: the control plane is away. Changes and deletions in the member are put right by the last Works, for as long
+/// as that lasts, and nothing is taken away. Works that were dispatched meanwhile arrive in the end.
 #[tokio::test(start_paused = true)]
 async fn drift_goes_without_control_plane() {
     let (stage, member) = registered().await;
@@ -220,7 +220,7 @@ async fn swapped_agent_writes_nothing() {
                     .remove(field);
             }
         }
-        // The recording leaves this annotation out of what it took from the member.
+        // The recording leaves this annotation out of the member's objects.
         let last = "kubectl.kubernetes.io/last-applied-configuration";
         let manifest = &pair["work"]["spec"]["workload"]["manifests"][0];
         let text = manifest["metadata"]["annotations"][last].clone();

@@ -117,7 +117,7 @@ pub(super) async fn joined() -> (ServedApi, Stage) {
     (member, stage)
 }
 
-/// Case I65: scripts say what of an object is reported, whether it is well, and what it keeps.
+/// Case I65: scripts choose the reported part of an object's status, its health, and the fields that it keeps.
 #[tokio::test]
 async fn scripts_interpret_objects() {
     let (member, stage) = joined().await;
@@ -128,7 +128,7 @@ async fn scripts_interpret_objects() {
     assert_eq!(reported.status.unwrap()["greeting"], "hello");
     assert_eq!(reported.health.as_deref(), Some("Healthy"));
 
-    // What the script keeps stays; what it does not is put right.
+    // A field that the script keeps stays; another is put right.
     set(&member, "a", json!({ "counted": "7" })).await;
     set(&member, "a", json!({ "greeting": "bye", "other": "x" })).await;
     let is_right = |map: Option<&ConfigMap>| {
@@ -137,8 +137,8 @@ async fn scripts_interpret_objects() {
     until(maps(&member), "a", is_right).await;
 }
 
-/// Case I77: what a script keeps is no drift, though another has written it: neither at rest nor after a restart is
-/// anything written. Case I78: a time in what is reported settles.
+/// Case I77: a field that a script keeps is no drift, though another has written it: neither at rest nor after a restart
+/// is anything written. Case I78: a time in a report settles.
 #[tokio::test]
 async fn retained_fields_settle() {
     let (member, stage) = joined().await;
@@ -196,7 +196,7 @@ async fn changed_script_is_applied() {
     stage.reported("a", is("Healthy")).await;
 }
 
-/// Case I69: where a script fails, what was reported last stays, or the health is unknown, and the Work says so once.
+/// Case I69: where a script fails, the last report stays, or the health is unknown, and the Work says so once.
 #[tokio::test]
 async fn failed_report_is_told() {
     let (_member, stage) = joined().await;
@@ -228,7 +228,7 @@ async fn failed_report_is_told() {
     assert_eq!(stage.notes(Reason::ReflectStatusFailed).await.len(), 1);
 }
 
-/// Case I69: where the script fails that says what an object keeps, the member is not written.
+/// Case I69: where the script fails that chooses the fields which an object keeps, the member is not written.
 #[tokio::test]
 async fn failed_retention_writes_nothing() {
     let (member, stage) = joined().await;

@@ -1,4 +1,4 @@
-//! Kinds of other projects in a member: what is reported of them, and what they keep.
+//! Kinds of other projects in a member: the reports about them, and the fields that they keep.
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 
@@ -50,7 +50,7 @@ fn work((group, version, kind, _): (&str, &str, &str, &str), spec: &Value) -> Va
     }] } })
 }
 
-/// A Work tells of an object what its project's users read, and whether it is well (Case P84).
+/// A Work tells the status of an object that its project's users read, and whether it is well (Case P84).
 #[tokio::test]
 async fn clone_set_is_reported() {
     let member = member(|_| true).await;
@@ -129,7 +129,7 @@ async fn suspended_source_stays_suspended() {
     );
 }
 
-/// A user's script for such a kind says what it keeps, in place of what is known of the kind (Case I65).
+/// A user's script for such a kind chooses the fields that it keeps, in place of the rules for the kind (Case I65).
 #[tokio::test]
 async fn script_decides_suspension() {
     let member = member(|_| true).await;

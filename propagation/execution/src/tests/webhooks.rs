@@ -25,7 +25,7 @@ async fn interpreter() -> WebhookServer {
     .await
 }
 
-/// Case I79: a webhook says what of an object is reported, whether it is well, and what it keeps.
+/// Case I79: a webhook chooses the reported part of an object's status, its health, and the fields that it keeps.
 #[tokio::test]
 async fn webhook_interprets_objects() {
     let (server, (member, stage)) = (interpreter().await, joined().await);
@@ -37,7 +37,7 @@ async fn webhook_interprets_objects() {
     assert_eq!(reported.status, Some(json!({ "said": "hello" })));
     assert_eq!(reported.health.as_deref(), Some("Healthy"));
 
-    // What the webhook keeps stays; what it does not is put right.
+    // A field that the webhook keeps stays; another is put right.
     set(&member, "a", json!({ "counted": "7" })).await;
     set(&member, "a", json!({ "greeting": "bye", "other": "x" })).await;
     let is_right = |map: Option<&ConfigMap>| {

@@ -6,7 +6,7 @@ use super::*;
 use crate::arrivals::Arrivals;
 use crate::index::Works;
 
-/// Returns what a watch sees of an object that cannot be read.
+/// Returns an object that cannot be read, as a watch sees it.
 fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
     let metadata = json!({ "namespace": namespace, "name": "unreadable", "labels": labels });
     Decoded::Invalid {
@@ -54,7 +54,7 @@ fn gone_unread_work_wakes() {
     assert_eq!(endpoints.queue.len(), 1);
 }
 
-/// While an export cannot be read, what was collected is kept: when it is gone, all is looked at again.
+/// While an export cannot be read, its collected slices are kept: when it is gone, all is looked at again.
 #[test]
 fn gone_unread_export_wakes() {
     let (_, endpoints) = shared();
