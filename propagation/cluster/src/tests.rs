@@ -282,7 +282,7 @@ async fn a_restart_writes_nothing() {
         r#"reconciles_total{controller="probe",result="success"} 1"#,
     )
     .await;
-    // What the probe has found has been compared, too.
+    // The finding of the probe has been compared, too.
     until_metric(&program, r#"queue_length{controller="cluster"} 0"#).await;
     assert_eq!(stage.api.writes(), [""; 0]);
     assert_eq!(

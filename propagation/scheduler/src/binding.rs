@@ -57,13 +57,13 @@ impl AnyBinding {
 /// The memory of the reports of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reports {
-    /// What decides when an eviction is over, and where a workload may go, of those that may move.
+    /// The parts that decide when an eviction is over, and where a workload may go, of those that may move.
     OfMoves,
     /// That, and of the others whether their copies are Healthy.
     Health,
 }
 
-/// Returns what keeps of a binding what scheduling reads, which is little of its memory.
+/// Returns the function that leaves of a binding only the parts that scheduling reads, which are little of its memory.
 pub(crate) fn keep<K: Trim>(reports: Reports) -> fn(&mut K) {
     match reports {
         Reports::OfMoves => |binding| binding.trim(Reports::OfMoves),
@@ -73,7 +73,7 @@ pub(crate) fn keep<K: Trim>(reports: Reports) -> fn(&mut K) {
 
 /// A kind of binding.
 pub(crate) trait Trim {
-    /// Drops what scheduling does not read.
+    /// Drops the parts that scheduling does not read.
     fn trim(&mut self, reports: Reports);
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn record(events: &EventRecorder, binding: &AnyBinding, event: impl F
     events.record(binding.template(), event());
 }
 
-/// Returns what tells users of a binding whose clusters another client undoes.
+/// Returns the notices of bindings of which another client undoes the clusters.
 pub(crate) fn notices(events: EventRecorder, index: Arc<Mutex<Index>>) -> Notices {
     Box::new(move |write, obstacle| {
         let binding = index.lock().binding(&write.object.key);

@@ -1,4 +1,4 @@
-//! The program inside a member of mode Pull, and what the control plane makes of its silence.
+//! The program inside a member of mode Pull, and the control plane's handling of its silence.
 
 use karmada_runtime::client::with_service;
 use lab_parts::agent_rights::beyond_rights;
@@ -63,7 +63,7 @@ fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
 }
 
 /// Case I99: with the rights of Karmada's agent, and none but these, the program writes the status of its own Cluster, and
-/// a Lease that goes with it. What others have there stays. The lease of the replicas is in the member.
+/// a Lease that goes with it. Objects of others there stay. The lease of the replicas is in the member.
 #[tokio::test(start_paused = true)]
 async fn status_is_written_by_put() {
     let (stage, member) = registered().await;
@@ -134,7 +134,7 @@ async fn only_lease_is_renewed() {
     assert_eq!(stage.api.writes(), [&*format!("PUT {LEASE}"); 6]);
 }
 
-/// The Lease is renewed every ten seconds, too, while the watch has still to show what was written.
+/// The Lease is renewed every ten seconds, too, while the watch has still to show the last write.
 #[tokio::test(start_paused = true)]
 async fn late_watch_delays_no_heartbeat() {
     let (stage, member) = registered().await;
@@ -184,7 +184,7 @@ async fn silent_member_is_unreachable() {
     stage.until("m1", is_fine).await;
 }
 
-/// What others write to the Lease of a member is no sign of it.
+/// A write of others to the Lease of a member is no sign of it.
 #[tokio::test(start_paused = true)]
 async fn others_speak_for_no_member() {
     let (stage, member) = registered().await;
@@ -218,7 +218,7 @@ async fn mute_member_is_unknown() {
 }
 
 /// Case I104: a leader loses its lease for a while, in which the member dies and another leader says so. When it leads again,
-/// it writes nothing of what it saw before.
+/// it writes nothing that it saw before.
 #[tokio::test(start_paused = true)]
 async fn new_term_remembers_nothing() {
     const DIED: &str = "2026-11-28T08:00:00Z";
@@ -263,7 +263,7 @@ async fn new_term_remembers_nothing() {
     assert_eq!(seen, ["False", DIED], "it was never called ready: {ready}");
 }
 
-/// Case I101: the control plane is away for a while. What has changed in the member is told then, and the Lease renewed
+/// Case I101: the control plane is away for a while. A change in the member is told then, and the Lease renewed
 /// within its validity.
 #[tokio::test(start_paused = true)]
 async fn returned_control_plane_is_told() {

@@ -70,7 +70,7 @@ async fn api() -> TestApi {
     api
 }
 
-/// A scheduler with its API, whose watches show what the test shows.
+/// A scheduler with its API; its watches show the objects that the test shows.
 struct Stage {
     api: TestApi,
     reconciler: Reconciler,
@@ -179,7 +179,7 @@ impl Stage {
         self.reconciler.reconcile(key).await
     }
 
-    /// Shows what is stored and asserts that the binding needs nothing more.
+    /// Shows the stored object and asserts that the binding needs nothing more.
     async fn assert_settled(&self, path: &str, key: &Key) -> Value {
         let stored = self.api.get(path).await;
         self.show(&stored);

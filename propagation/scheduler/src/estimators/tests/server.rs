@@ -29,7 +29,7 @@ use super::super::message::{
     MaxAvailableReplicasRequest, MaxAvailableReplicasResponse,
 };
 
-/// What the server answers.
+/// The answer of the server.
 #[derive(Clone, Copy)]
 pub(crate) enum Script {
     /// This many replicas, or sets.
@@ -60,7 +60,7 @@ impl Server {
         Self::start_on(script, None).await
     }
 
-    /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes to the directory what its clients need.
+    /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes the files of its clients to the directory.
     pub(super) async fn start_with_tls(script: Script, directory: &Path) -> Self {
         Self::start_on(script, Some(certify(directory))).await
     }
@@ -100,12 +100,12 @@ impl Server {
         }
     }
 
-    /// Returns what was asked so far.
+    /// Returns the questions so far.
     pub(crate) fn asked(&self) -> Vec<MaxAvailableReplicasRequest> {
         self.seen.asked.lock().clone()
     }
 
-    /// Returns what was asked about sets so far.
+    /// Returns the questions about sets so far.
     pub(super) fn asked_for_sets(&self) -> Vec<MaxAvailableComponentSetsRequest> {
         self.seen.asked_for_sets.lock().clone()
     }
