@@ -37,7 +37,7 @@ const UNSEEN: Duration = Duration::from_mins(1);
 /// The number of manifests of a wave that are applied at once.
 pub(crate) const CONCURRENCY: usize = 8;
 
-/// One cluster to one owner: what was applied there, and what has become of it.
+/// One cluster to one owner: the records of its applications there, and of their outcome.
 pub struct Applier<O> {
     pub(crate) ownership: Arc<O>,
     pub(crate) requests: Requests,
@@ -270,7 +270,7 @@ impl<O: Ownership> Applier<O> {
         self.ownership.set_of(object).as_ref() == Some(&one.set.key)
     }
 
-    /// Observes the object of a suspended set. If its application was not reported, what the object has shows it.
+    /// Observes the object of a suspended set. If its application was not reported, the object itself shows it.
     async fn observe(&self, one: &ManifestRef<'_, O::Source>, object: ObservedObject) -> Synced {
         let settled = match &object {
             ObservedObject::Present(cached) if one.set.last_write == LastWrite::Unknown => {

@@ -89,7 +89,7 @@ impl<O: Ownership> Applier<O> {
         Ok(Some(Arc::new(compared)))
     }
 
-    /// Compares an object with its manifest and what an application of that would make of it.
+    /// Compares an object with its manifest and with the object as an application of that would leave it.
     async fn compare(
         &self,
         one: &ManifestRef<'_, O::Source>,

@@ -13,10 +13,10 @@ use serde_json::Value;
 use crate::manifest_set::LastWrite;
 use crate::ownership::Ownership;
 
-/// Plans the write of a manifest: what is done, one after the other; nothing if the object is as the manifest has it.
-/// Before an application may come a patch by which the fields of other managers become ours. A creation fails if another
-/// creates the object meanwhile, an application if it has another uid, or is not forced and others have set a field
-/// otherwise, and a replacement if it has another version.
+/// Plans the actions that bring an object to its manifest, one after the other; none if it is as the manifest has it. Before
+/// an application may come a patch by which the fields of other managers become ours. A creation fails if another creates
+/// the object meanwhile, an application if it has another uid, or is not forced and others have set a field otherwise, and
+/// a replacement if it has another version.
 ///
 /// `object` is the cluster's, read live: a write without a look would take over an object that is not ours. From a cache,
 /// without its managed fields, only that nothing is to be done may be concluded.
@@ -60,7 +60,7 @@ pub fn plan<O: Ownership>(
 /// Plans the creation of an object that is not there.
 pub(crate) fn creation(instruction: &Instruction, manifest: &Value) -> Action {
     let body = without_generated(manifest);
-    // An apply takes over what is there by now.
+    // An apply takes over an object that is there by now.
     let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
     if adopts && instruction.style != WriteStyle::Replace {
         Action::Apply {
@@ -72,8 +72,8 @@ pub(crate) fn creation(instruction: &Instruction, manifest: &Value) -> Action {
     }
 }
 
-/// Plans the write of a new manifest to an object from a cache that has nothing but what we have written, so that
-/// nothing is to be taken over. Returns `None` if only a live look at the object can tell.
+/// Plans the write of a new manifest to an object from a cache that has nothing but our fields, so that nothing is to be
+/// taken over. Returns `None` if only a live look at the object can tell.
 pub(crate) fn rewrite<O: Ownership>(
     instruction: &Instruction,
     manifest: &Value,
@@ -118,7 +118,7 @@ fn application<O: Ownership>(
     // Others keep the fields that they have replaced, unless these are taken from them.
     let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
     let is_applied = if last == LastWrite::OfManifest {
-        // Nothing has left the manifest, and what a take-over left to others it may have from them.
+        // Nothing has left the manifest, and fields that a take-over left to others it may have from them.
         has_all(object, &body)
     } else {
         contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body)
@@ -156,7 +156,7 @@ pub(crate) fn replacing<O: Ownership>(retain: &Retain, manifest: &Value, object:
     body
 }
 
-/// Returns `body` with the managed fields by which what others wrote becomes ours. A replacement takes their fields
+/// Returns `body` with the managed fields by which the fields of others become ours. A replacement takes their fields
 /// away, but for those that have the manifest's value, or that of a default: they would go on looking like changes.
 fn gathering(managers: Managers, mut body: Value, object: &Value) -> Value {
     if let Some(entries) = managers.gathered(object) {
@@ -166,7 +166,7 @@ fn gathering(managers: Managers, mut body: Value, object: &Value) -> Value {
 }
 
 /// Returns `true` if a replacement by `body` would change nothing: the object has all of it, and nothing else but
-/// the cluster's defaults. These are fields of our updates, too, so that what has left the manifest is told from them
+/// the cluster's defaults. These are fields of our updates, too, so that fields that have left the manifest are told from them
 /// only if the manifest that was written last is known.
 fn is_settled(managers: Managers, object: &Value, body: &Value, last: LastWrite) -> bool {
     let has_defaults = match last {

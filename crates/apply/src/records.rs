@@ -160,7 +160,7 @@ impl Record {
         Settled::of(object).is_as(self.object)
     }
 
-    /// Returns `true` if a comparison would show what one has shown.
+    /// Returns `true` if a comparison would show the same as one before.
     pub(crate) fn is_compared(self, comparison: Comparison) -> bool {
         !comparison.looks_beyond() || self.comparison == comparison
     }

@@ -33,8 +33,8 @@ pub struct Synced {
     pub object: ObservedObject,
     /// True if the sync wrote the object.
     pub written: bool,
-    /// What the object has not of the manifest because the cluster does not know it, or refuses it, if anything: a
-    /// later sync finds out if it knows it by then.
+    /// The fields of the manifest that the object lacks because the cluster does not know them, or refuses them, if any: a
+    /// later sync finds out if it knows them by then.
     pub note: Option<String>,
     /// The result of a comparison; absent if there was none, or nothing has changed since.
     pub compared: Option<Arc<Compared>>,

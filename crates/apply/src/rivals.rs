@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Who has changed what the manifest says is the rival, and who adds to it only if nobody has.
+    /// Who has changed a field of the manifest is the rival, and who adds to it only if nobody has.
     #[test]
     fn changed_field_names_rival() {
         let object = |replicas| {

@@ -77,7 +77,7 @@ impl<O: Ownership> Applier<O> {
         Ok(plan == Ok(Vec::new()))
     }
 
-    /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
+    /// Returns the manifest as it is to replace `object`, with the fields of that which a script or a webhook keeps.
     pub(crate) async fn retained<'m>(
         &self,
         one: &ManifestRef<'m, O::Source>,
@@ -96,14 +96,14 @@ impl<O: Ownership> Applier<O> {
         retained.map(Cow::Owned).map_err(failed)
     }
 
-    /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
+    /// Returns `true` if the object, from a cache or not, needs nothing, but for fields that its cluster may not know.
     async fn is_settled(
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
         told: &Instruction,
     ) -> Result<bool, MemberError> {
-        // What says so may be where a record does not look, as its owners are.
+        // The mark of the set may be where a record does not look, as its owners are.
         if !self.is_of_set(one, object) {
             return Ok(false);
         }
@@ -147,7 +147,7 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
-    /// Only a live look can tell what.
+    /// Only a live look can tell which.
     pub(crate) fn hides_others(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
         if metadata::field(object, "managedFields").is_some() {
             return false;

@@ -13,7 +13,7 @@ use crate::ownership::Ownership;
 /// A change in a cluster that concerns a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Content of ours changed, or what the set waited for is known.
+    /// Content of ours changed, or the lists for which the set waited are known.
     Now(Key),
     /// Only the status changed: many such changes may be taken together.
     Paced(Key),

@@ -35,7 +35,7 @@ enum Look {
 }
 
 impl<O: Ownership> Applier<O> {
-    /// Plans a write without a live look: the creation of what was never there, and the write of a new manifest to
+    /// Plans a write without a live look: the creation of an object that was never there, and the write of a new manifest to
     /// an object that the cache shows as we have left it. Returns `None` if only such a look can tell.
     fn plan_unread(
         &self,
@@ -68,8 +68,8 @@ impl<O: Ownership> Applier<O> {
         is_absent.then(|| creation(told, one.manifest))
     }
 
-    /// Writes what the object lacks, of which the owner has `told` as it is cached. Unless [`Self::plan_unread`] shows that
-    /// there is no need to, it is read live.
+    /// Writes the fields that the object lacks, of which the owner has `told` as it is cached. It is read live, unless
+    /// [`Self::plan_unread`] shows that there is no need to.
     pub(crate) async fn write_manifest(
         &self,
         writes: &WriteMode,
@@ -156,7 +156,7 @@ impl<O: Ownership> Applier<O> {
     async fn object_ref(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectRef, MemberError> {
         let object_ref = self.requests.object_ref(one).await?;
         if object_ref.key.namespace != one.key().namespace {
-            // Whoever lets a user write in one namespace goes by what the manifest says.
+            // Whoever lets a user write in one namespace goes by the manifest.
             return Err(MemberError::Manifest {
                 object: one.name(),
                 problem: "has a namespace, but its kind has none",
@@ -165,8 +165,8 @@ impl<O: Ownership> Applier<O> {
         Ok(object_ref)
     }
 
-    /// Reads an object live, and decides what is to be done about it. `known` is what its cluster knows of the manifest, if
-    /// that is not all.
+    /// Reads an object live, and decides about it. `known` is the part of the manifest that its cluster knows, if that is
+    /// not all.
     async fn look(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -258,7 +258,7 @@ impl<O: Ownership> Applier<O> {
         let object = written.or(object);
         let (mut note, mut compared) = (None, None);
         if let Some(object) = &object {
-            // As it was decided: what is written now may be compared otherwise.
+            // As it was decided: the object as written may be compared otherwise.
             compared = self
                 .compare_after(one, object_ref, object, told.compare)
                 .await?;
@@ -283,7 +283,7 @@ impl<O: Ownership> Applier<O> {
     ) -> Result<Value, MemberError> {
         let mut known = without_generated(one.manifest);
         let object_ref = object_ref.clone();
-        // Other writes drop what apply refuses.
+        // Other writes drop the fields that apply refuses.
         let write = match object {
             Some(object) => {
                 let body = replacing::<O>(retain, one.manifest, object);
@@ -344,7 +344,7 @@ fn without_managers(mut object: Value) -> Value {
     object
 }
 
-/// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.
+/// Returns `true` if an object was written otherwise than it was: one that a webhook makes the same again is not.
 fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
     let before = before.map(Metadata::resource_version);
     written.is_some_and(|written| before != Some(written.resource_version()))

@@ -1,4 +1,4 @@
-//! Lanes for scripts: those of a customization run one after the other, on a thread for what blocks, so that one that
+//! Lanes for scripts: those of a customization run one after the other, on a thread that may block, so that one that
 //! takes its time holds up no other customization's objects. A virtual clock stands still while they run.
 
 use std::collections::BTreeMap;

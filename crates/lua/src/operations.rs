@@ -1,4 +1,4 @@
-//! The functions of scripts: what each is called with, and what it may return (Karmada,
+//! The functions of scripts: the arguments of each, and its results (Karmada,
 //! `config.karmada.io/v1alpha1`, `CustomizationRules`).
 
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use crate::sandbox::Sandbox;
 /// minute and a second, so that every part of a date differs.
 const LATER: i64 = ((31 + 1) * 24 + 1) * 3600 + 61;
 
-/// Asks for the replicas of a template, and what each needs.
+/// Asks for the replicas of a template, and the needs of each.
 pub fn replicas(source: &str, template: &Json) -> Result<Replicas, ScriptError> {
     let run = Run::start(
         source,
@@ -115,7 +115,7 @@ pub fn is_healthy(source: &str, object: &Json) -> Result<bool, ScriptError> {
     }
 }
 
-/// Asks for what a template refers to.
+/// Asks for the dependencies of a template.
 pub fn dependencies(source: &str, template: &Json) -> Result<Vec<Dependency>, ScriptError> {
     let operation = Operation::InterpretDependency;
     let run = Run::start(source, operation, now(), &[Input::Json(template)])?;

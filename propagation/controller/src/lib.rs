@@ -18,7 +18,7 @@
 //!   before the rules.
 //! - A write of a template, or a Work, counts at once: `templates` and `index` have the object as written.
 //! - The facts about a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
-//! - Who undoes what we write? `rivals` tells. Works are written by `work_writer`.
+//! - Who undoes our writes? `rivals` tells. Works are written by `work_writer`.
 //! - Lazy policies: `template/activation`, and `template/memory` for the facts that die with the process.
 //! - Reports to users: `events` with `reason`, `metrics`, `binding/status`.
 

@@ -95,7 +95,7 @@ async fn edit_knows_no_pause() {
 }
 
 /// Case P98: a member keeps an object from being as its manifest, as a webhook may. A scaler that changes it undoes nothing
-/// of ours, and what was there already is not told as written.
+/// of ours, and an object that was there already is not told as written.
 #[tokio::test(start_paused = true)]
 async fn idle_writes_are_not_undone() {
     let mut stage = Stage::watching().await;

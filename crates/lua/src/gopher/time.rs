@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// The fields of a date by which `os.time` makes a time of it; what is absent is as there.
+/// The fields of a date by which `os.time` makes a time of it; absent ones are as there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub(crate) year: i64,
