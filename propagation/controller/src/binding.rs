@@ -314,7 +314,6 @@ pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {
 }
 
 pub(crate) fn template_reference(template: &Value) -> ObjectReference {
-    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
         api_version: given(api_version(template)),
         kind: given(kind(template)),
@@ -323,4 +322,9 @@ pub(crate) fn template_reference(template: &Value) -> ObjectReference {
         uid: given(template.uid()),
         ..ObjectReference::default()
     }
+}
+
+/// Returns a text, unless it is empty.
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }

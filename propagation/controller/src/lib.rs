@@ -44,6 +44,7 @@ mod tests;
 mod watch;
 mod work_writer;
 
+use std::array;
 use std::sync::Arc;
 
 use karmada_runtime::commit::Committer;
@@ -230,20 +231,20 @@ impl Recorders {
     fn new(args: &Args, client: &Client, program: &mut Program) -> Self {
         let recorder = (!args.observe_only)
             .then(|| EventRecorder::spawn(program, client.clone(), args.events.budget()));
-        let events = || {
+        let [policies, works, statuses, dependencies, customizations] = array::from_fn(|_| {
             Arc::new(match recorder.clone() {
                 None => Events::none(),
                 Some(recorder) => {
                     Events::new(move |regarding, event| recorder.record(regarding, event))
                 }
             })
-        };
+        });
         Self {
-            policies: events(),
-            works: events(),
-            statuses: events(),
-            dependencies: events(),
-            customizations: events(),
+            policies,
+            works,
+            statuses,
+            dependencies,
+            customizations,
         }
     }
 }

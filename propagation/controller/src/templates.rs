@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use interpreters::Interpreters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{ResourceSelector, names};
+use karmada_api::names;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
 use karmada_runtime::program::Program;
 use karmada_runtime::untyped::Untyped;
@@ -183,12 +183,7 @@ impl Templates {
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
     pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
         let selected = kinds_of(Some(policy));
-        let is_known = |kind: &GroupVersionKind| match self.watches.state(kind) {
-            // A claim that cannot be seen cannot be taken off either. It goes once the kind may be listed.
-            WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
-            WatchState::Off | WatchState::Listing | WatchState::Failing => false,
-        };
-        if !selected.iter().all(is_known) {
+        if !selected.iter().all(|kind| self.shows_claims(kind)) {
             return true;
         }
         let has_claim =
@@ -196,14 +191,24 @@ impl Templates {
         let index = self.index.lock();
         let claimed = self.keys_where(&index, |_, _, object| has_claim(object.meta()));
         // The claim on the binding of a template that is gone goes with the binding.
-        let is_there = |TemplateKey { kind, key }: &TemplateKey| {
-            self.watches.get(kind, key).is_some()
-                || self.watches.state(kind) == WatchState::Forbidden
-        };
         let mut bindings = index.bindings();
         !claimed.is_empty()
-            || bindings
-                .any(|binding| has_claim(binding.metadata) && is_there(&template_of(binding.spec)))
+            || bindings.any(|binding| {
+                has_claim(binding.metadata) && self.may_exist(&template_of(binding.spec))
+            })
+    }
+
+    /// Returns `true` if every claim on a template of the kind is known that can be taken off.
+    fn shows_claims(&self, kind: &GroupVersionKind) -> bool {
+        match self.watches.state(kind) {
+            // A claim that cannot be seen cannot be taken off either. It goes once the kind may be listed.
+            WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
+            WatchState::Off | WatchState::Listing | WatchState::Failing => false,
+        }
+    }
+
+    fn may_exist(&self, TemplateKey { kind, key }: &TemplateKey) -> bool {
+        self.watches.get(kind, key).is_some() || self.watches.state(kind) == WatchState::Forbidden
     }
 
     /// Returns the kinds that `policy` selects and whose objects we may not list.
@@ -245,12 +250,13 @@ fn may_select(
     metadata: &ObjectMeta,
 ) -> bool {
     let is_elsewhere = policy.namespace().is_some_and(|own| own != key.namespace);
-    let may = |selector: &ResourceSelector| {
+    let mut selectors = policy.spec.resource_selectors.iter();
+    let is_named = selectors.any(|selector| {
         let name = selector.name.as_deref().unwrap_or_default();
         selector.kind == kind.kind && (name.is_empty() || name == key.name)
-    };
+    });
     // A namespace may have thousands of each: most pairs are told apart without a copy.
-    if is_elsewhere || !policy.spec.resource_selectors.iter().any(may) {
+    if is_elsewhere || !is_named {
         return false;
     }
     // Selection depends on no more of a template.

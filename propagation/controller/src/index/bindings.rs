@@ -53,8 +53,9 @@ impl Index {
     /// Returns the key of the binding that a template is to get.
     pub(crate) fn new_binding_key(&self, template: &TemplateKey) -> Option<Key> {
         let TemplateKey { kind, key } = template;
-        let is_free = |key: &Key| self.binding(key).is_none();
-        binding::new_key(&kind.group, &kind.kind, key, is_free)
+        binding::new_key(&kind.group, &kind.kind, key, |key| {
+            self.binding(key).is_none()
+        })
     }
 
     /// Returns the keys of the bindings of this kind that are being deleted.

@@ -46,11 +46,11 @@ impl Owner {
     pub(crate) fn of(work: &StoredWork) -> BTreeSet<Self> {
         let metadata = work.meta();
         let binding = works::bound(metadata).map(Self::Binding);
-        let namespace = || {
+        let owner = binding.or_else(|| {
             let mut owners = metadata.owner_references.iter().flatten();
             let namespace = owners.find(|owner| owner.kind == "Namespace")?;
             Some(Self::Namespace(namespace.name.clone()))
-        };
-        binding.or_else(namespace).into_iter().collect()
+        });
+        owner.into_iter().collect()
     }
 }

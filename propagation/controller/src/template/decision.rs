@@ -21,7 +21,6 @@ impl TemplateReconciler {
         claim: &Claim,
     ) -> Result<Decided, TemplateError> {
         let priority = self.priority(subject, policy);
-        let groups = || binding::groups(&subject.template, policy.spec);
         // A template with components has no replicas.
         let (replicas, components) = match self.components(subject).await? {
             Some(components) => (Replicas::default(), components),
@@ -30,7 +29,9 @@ impl TemplateReconciler {
         let scheduling = Scheduling {
             replicas,
             components,
-            groups: self.features.groups.then(groups).flatten(),
+            groups: (self.features.groups)
+                .then(|| binding::groups(&subject.template, policy.spec))
+                .flatten(),
             priority: priority.as_ref().ok().copied().flatten(),
         };
         let activation = self.activation(subject, policy, &scheduling).await?;

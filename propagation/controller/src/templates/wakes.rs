@@ -1,7 +1,6 @@
 //! The templates, policies and bindings that a change wakes, and the kinds that are watched after it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
@@ -16,7 +15,7 @@ use propagation_rules::claim::Claim;
 use propagation_rules::customization;
 
 use super::Templates;
-use super::kinds::{has_priority, kinds_of, priority_class};
+use super::kinds::{has_priority, kinds_of, priority_class, selects};
 use crate::index::{
     Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of,
 };
@@ -126,7 +125,6 @@ impl Templates {
             let templates = self.of_policies(&index, &policies);
             self.queues.templates.add_all(templates);
         }
-        let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
         match event {
             DynamicEvent::Changed(transitions) => {
                 let mut are_others = false;
@@ -150,7 +148,7 @@ impl Templates {
                 // A policy that is being deleted waits until every template is known, any other says whether
                 // its kinds are served.
                 let concerned = index.policies_where(|policy| {
-                    policy.is_deleting() || ((is_served || is_news) && selects(policy))
+                    policy.is_deleting() || ((is_served || is_news) && selects(policy, kind))
                 });
                 self.queues.policies.add_all(concerned);
                 // So does a binding that is being deleted.
@@ -162,7 +160,7 @@ impl Templates {
             DynamicEvent::Unkept(..) | DynamicEvent::Failing => {}
             // It is waited for, as if the list were long; its policies say so.
             DynamicEvent::Forbidden => {
-                let concerned = index.policies_where(selects);
+                let concerned = index.policies_where(|policy| selects(policy, kind));
                 self.queues.policies.add_all(concerned);
             }
         }
@@ -175,11 +173,10 @@ impl Templates {
         kind: &GroupVersionKind,
         change: Transition<Untyped>,
     ) -> bool {
-        let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
-        let (old, new) = (claim(change.old), claim(change.new));
+        let [old, new] = [change.old, change.new].map(|object| Claim::of(object?.meta()));
         // One without a binding must lose its claim even if no policy names the kind any more.
-        let named = |claim: &Option<Claim>| claim.as_ref().map(|_| kind.clone());
-        let are_others = index.replace_kinds(named(&old), named(&new));
+        let [before, after] = [&old, &new].map(|claim| claim.as_ref().map(|_| kind.clone()));
+        let are_others = index.replace_kinds(before, after);
         self.wake_former(old, new.as_ref());
         are_others
     }
