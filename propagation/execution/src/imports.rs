@@ -91,11 +91,10 @@ impl Imports {
     /// Takes in a look at the clock.
     pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<Key> {
         let remedies = &self.remedies;
-        let find = |name: &str| {
+        let scopes = self.decided.look(now, |name| {
             let remedy = remedies.get(&Key::cluster_scoped(name));
             remedy.map(|remedy| &**remedy)
-        };
-        let scopes = self.decided.look(now, find);
+        });
         self.blocked_in(&scopes)
     }
 

@@ -156,13 +156,15 @@ impl Index {
 
     /// Returns the effects of the blocks of clusters on the manifests of a Work of a cluster, in their order.
     pub(crate) fn blocks(&self, cluster: &str, work: &Work) -> Vec<Option<Block>> {
-        let block = |manifest| {
-            let imports = self.imports.as_ref().filter(|_| !work.is_suspended())?;
+        let imports = self.imports.as_ref().filter(|_| !work.is_suspended());
+        let manifests = work.spec.workload.manifests.iter();
+        let blocks = manifests.map(|manifest| {
+            let imports = imports?;
             let slice = ServiceSlice::of(manifest)?;
             let blocks = imports.blocks(cluster, &slice.service, self.known());
             blocks.block(&slice)
-        };
-        work.spec.workload.manifests.iter().map(block).collect()
+        });
+        blocks.collect()
     }
 
     /// Returns `true` if a Work brings slices of other clusters, which may be withheld.
@@ -238,7 +240,8 @@ impl Index {
                 of_member.oldest_unapplied = of_member.oldest_unapplied.max(age);
             }
         }
-        let owned = |(cluster, progress): (&str, _)| (cluster.to_owned(), progress);
-        all.into_iter().map(owned).collect()
+        all.into_iter()
+            .map(|(cluster, of_member)| (cluster.to_owned(), of_member))
+            .collect()
     }
 }

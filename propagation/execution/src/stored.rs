@@ -88,11 +88,10 @@ mod tests {
     /// A Service whose name no API accepts is none.
     #[test]
     fn overlong_name_is_left_out() {
-        let named = |length| {
-            let name = "a".repeat(length);
-            service(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name } }))
-        };
-        assert!(named(63).is_some());
-        assert_eq!(named(64), None);
+        for (length, is_taken) in [(63, true), (64, false)] {
+            let metadata = json!({ "name": "a".repeat(length) });
+            let manifest = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata });
+            assert_eq!(service(&manifest).is_some(), is_taken);
+        }
     }
 }

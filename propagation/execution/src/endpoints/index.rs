@@ -194,10 +194,10 @@ impl SharedEndpoints {
         };
         let changes = member.slices.observe(event);
         let is_mended = !changes.mended.is_empty();
-        let of_cluster = |service| Origin::new(cluster, service);
         let concerned = changes.objects.iter();
         let concerned = concerned.flat_map(|change| member.slices.concerned(change));
-        let concerned: BTreeSet<_> = concerned.map(of_cluster).collect();
+        let concerned = concerned.map(|service| Origin::new(cluster, service));
+        let concerned: BTreeSet<_> = concerned.collect();
         if !is_listed {
             for origin in concerned {
                 self.queue.add_paced(origin, PACE);
@@ -209,10 +209,11 @@ impl SharedEndpoints {
         }
         let was_forbidden = std::mem::take(&mut member.is_forbidden);
         let before = std::mem::replace(&mut member.listed, selected.services().clone());
-        let is_news = |service: &&Key| was_forbidden || is_mended || !before.contains(service);
-        let listed = index.dispatched.services(cluster).filter(is_news);
-        let listed = listed.cloned().map(of_cluster);
-        self.queue.add_all(concerned.into_iter().chain(listed));
+        let listed = index.dispatched.services(cluster);
+        let news =
+            listed.filter(|service| was_forbidden || is_mended || !before.contains(*service));
+        let news = news.map(|service| Origin::new(cluster, service.clone()));
+        self.queue.add_all(concerned.into_iter().chain(news));
     }
 
     /// Forgets the slices of a member, which nobody needs.
