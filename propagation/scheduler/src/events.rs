@@ -31,12 +31,12 @@ pub(crate) fn notices(events: EventRecorder, index: Arc<Mutex<Index>>) -> Notice
 
 /// Returns the Event of a binding that has got its clusters.
 pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
-    let target = |target: &TargetCluster| match target.replicas {
+    let targets = clusters.iter().map(|target| match target.replicas {
         Some(replicas) => format!("{}:{replicas}", target.name),
         None => target.name.clone(),
-    };
-    let targets: Vec<String> = clusters.iter().map(target).collect();
-    let note = format!("{SUCCESS} Result: {{{}}}", targets.join(", "));
+    });
+    let targets = targets.collect::<Vec<_>>().join(", ");
+    let note = format!("{SUCCESS} Result: {{{targets}}}");
     event(EventType::Normal, Reason::ScheduleBindingSucceed, note)
 }
 

@@ -197,10 +197,9 @@ impl Index {
         let mut woken = Vec::new();
         for binding in ours {
             let view = binding.view();
-            let waits = || waits_for_room(&self.scheduler, view, &left);
             let is_concerned = (differs && is_unscheduled(view))
                 || change.versions().any(|cluster| concerns(view, cluster));
-            if (!differs && !waits()) || !is_concerned {
+            if !is_concerned || (!differs && !waits_for_room(&self.scheduler, view, &left)) {
                 continue;
             }
             let key = binding.key();

@@ -109,8 +109,8 @@ where
     A: Message + Default + Send + Sync + 'static,
 {
     let mut client = Grpc::new(channel);
-    let not_ready = |error: tonic::transport::Error| Status::unavailable(error.to_string());
-    client.ready().await.map_err(not_ready)?;
+    let ready = client.ready().await;
+    ready.map_err(|error| Status::unavailable(error.to_string()))?;
     let codec: ProstCodec<Q, A> = ProstCodec::default();
     let method = PathAndQuery::from_static(method);
     let answer = client.unary(Request::new(request), method, codec).await?;
