@@ -97,17 +97,17 @@ impl<O: Ownership> Applier<O> {
 /// Returns the manager other than `own` that last wrote something of `object` that is not as the manifest has it: a
 /// field of that, or else one that it says nothing about.
 fn rival(manifest: &Value, object: &Value, own: &str) -> Option<String> {
-    let differences = differences(object, manifest, &all_fields(object));
-    let at = |is_concerned: fn(&Difference) -> bool| {
-        let concerned = differences.iter().filter(|one| is_concerned(one));
-        let paths: Vec<_> = concerned.map(|one| one.path.clone()).collect();
-        rival_in(object, own, &paths)
-    };
-    at(|one| one.wanted.is_some()).or_else(|| {
-        // Additions of others to these are left alone.
-        const THEIRS: [&str; 2] = ["/metadata", "/status"];
-        at(|one| one.wanted.is_none() && !THEIRS.iter().any(|part| one.path.starts_with(part)))
-    })
+    /// Additions of others to these are left alone.
+    const THEIRS: [&str; 2] = ["/metadata", "/status"];
+    let (mut changed, mut added) = (Vec::new(), Vec::new());
+    for Difference { path, wanted, .. } in differences(object, manifest, &all_fields(object)) {
+        if wanted.is_some() {
+            changed.push(path);
+        } else if !THEIRS.iter().any(|part| path.starts_with(part)) {
+            added.push(path);
+        }
+    }
+    rival_in(object, own, &changed).or_else(|| rival_in(object, own, &added))
 }
 
 #[cfg(test)]

@@ -27,11 +27,7 @@ impl<O: Ownership> Applier<O> {
         if !self.is_settled(one, object, told).await? {
             return Ok(Need::Write);
         }
-        let has_note = |note: Option<&str>| {
-            let record = self.records.lock().of(one);
-            record.is_some_and(|record| record.has_note(note))
-        };
-        if has_note(None) {
+        if self.has_note(one, None) {
             return Ok(Need::Nothing { note: None });
         }
         let note = self.note(one, object, &told.retain).await?;
@@ -40,12 +36,17 @@ impl<O: Ownership> Applier<O> {
             return Ok(Need::Nothing { note: None });
         };
         // With another, the cluster may know more by now.
-        let is_known = has_note(Some(text)) || one.set.notes.contains(text);
+        let is_known = self.has_note(one, Some(text)) || one.set.notes.contains(text);
         Ok(if is_known {
             Need::Nothing { note }
         } else {
             Need::Write
         })
+    }
+
+    fn has_note(&self, one: &ManifestRef<'_, O::Source>, note: Option<&str>) -> bool {
+        let record = self.records.lock().of(one);
+        record.is_some_and(|record| record.has_note(note))
     }
 
     /// Returns the object if a sync would find nothing to apply. Only a live look can tell: a field that has
@@ -89,11 +90,12 @@ impl<O: Ownership> Applier<O> {
         };
         let body = replacing::<O>(&told.retain, one.manifest, object);
         let retained = self.ownership.retain(body, object).await;
-        let failed = |reason| MemberError::Customization {
-            object: one.name(),
-            reason,
-        };
-        retained.map(Cow::Owned).map_err(failed)
+        retained
+            .map(Cow::Owned)
+            .map_err(|reason| MemberError::Customization {
+                object: one.name(),
+                reason,
+            })
     }
 
     /// Returns `true` if the object, from a cache or not, needs nothing, but for fields that its cluster may not know.
