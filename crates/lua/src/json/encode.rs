@@ -230,8 +230,8 @@ fn json_number(number: f64) -> Result<Number, EncodeError> {
     if is_integer {
         return Ok(integer.into());
     }
-    let message = || EncodeError::Invalid(format!("json: unsupported value: {number}"));
-    Number::from_f64(number).ok_or_else(message)
+    Number::from_f64(number)
+        .ok_or_else(|| EncodeError::Invalid(format!("json: unsupported value: {number}")))
 }
 
 /// Puts integers that a double does not have back where they were.
