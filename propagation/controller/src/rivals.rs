@@ -11,7 +11,7 @@ use crate::reason::Reason;
 
 /// Returns the notices of writes that another client undoes, on all objects that these are about.
 pub(crate) fn notices(events: Arc<Events>) -> Notices {
-    let tell = move |write: &Write, obstacle: Obstacle<'_>| {
+    Box::new(move |write, obstacle| {
         let Obstacle::Contested(manager) = obstacle else {
             return;
         };
@@ -27,8 +27,7 @@ pub(crate) fn notices(events: Arc<Events>) -> Notices {
         for object in &write.about {
             events.warning(object.clone(), reason, note.clone());
         }
-    };
-    Box::new(tell)
+    })
 }
 
 fn is_of_work(write: &Write) -> bool {

@@ -341,7 +341,6 @@ async fn template_is_handed_over() {
 /// meanwhile.
 #[tokio::test(start_paused = true)]
 async fn lowered_policy_is_preempted() {
-    let path = |name: &str| format!("{CLUSTER_POLICY}/{name}");
     let preempting = |name: &str, priority: i32| {
         let mut policy = policy(
             name,
@@ -365,16 +364,18 @@ async fn lowered_policy_is_preempted() {
         object["metadata"]["annotations"][names::CLUSTER_POLICY_NAME].clone()
     };
     assert_eq!(by().await, "high");
-    let priority = |value: i32| json!({ "spec": { "priority": value } });
 
-    stage.change("PATCH", &path("high"), &priority(4)).await;
+    let high = format!("{CLUSTER_POLICY}/high");
+    let lowered = json!({ "spec": { "priority": 4 } });
+    stage.change("PATCH", &high, &lowered).await;
     assert_eq!(by().await, "low");
 
     let script = customizations::unreadable();
     stage
         .change("POST", customizations::CUSTOMIZATION, &script)
         .await;
-    stage.change("PATCH", &path("high"), &priority(10)).await;
+    let raised = json!({ "spec": { "priority": 10 } });
+    stage.change("PATCH", &high, &raised).await;
     assert_eq!(by().await, "low");
     stage
         .change("DELETE", &customizations::script(), &json!({}))

@@ -248,13 +248,13 @@ async fn failed_scripts_change_nothing() {
         .change("PATCH", &format!("{POLICY}/pp"), &follow)
         .await;
     let before = stage.get(&web(DEPLOYMENT)).await["status"].clone();
-    let error = |function: &str| format!("function {function}() error('no', 0) end");
-    let (aggregate, dependencies) = (error("AggregateStatus"), error("GetDependencies"));
+    let aggregate = "function AggregateStatus() error('no', 0) end";
+    let dependencies = "function GetDependencies() error('no', 0) end";
     let scripts = customization(
         "script",
         &[
-            ("statusAggregation", &aggregate),
-            ("dependencyInterpretation", &dependencies),
+            ("statusAggregation", aggregate),
+            ("dependencyInterpretation", dependencies),
         ],
     );
     stage.change("POST", CUSTOMIZATION, &scripts).await;

@@ -6,8 +6,10 @@ const GROUPS_ON: &str = "--feature-gates=WorkloadAffinity=true";
 
 /// Returns the policy of a Deployment `web` that groups it by these labels.
 fn grouping(together: &str, apart: &str) -> Value {
-    let by = |key: &str| json!({ "groupByLabelKey": key });
-    let affinity = json!({ "affinity": by(together), "antiAffinity": by(apart) });
+    let affinity = json!({
+        "affinity": { "groupByLabelKey": together },
+        "antiAffinity": { "groupByLabelKey": apart },
+    });
     policy(
         "pp",
         &json!({ "placement": { "workloadAffinity": affinity } }),

@@ -327,24 +327,24 @@ async fn edit_follows_pause() {
     assert!(after.is_suspended());
     assert_eq!(after.spec.workload.manifests[0]["spec"]["paused"], true);
     // At once: a version with the edit alone would have left.
-    let changes = |work: &Work| work.metadata.generation.unwrap();
-    assert_eq!(changes(&after) - changes(&before), 1);
+    let generations = [before, after].map(|work| work.metadata.generation.unwrap());
+    assert_eq!(generations[1] - generations[0], 1);
 }
 
 /// A pause that ends before it is in the binding leaves the works.
 #[tokio::test(start_paused = true)]
 async fn short_pause_leaves_works() {
     let stage = dispatched().await;
-    let pause = |suspension: Value| json!({ "spec": { "suspension": suspension } });
     let policy = format!("{POLICY}/pp");
     let refused = Fault::Conflict.kind("resourcebindings");
     stage.server.faults().inject(refused.verbs([Verb::Patch]));
-    let wanted = pause(json!({ "dispatching": true }));
-    stage.change("PATCH", &policy, &wanted).await;
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    stage.change("PATCH", &policy, &pause).await;
     assert!(stage.work("m1").await.is_suspended());
     assert!(stage.binding().await.spec.suspension.is_none());
 
-    stage.change("PATCH", &policy, &pause(Value::Null)).await;
+    let end = json!({ "spec": { "suspension": null } });
+    stage.change("PATCH", &policy, &end).await;
     assert!(!stage.work("m1").await.is_suspended());
 }
 
