@@ -137,12 +137,11 @@ impl Stage {
 
     /// Waits for a status of a condition, and returns the condition.
     async fn condition(&self, cluster: &str, name: &str, kind: &str, status: &str) -> Condition {
-        let has = |work: Option<&Work>| {
+        let work = until(self.works(cluster), name, |work| {
             let condition = work.and_then(|work| work.condition(kind));
             condition.is_some_and(|condition| condition.status == status)
-        };
-        let work = until(self.works(cluster), name, has).await.unwrap();
-        work.condition(kind).unwrap().clone()
+        });
+        work.await.unwrap().condition(kind).unwrap().clone()
     }
 
     async fn gone(&self, cluster: &str, name: &str) {
@@ -207,11 +206,11 @@ async fn fault_stays_with_its_member() {
     assert!(failed.message.contains("a panic"), "{}", failed.message);
     assert!(panics(&program) > before);
     is_mended.store(true, Relaxed);
-    let unreachable = |work: Option<&Work>| {
+    let unreachable = until(stage.works("bad"), "a", |work| {
         let applied = work.and_then(|work| work.condition(APPLIED));
         applied.is_some_and(|applied| !applied.message.contains("a panic"))
-    };
-    until(stage.works("bad"), "a", unreachable).await;
+    });
+    unreachable.await;
 }
 
 /// A Work is applied and reported, paused, resumed, and deleted with its object, paused or not (Case P22).
@@ -437,13 +436,11 @@ async fn returned_member_catches_up() {
 /// A changed Secret is used at once.
 #[tokio::test]
 async fn new_credentials_are_used() {
-    let bearer = |headers: &HeaderMap| {
-        let token = headers
-            .get("authorization")
-            .and_then(|value| value.to_str().ok());
-        token == Some("Bearer renewed")
-    };
-    let member = member(bearer).await;
+    let member = member(|headers| {
+        let token = headers.get("authorization");
+        token.is_some_and(|token| token == "Bearer renewed")
+    });
+    let member = member.await;
     let stage = Stage::new().await;
     stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;

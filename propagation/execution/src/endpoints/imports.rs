@@ -44,8 +44,9 @@ pub(super) fn spawn(
 ) {
     let known = Arc::new(Known::default());
     let observing = Arc::clone(&known);
-    let observe = move |kind: &GroupVersionKind, event| observing.observe(kind, event);
-    let (watches, watching) = DynamicWatches::new(client, selected, observe);
+    let (watches, watching) = DynamicWatches::new(client, selected, move |kind, event| {
+        observing.observe(kind, event);
+    });
     watches.want([import_kind(), service_kind()].into());
     program.run_until_stopped("imports", watching);
     let queue = known.queue.clone();

@@ -101,11 +101,12 @@ impl Stage {
 
     /// Waits until the collected copy of a slice of `m1` has this address.
     async fn has(&self, name: &str, address: &str) -> EndpointSlice {
-        let has = |slice: Option<&EndpointSlice>| {
+        let name = copied(name);
+        let copy = until(self.collected(), &name, |slice| {
             let endpoints = slice.and_then(|slice| slice.endpoints.as_ref());
             endpoints.is_some_and(|endpoints| endpoints[0].addresses == [address])
-        };
-        until(self.collected(), &copied(name), has).await.unwrap()
+        });
+        copy.await.unwrap()
     }
 
     async fn has_no(&self, name: &str) {

@@ -42,13 +42,14 @@ impl Stage {
 
     /// Waits until the Service of an import has this port.
     async fn serves(&self, import: &str, port: i32) {
-        let has = |service: Option<&Service>| {
+        let services: Api<Service> = Api::namespaced(self.api.user(), "shop");
+        let name = format!("derived-{import}");
+        let served = until(services, &name, |service| {
             let spec = service.and_then(|service| service.spec.as_ref());
             let mut ports = spec.iter().flat_map(|spec| &spec.ports).flatten();
             ports.any(|one| one.port == port)
-        };
-        let services: Api<Service> = Api::namespaced(self.api.user(), "shop");
-        until(services, &format!("derived-{import}"), has).await;
+        });
+        served.await;
     }
 
     fn service_writes(&self) -> Vec<String> {

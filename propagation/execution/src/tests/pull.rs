@@ -37,6 +37,12 @@ async fn set_mode(stage: &Stage, cluster: &str, mode: &str) {
     patched.unwrap();
 }
 
+/// Connects the program to an API.
+fn connect(api: &TestApi) -> Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    with_service(api.service(), config, NAME).unwrap()
+}
+
 /// Assembles the program in the member.
 fn inside(stage: &Stage, cluster: &str, member: &TestApi) -> Program {
     let flags = [
@@ -46,10 +52,6 @@ fn inside(stage: &Stage, cluster: &str, member: &TestApi) -> Program {
         "--cluster-name",
         cluster,
     ];
-    let connect = |api: &TestApi| {
-        let config = kube::Config::new("http://api".parse().unwrap());
-        with_service(api.service(), config, NAME).unwrap()
-    };
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     let (karmada, member) = (connect(&stage.api), connect(member));
     assemble_in_member(&Args::parse_from(flags), karmada, member, &mut program);
@@ -89,11 +91,11 @@ async fn works_live_and_go() {
         json!({ "metadata": { "finalizers": ["x.io/theirs", "karmada.io/execution-controller"] } });
     stage.patch("m1", "m1", theirs).await;
     delete(&stage, "m1", "m1").await;
-    let is_released = |work: Option<&Work>| {
+    let released = until(stage.works("m1"), "m1", |work| {
         let finalizers = work.and_then(|work| work.metadata.finalizers.as_ref());
         finalizers.is_some_and(|finalizers| *finalizers == ["x.io/theirs"])
-    };
-    until(stage.works("m1"), "m1", is_released).await;
+    });
+    released.await;
     assert!(member.find(&format!("{MAPS}/m1")).await.is_none());
     // Events wait until nothing is in progress.
     sleep(Duration::from_secs(20)).await;
@@ -159,12 +161,12 @@ async fn drift_goes_without_control_plane() {
         member
             .send("DELETE", &format!("{MAPS}/b"), &json!({}))
             .await;
-        let is_right = |map: Option<&ConfigMap>| {
-            let data = map.and_then(|map| map.data.as_ref());
-            data.is_some_and(|data| data["greeting"] == "hello")
-        };
         for name in ["a", "b"] {
-            until(maps.clone(), name, is_right).await;
+            let right = until(maps.clone(), name, |map| {
+                let data = map.and_then(|map| map.data.as_ref());
+                data.is_some_and(|data| data["greeting"] == "hello")
+            });
+            right.await;
         }
         sleep(Duration::from_mins(10)).await;
     }

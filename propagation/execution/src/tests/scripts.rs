@@ -67,13 +67,10 @@ impl Stage {
         name: &str,
         is_so: impl Fn(&ManifestStatus) -> bool,
     ) -> ManifestStatus {
-        let first = |work: &Work| {
-            let status = work.status.as_ref()?;
-            status.manifest_statuses.first().cloned()
-        };
-        let is_met = |work: Option<&Work>| work.and_then(first).is_some_and(|one| is_so(&one));
-        let work = until(self.works("m1"), name, is_met).await.unwrap();
-        first(&work).unwrap()
+        let work = until(self.works("m1"), name, |work| {
+            work.and_then(first_status).is_some_and(&is_so)
+        });
+        first_status(&work.await.unwrap()).unwrap().clone()
     }
 
     /// Returns the notes of a Work's Events with this reason.
@@ -97,6 +94,22 @@ impl Stage {
     }
 }
 
+fn first_status(work: &Work) -> Option<&ManifestStatus> {
+    work.status.as_ref()?.manifest_statuses.first()
+}
+
+pub(super) fn is_unknown(object: &ManifestStatus) -> bool {
+    object.health.as_deref() == Some("Unknown")
+}
+
+/// Waits until a script or webhook has put an object right, but for the field that it keeps.
+pub(super) async fn until_right(member: &ServedApi) {
+    let right = until(maps(member), "a", |map| {
+        map.is_some_and(|map| data(map) == json!({ "greeting": "hello", "counted": "7" }))
+    });
+    right.await;
+}
+
 pub(super) async fn set(member: &ServedApi, name: &str, data: Value) {
     let patch = Patch::Merge(json!({ "data": data }));
     let parameters = PatchParams {
@@ -106,7 +119,7 @@ pub(super) async fn set(member: &ServedApi, name: &str, data: Value) {
     maps(member).patch(name, &parameters, &patch).await.unwrap();
 }
 
-pub(super) fn data(map: &ConfigMap) -> Value {
+fn data(map: &ConfigMap) -> Value {
     json!(map.data)
 }
 
@@ -131,10 +144,7 @@ async fn scripts_interpret_objects() {
     // A field that the script keeps stays; another is put right.
     set(&member, "a", json!({ "counted": "7" })).await;
     set(&member, "a", json!({ "greeting": "bye", "other": "x" })).await;
-    let is_right = |map: Option<&ConfigMap>| {
-        map.is_some_and(|map| data(map) == json!({ "greeting": "hello", "counted": "7" }))
-    };
-    until(maps(&member), "a", is_right).await;
+    until_right(&member).await;
 }
 
 /// Case I77: a field that a script keeps is no drift, though another has written it: neither at rest nor after a restart
@@ -206,10 +216,8 @@ async fn failed_report_is_told() {
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     let before = stage.reported("a", |one| one.status.is_some()).await;
-    let error = |function: &str| format!("function {function}() error('no', 0) end");
-    let health = error("InterpretHealth");
-    stage.customize(&[("healthInterpretation", &health)]).await;
-    let is_unknown = |one: &ManifestStatus| one.health.as_deref() == Some("Unknown");
+    let health = "function InterpretHealth() error('no', 0) end";
+    stage.customize(&[("healthInterpretation", health)]).await;
     stage.reported("a", is_unknown).await;
     let why = "failed, err: no (ResourceInterpreterCustomization maps).";
     assert_eq!(
@@ -218,8 +226,8 @@ async fn failed_report_is_told() {
     );
     stage.customize(&[timeless]).await;
     stage.reported("a", |one| *one == before).await;
-    let status = error("ReflectStatus");
-    stage.customize(&[("statusReflection", &status)]).await;
+    let status = "function ReflectStatus() error('no', 0) end";
+    stage.customize(&[("statusReflection", status)]).await;
     assert_eq!(
         stage.told(Reason::ReflectStatusFailed).await,
         format!("Reflect status for object(ConfigMap/shop/a) {why}")

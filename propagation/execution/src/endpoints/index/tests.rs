@@ -33,12 +33,12 @@ fn shared() -> (Works, SharedEndpoints) {
 fn gone_unread_slice_wakes() {
     let (_, endpoints) = shared();
     endpoints.connect("m1");
-    let slice = || unreadable("shop", &json!({ "kubernetes.io/service-name": "web" }));
-    let observe = |event| endpoints.observe_member("m1", &Selection::default(), event);
-    observe(Event::Apply(slice()));
-    assert!(endpoints.queue.is_empty());
-    observe(Event::Delete(slice()));
-    assert_eq!(endpoints.queue.len(), 1);
+    let labels = json!({ "kubernetes.io/service-name": "web" });
+    let slice: Decoded<EndpointSlice> = unreadable("shop", &labels);
+    for (event, woken) in [(Event::Apply(slice.clone()), 0), (Event::Delete(slice), 1)] {
+        endpoints.observe_member("m1", &Selection::default(), event);
+        assert_eq!(endpoints.queue.len(), woken);
+    }
 }
 
 /// A Work that cannot be read may bring any Service: when it is gone, its cluster is told.
