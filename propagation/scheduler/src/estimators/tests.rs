@@ -247,11 +247,11 @@ async fn estimators_are_verified() {
         flag("scheduler-estimator-key-file", "client.key"),
     ];
     let by = |file: &str| vec![flag("scheduler-estimator-ca-file", file)];
-    let unverified = || vec!["--insecure-skip-estimator-verify".to_owned()];
+    let unverified = vec!["--insecure-skip-estimator-verify".to_owned()];
     let known = Some(estimates([("m1", 4)]));
     for (flags, shows_ours, expected) in [
         (by("ca.crt"), true, known.clone()),
-        (unverified(), true, known),
+        (unverified, true, known),
         (by("ca.crt"), false, None),
         (by("other.crt"), true, None),
         (by("missing.crt"), true, None),

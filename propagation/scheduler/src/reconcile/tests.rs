@@ -351,9 +351,9 @@ async fn settled_start_writes_nothing() {
 #[tokio::test]
 async fn cluster_wakes_concerned_bindings() {
     let stage = Stage::new().await;
-    let only = |name: &str| json!({ "clusterAffinity": { "clusterNames": [name] } });
     for name in ["m1", "m2"] {
-        let new = binding(name, "ResourceBinding", &only(name));
+        let only = json!({ "clusterAffinity": { "clusterNames": [name] } });
+        let new = binding(name, "ResourceBinding", &only);
         stage.show(&stage.api.create(&new).await);
         let key = Key::new("shop", name);
         stage.reconcile(&key).await.unwrap();

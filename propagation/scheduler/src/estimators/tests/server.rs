@@ -128,12 +128,16 @@ async fn serve(
             let method = request.uri().path().rsplit('/').next();
             Ok::<_, Infallible>(match method.unwrap_or_default() {
                 "MaxAvailableReplicas" => {
-                    let of = |max_replicas| MaxAvailableReplicasResponse { max_replicas };
-                    respond(request, script, seen.asked, of).await
+                    respond(request, script, seen.asked, |max_replicas| {
+                        MaxAvailableReplicasResponse { max_replicas }
+                    })
+                    .await
                 }
                 "MaxAvailableComponentSets" => {
-                    let of = |max_sets| MaxAvailableComponentSetsResponse { max_sets };
-                    respond(request, script, seen.asked_for_sets, of).await
+                    respond(request, script, seen.asked_for_sets, |max_sets| {
+                        MaxAvailableComponentSetsResponse { max_sets }
+                    })
+                    .await
                 }
                 other => panic!("{other}"),
             })
