@@ -108,8 +108,10 @@ impl Stage {
 
     /// Waits until a cluster is as `wanted`.
     async fn until(&self, name: &str, wanted: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
-        let reached = |cluster: Option<&DynamicObject>| cluster.is_some_and(&wanted);
-        until(self.clusters(), name, reached).await.unwrap()
+        let reached = until(self.clusters(), name, |cluster| {
+            cluster.is_some_and(&wanted)
+        });
+        reached.await.unwrap()
     }
 
     async fn patch(&self, name: &str, patch: Value) {
@@ -403,12 +405,14 @@ async fn eviction_must_be_asked_for() {
     let stage = Stage::new().await;
     stage.join("dead", CLOSED).await;
     let _program = stage.start(&["--taint-no-execute-after=100ms"]);
-    let evicts = |taint: &Value| taint["effect"] == "NoExecute" && taint["timeAdded"].is_string();
-    let evicted = |cluster: &DynamicObject| {
-        let taints = cluster.data["spec"]["taints"].as_array();
-        taints.is_some_and(|taints| taints.iter().any(evicts))
-    };
-    stage.until("dead", evicted).await;
+    let evicted = stage.until("dead", |cluster| {
+        let mut taints = cluster.data["spec"]["taints"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        taints.any(|taint| taint["effect"] == "NoExecute" && taint["timeAdded"].is_string())
+    });
+    evicted.await;
 }
 
 /// Writes a condition of another program's.
@@ -426,6 +430,14 @@ async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
         .unwrap();
 }
 
+fn has_dns_taint(cluster: &DynamicObject) -> bool {
+    let taint = &cluster.data["spec"]["taints"][1];
+    taint["timeAdded"].is_string()
+        && taint["key"] == "cluster.karmada-rs.io/DnsReady"
+        && taint["value"] == "False"
+        && taint["effect"] == "NoExecute"
+}
+
 /// A cluster has a taint while a condition of another's has the status.
 #[tokio::test]
 async fn foreign_condition_taints() {
@@ -439,14 +451,7 @@ async fn foreign_condition_taints() {
     stage.patch("m1", taints).await;
 
     report(&stage, "m1", "DnsReady", "False").await;
-    let tainted = |cluster: &DynamicObject| {
-        let taint = &cluster.data["spec"]["taints"][1];
-        taint["timeAdded"].is_string()
-            && taint["key"] == "cluster.karmada-rs.io/DnsReady"
-            && taint["value"] == "False"
-            && taint["effect"] == "NoExecute"
-    };
-    stage.until("m1", tainted).await;
+    stage.until("m1", has_dns_taint).await;
     drop(program);
     stage.api.writes();
     let program = stage.start(&[flag]);
@@ -457,7 +462,7 @@ async fn foreign_condition_taints() {
     assert_eq!(stage.api.writes(), [path], "neither anew nor in parts");
 
     report(&stage, "m1", "DnsReady", "False").await;
-    stage.until("m1", tainted).await;
+    stage.until("m1", has_dns_taint).await;
     drop(program);
     let _without_the_flag = stage.start(&[]);
     stage.until("m1", freed).await;

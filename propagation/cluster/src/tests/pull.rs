@@ -13,9 +13,10 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/lea
 /// Returns a stage with a Cluster of mode Pull, and the API of its member.
 async fn registered() -> (Stage, TestApi) {
     let stage = Stage::new().await;
-    let range = |min: &str| json!([{ "name": "cpu", "min": min, "max": "8" }]);
-    let models =
-        json!([{ "grade": 0, "ranges": range("0") }, { "grade": 1, "ranges": range("2") }]);
+    let models = json!([
+        { "grade": 0, "ranges": [{ "name": "cpu", "min": "0", "max": "8" }] },
+        { "grade": 1, "ranges": [{ "name": "cpu", "min": "2", "max": "8" }] },
+    ]);
     let theirs =
         json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
     let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -43,6 +44,12 @@ fn run(program: Program) -> Running {
     Running(tokio::spawn(program.run_until(std::future::pending)))
 }
 
+/// Connects the program to an API.
+fn connect(api: &TestApi) -> kube::Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    with_service(api.service(), config, NAME).unwrap()
+}
+
 /// Starts the program in the member.
 fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
     let own = [
@@ -52,10 +59,6 @@ fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
         "--karmada-kubeconfig=/unused",
     ];
     let args = Args::parse_from([&own, flags].concat());
-    let connect = |api: &TestApi| {
-        let config = kube::Config::new("http://api".parse().unwrap());
-        with_service(api.service(), config, NAME).unwrap()
-    };
     let place = Place::Member("m1".to_owned(), connect(&stage.api), connect(member));
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     assemble(&args, place, &mut program);
@@ -169,14 +172,14 @@ async fn silent_member_is_unreachable() {
     assert!(is_fine(&stage.cluster("m1").await), "it was heard of");
     drop(running);
     let stopped = Instant::now();
-    let is_unreachable = |cluster: &DynamicObject| {
-        has(cluster, "Ready", "Unknown")
-            && cluster.data["spec"]["taints"][0]["key"] == "cluster.karmada.io/unreachable"
-    };
     sleep(Duration::from_secs(29)).await;
     assert!(is_fine(&stage.cluster("m1").await), "its Lease is valid");
     sleep(Duration::from_secs(13)).await;
-    let cluster = stage.until("m1", is_unreachable).await;
+    let unreachable = stage.until("m1", |cluster| {
+        has(cluster, "Ready", "Unknown")
+            && cluster.data["spec"]["taints"][0]["key"] == "cluster.karmada.io/unreachable"
+    });
+    let cluster = unreachable.await;
     assert!(stopped.elapsed() < Duration::from_secs(43));
     let ready = conditions(&cluster, "Ready").unwrap();
     assert_eq!(ready["reason"], "ClusterStatusUnknown");
@@ -217,6 +220,11 @@ async fn mute_member_is_unknown() {
     assert_eq!(ready["reason"], "ClusterStatusNeverUpdated");
 }
 
+/// Returns `true` if the kinds of a cluster were read.
+fn is_read(cluster: &DynamicObject) -> bool {
+    has(cluster, "CompleteAPIEnablements", "True")
+}
+
 /// Case I104: a leader loses its lease for a while, in which the member dies and another leader says so. When it leads again,
 /// it writes nothing that it saw before.
 #[tokio::test(start_paused = true)]
@@ -224,8 +232,7 @@ async fn new_term_remembers_nothing() {
     const DIED: &str = "2026-11-28T08:00:00Z";
     let (stage, member) = registered().await;
     let _running = start_inside(&stage, &member, &["--leader-elect"]);
-    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
-    let cluster = stage.until("m1", is_complete).await;
+    let cluster = stage.until("m1", is_read).await;
     assert!(has(&cluster, "Ready", "True"));
     let lease = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/cluster-controller";
     let holder = async || member.get(lease).await["spec"]["holderIdentity"].clone();
@@ -269,8 +276,7 @@ async fn new_term_remembers_nothing() {
 async fn returned_control_plane_is_told() {
     let (stage, member) = registered().await;
     let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
-    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
-    stage.until("m1", is_complete).await;
+    stage.until("m1", is_read).await;
     let away = stage
         .api
         .server
