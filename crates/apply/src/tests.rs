@@ -47,8 +47,9 @@ impl Stage {
     /// Starts anew with a member as it is.
     fn of(api: TestApi) -> Self {
         let (sender, woken) = mpsc::unbounded_channel();
-        let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Applier::new(api.client(), TestOwner, owned(), wake);
+        let (member, running) = Applier::new(api.client(), TestOwner, owned(), move |wake| {
+            sender.send(wake).unwrap();
+        });
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         Self {
@@ -216,7 +217,6 @@ impl Ownership for TestOwner {
     }
 
     fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
-        let adoption = |object| self.adoption(&one.set.key, one.manifest, object);
         let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
         let labels = &one.manifest["metadata"]["labels"];
         let by = if labels["is-interpreted"] == "true" {
@@ -226,7 +226,9 @@ impl Ownership for TestOwner {
         };
         Instruction {
             style: one.set.source.style,
-            adopt: object.map_or(Adoption::Owned, adoption),
+            adopt: object.map_or(Adoption::Owned, |object| {
+                self.adoption(&one.set.key, one.manifest, object)
+            }),
             compare: Comparison::Never,
             retain: Retain {
                 replicas: labels["retains-replicas"] == "true",
