@@ -1,4 +1,5 @@
 use clap::Parser;
+use lab_parts::port::ReservedPort;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
@@ -169,12 +170,12 @@ async fn failing_ones_are_unknown() {
     let knows = Server::start(Script::Room(3)).await;
     let does_not = Server::start(Script::Room(-1)).await;
     let refuses = Server::start(Script::Error).await;
-    let away = Server::closed_port().await;
+    let away = ReservedPort::reserve().unwrap();
     let ports = [
         ("m1", knows.port),
         ("m2", does_not.port),
         ("m3", refuses.port),
-        ("m4", away),
+        ("m4", away.address().port()),
     ];
     let stage = Stage::new(&[], &ports).await;
     let service = json!({

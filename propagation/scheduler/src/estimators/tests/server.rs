@@ -65,12 +65,6 @@ impl Server {
         Self::start_on(script, Some(certify(directory))).await
     }
 
-    /// Returns a port on which nobody listens.
-    pub(super) async fn closed_port() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap().port()
-    }
-
     async fn start_on(script: Script, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
