@@ -140,7 +140,7 @@ impl<O: Ownership> Applier<O> {
         self.not_written.lock().forget(set);
     }
 
-    /// Returns the sets that were refused an object, and will look at it again: whose it is may be decided otherwise by now.
+    /// Returns the sets that were refused an object, and will look at it again: its owner may be another by now.
     pub fn reopen(&self) -> BTreeSet<Key> {
         self.not_written.lock().reopen()
     }
@@ -225,7 +225,7 @@ impl<O: Ownership> Applier<O> {
         }
     }
 
-    /// Returns the result of a manifest whose object was left as it is.
+    /// Returns the result of a manifest if its object was left as it is.
     pub(crate) fn left(&self, one: &ManifestRef<'_, O::Source>, cause: NotWritten) -> Synced {
         let again = match &cause {
             _ if !self.awaits(one) => Again::After(UNSEEN),

@@ -42,7 +42,7 @@ pub(crate) enum NotWritten {
 }
 
 impl NotWritten {
-    /// Returns the result of a manifest about whose object this was found.
+    /// Returns the result of a manifest with this finding about its object.
     pub(crate) fn into_synced<S>(self, one: &ManifestRef<'_, S>) -> Synced {
         let object = one.name();
         let (error, compared) = match self {

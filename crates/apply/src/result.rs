@@ -76,7 +76,7 @@ pub(crate) enum Need {
 }
 
 impl Synced {
-    /// Creates the result of a manifest whose object is as it is to be, or was only observed.
+    /// Creates the result of a manifest if its object is as it is to be, or was only observed.
     pub(crate) fn observed(object: ObservedObject) -> Self {
         Self {
             error: None,
@@ -89,7 +89,7 @@ impl Synced {
         }
     }
 
-    /// Creates the result of a manifest whose object is as it is to be, with the note on it.
+    /// Creates the result of a manifest if its object is as it is to be, with the note on it.
     pub(crate) fn noted(object: ObservedObject, note: Option<String>) -> Self {
         Self {
             note,

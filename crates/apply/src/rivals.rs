@@ -61,8 +61,8 @@ impl<O: Ownership> Applier<O> {
         self.contention.forget(&one.object());
     }
 
-    /// Returns the result of a manifest whose object, as it is `cached`, is left until the end of a pause. Who is the cause
-    /// is found out when it is news.
+    /// Returns the result of a manifest if its object, as it is `cached`, is left until the end of a pause. The manager that
+    /// causes it is looked up when it is news.
     pub(crate) async fn paused(
         &self,
         one: &ManifestRef<'_, O::Source>,

@@ -27,7 +27,7 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    /// Wakes the object whose Work has changed.
+    /// Wakes the owner of a Work that has changed.
     pub(crate) fn wake_owner(&self, owner: Owner, urgency: Urgency) {
         match (owner, urgency) {
             (Owner::Binding(key), Urgency::Now) => self.bindings.add(key),

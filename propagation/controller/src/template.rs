@@ -48,7 +48,7 @@ pub(crate) struct TemplateReconciler {
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
     pub(crate) uninterpreted: CountedTemplates,
-    /// The templates for whose binding no name is left.
+    /// The templates with no name left for a binding.
     pub(crate) unnamed: CountedTemplates,
     pub(crate) activations: Activations,
 }

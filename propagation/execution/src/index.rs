@@ -18,7 +18,7 @@ use crate::arrivals::Arrivals;
 use crate::imports::{BlockedSlices, Imports, Known};
 use crate::stored::StoredWork;
 
-/// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
+/// The least time between two syncs of a Work after changes of its status, or its objects' status, alone.
 const PACE: Duration = Duration::from_secs(1);
 
 /// The Works and clusters behind a lock, and the queues of the Works that are woken.

@@ -109,8 +109,8 @@ impl Index {
         bindings.cloned().collect()
     }
 
-    /// Returns the keys of the bindings whose dependencies follow them and that an edit of a binding concerns: itself, those
-    /// that require it, and those that list its template.
+    /// Returns the keys of the bindings, with dependencies that follow them, that an edit of a binding concerns: itself,
+    /// those that require it, and those that list its template.
     pub(crate) fn dependents(&self, versions: [Option<BindingRef<'_>>; 2]) -> BTreeSet<Key> {
         let mut keys = BTreeSet::new();
         for binding in versions.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The Works as text, and the objects whose they are.
+//! The Works as text, and their owners.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl From<&Work> for Progress {
     }
 }
 
-/// The object whose Work it is.
+/// The object for which a Work is made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// The key of a binding; one without a namespace is a `ClusterResourceBinding`.
@@ -42,7 +42,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Returns the object whose Work it is; it is one at most.
+    /// Returns the owner of a Work; it is one at most.
     pub(crate) fn of(work: &StoredWork) -> BTreeSet<Self> {
         let metadata = work.meta();
         let binding = works::bound(metadata).map(Self::Binding);
