@@ -135,6 +135,25 @@ mod tests {
         }
     }
 
+    /// A webhook that words its refusal anew with each attempt is one trouble; another reason is another, and one more is news.
+    #[test]
+    fn webhook_is_one_trouble() {
+        let denied = |reason: u8, at: &str| {
+            let words = format!("admission webhook \"w\" denied the request: frozen at {at}");
+            (reason, words)
+        };
+        let told = [denied(1, "noon")];
+        for (now, is_same) in [
+            (vec![denied(1, "night")], true),
+            (vec![denied(2, "noon")], false),
+            (vec![denied(1, "noon"), denied(1, "noon")], false),
+            (vec![(1, "frozen at noon".to_owned())], false),
+            (vec![], false),
+        ] {
+            assert_eq!(are_same_troubles(&now, &told), is_same, "{now:?}");
+        }
+    }
+
     /// Half of a character would be none.
     #[test]
     fn long_message_is_cut() {

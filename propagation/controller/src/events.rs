@@ -112,27 +112,3 @@ fn named(regarding: &ObjectReference) -> String {
     let parts = [kind, namespace, name].into_iter().flatten();
     parts.collect::<Vec<_>>().join("/")
 }
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    /// A webhook that words its refusal anew with each attempt is told of once, and again after it has let one pass.
-    #[test]
-    fn reworded_refusal_is_told_once() {
-        let notes: Arc<Mutex<Vec<String>>> = Arc::default();
-        let log = Arc::clone(&notes);
-        let events = Events::new(move |_, event| log.lock().push(event.note.unwrap()));
-        let denied =
-            |at: &str| format!("admission webhook \"w\" denied the request: frozen at {at}");
-        let object = ObjectReference::default();
-        for at in ["1", "2"] {
-            events.trouble(&object, Reason::ApplyPolicyFailed, denied(at));
-        }
-        events.settled(&object);
-        events.trouble(&object, Reason::ApplyPolicyFailed, denied("3"));
-        assert_eq!(*notes.lock(), ["1", "3"].map(denied));
-    }
-}
