@@ -36,6 +36,12 @@ async fn member() -> ServedApi {
     ServedApi::start(member.server, |_| true)
 }
 
+/// Connects the program to an API.
+fn client(api: &TestApi) -> kube::Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    karmada_runtime::client::with_service(api.service(), config, NAME).unwrap()
+}
+
 fn node() -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
         "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
@@ -164,10 +170,8 @@ impl Stage {
 
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
-        let config = kube::Config::new("http://karmada".parse().unwrap());
-        let client = karmada_runtime::client::with_service(self.api.service(), config, NAME);
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        let place = Place::ControlPlane(client.unwrap());
+        let place = Place::ControlPlane(client(&self.api));
         assemble(&Args::parse_from(flags), place, &mut program);
         program
     }

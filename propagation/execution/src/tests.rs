@@ -46,6 +46,12 @@ async fn member(admit: fn(&HeaderMap) -> bool) -> ServedApi {
     ServedApi::start(member.server, admit)
 }
 
+/// Connects the program to an API.
+fn client(api: &TestApi) -> Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    karmada_runtime::client::with_service(api.service(), config, NAME).unwrap()
+}
+
 /// Returns the `ConfigMap`s in a member's namespace `shop`.
 fn maps(member: &ServedApi) -> Api<ConfigMap> {
     Api::namespaced(Client::new(member.server.service(), "default"), "shop")
@@ -171,9 +177,7 @@ impl Stage {
     fn start_by(&self, flags: &[&str], way: impl FnOnce(Connect) -> Connect) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        let config = kube::Config::new("http://karmada".parse().unwrap());
-        let service = self.api.service();
-        let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
+        let client = client(&self.api);
         let connect = way(members::over_network(program.addresses.clone(), NAME));
         assemble(&Args::parse_from(flags), client, connect, &mut program);
         program

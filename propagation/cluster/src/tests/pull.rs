@@ -1,6 +1,5 @@
 //! The program inside a member of mode Pull, and the control plane's handling of its silence.
 
-use karmada_runtime::client::with_service;
 use lab_parts::agent_rights::beyond_rights;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -44,12 +43,6 @@ fn run(program: Program) -> Running {
     Running(tokio::spawn(program.run_until(std::future::pending)))
 }
 
-/// Connects the program to an API.
-fn connect(api: &TestApi) -> kube::Client {
-    let config = kube::Config::new("http://api".parse().unwrap());
-    with_service(api.service(), config, NAME).unwrap()
-}
-
 /// Starts the program in the member.
 fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
     let own = [
@@ -59,7 +52,7 @@ fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
         "--karmada-kubeconfig=/unused",
     ];
     let args = Args::parse_from([&own, flags].concat());
-    let place = Place::Member("m1".to_owned(), connect(&stage.api), connect(member));
+    let place = Place::Member("m1".to_owned(), client(&stage.api), client(member));
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     assemble(&args, place, &mut program);
     run(program)

@@ -1,6 +1,5 @@
 //! The program inside a member of mode Pull.
 
-use karmada_runtime::client::with_service;
 use lab_parts::agent_rights::beyond_rights;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -37,12 +36,6 @@ async fn set_mode(stage: &Stage, cluster: &str, mode: &str) {
     patched.unwrap();
 }
 
-/// Connects the program to an API.
-fn connect(api: &TestApi) -> Client {
-    let config = kube::Config::new("http://api".parse().unwrap());
-    with_service(api.service(), config, NAME).unwrap()
-}
-
 /// Assembles the program in the member.
 fn inside(stage: &Stage, cluster: &str, member: &TestApi) -> Program {
     let flags = [
@@ -53,7 +46,7 @@ fn inside(stage: &Stage, cluster: &str, member: &TestApi) -> Program {
         cluster,
     ];
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-    let (karmada, member) = (connect(&stage.api), connect(member));
+    let (karmada, member) = (client(&stage.api), client(member));
     assemble_in_member(&Args::parse_from(flags), karmada, member, &mut program);
     program
 }
