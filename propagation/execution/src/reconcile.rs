@@ -146,7 +146,7 @@ impl Reconciler {
             return Ok(Contact::None);
         }
         if let Some(due) = self.reporter.pending.awaited(work) {
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, due);
             return Ok(Contact::None);
         }
         let member = match self.fleet.member(cluster, view).await {
@@ -164,30 +164,26 @@ impl Reconciler {
                 untouched,
             } => (manifests, untouched),
             SyncResult::Later(delay) => {
-                self.queues
-                    .of(cluster)
-                    .add_at(Key::of(work), Instant::now() + delay);
+                self.look_again(cluster, work, Instant::now() + delay);
                 return Ok(Contact::None);
             }
         };
+        let is_written = synced.iter().any(|one| one.written);
         if synced.iter().all(|one| one.error.is_none()) {
-            let is_written = synced.iter().any(|one| one.written);
             self.works.arrivals.applied(work, is_written);
         }
         self.reporter.record_contested(cluster, work, &synced);
         let pauses = synced.iter().filter_map(|one| one.contested.as_ref());
         if let Some(until) = pauses.map(|contested| contested.until).min() {
-            self.queues.of(cluster).add_at(Key::of(work), until);
+            self.look_again(cluster, work, until);
         }
         let pruned = self.prune(&member, &set, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
-            let due = Instant::now() + RECHECK;
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, Instant::now() + RECHECK);
         }
-        let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
         let errors = errors.chain(pruned.err());
         // An outage is known even if the report of it fails.
@@ -199,6 +195,11 @@ impl Reconciler {
             None if is_written => Ok(Contact::Made),
             None => Ok(Contact::None),
         }
+    }
+
+    /// Has a Work reconciled again at this time.
+    fn look_again(&self, cluster: &str, work: &Work, due: Instant) {
+        self.queues.of(cluster).add_at(Key::of(work), due);
     }
 
     /// Takes the slices away that a Work has brought and does not have any more, once it is applied.
@@ -228,7 +229,7 @@ impl Reconciler {
         let has_failed = synced.iter().any(|one| one.error.is_some());
         let pending = &self.reporter.pending;
         if let Some(due) = pending.put_off(work, is_written && !has_failed) {
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, due);
             return Ok(());
         }
         let mut errors = synced.iter().filter_map(|one| one.error.as_ref());
