@@ -19,7 +19,7 @@ use objects::{GroupVersionKind, Key, Metadata, metadata};
 use parking_lot::Mutex;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
-use propagation_rules::claim::Claim;
+use propagation_rules::claim;
 use propagation_rules::rights::GroupResource;
 use serde_json::{Value, json};
 
@@ -186,15 +186,16 @@ impl Templates {
         if !selected.iter().all(|kind| self.shows_claims(kind)) {
             return true;
         }
-        let has_claim =
-            |metadata: &ObjectMeta| Claim::of(metadata).is_some_and(|claim| claim.is_of(policy));
         let index = self.index.lock();
-        let claimed = self.keys_where(&index, |_, _, object| has_claim(object.meta()));
+        let claimed = self.keys_where(&index, |_, _, object| {
+            claim::is_claimed_by(object.meta(), policy)
+        });
         // The claim on the binding of a template that is gone goes with the binding.
         let mut bindings = index.bindings();
         !claimed.is_empty()
             || bindings.any(|binding| {
-                has_claim(binding.metadata) && self.may_exist(&template_of(binding.spec))
+                claim::is_claimed_by(binding.metadata, policy)
+                    && self.may_exist(&template_of(binding.spec))
             })
     }
 

@@ -105,9 +105,8 @@ fn trim(
     metadata.owner_references = None;
     // An empty list is kept: the patch of an annotation differs without one.
     if let Some(annotations) = &mut metadata.annotations {
-        let is_read =
-            |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
-        annotations.retain(|key, _| is_read(key));
+        let read = [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY];
+        annotations.retain(|key, _| read.contains(&key.as_str()));
     }
     let has_tasks = spec.graceful_eviction_tasks.iter().flatten().count() > 0;
     let placement = spec.placement.as_ref();

@@ -8,7 +8,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
-use propagation_rules::claim::Claim;
+use propagation_rules::claim::{self, Claim};
 
 use super::Index;
 use super::links::{Link, is_referring, karmadas_key, referrer_keys};
@@ -67,9 +67,7 @@ impl Index {
 
     /// Returns the keys of the bindings that `policy` has.
     pub(super) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
-        self.bindings_where(|binding| {
-            Claim::of(binding.metadata).is_some_and(|claim| claim.is_of(policy))
-        })
+        self.bindings_where(|binding| claim::is_claimed_by(binding.metadata, policy))
     }
 
     /// Returns the bindings that require this one, as far as they exist.
