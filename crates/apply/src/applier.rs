@@ -37,7 +37,7 @@ const UNSEEN: Duration = Duration::from_mins(1);
 /// The number of manifests of a wave that are applied at once.
 pub(crate) const CONCURRENCY: usize = 8;
 
-/// One cluster to one owner: what was applied there, and what has become of it.
+/// One cluster to one owner: the records of its applications there, and of their outcome.
 pub struct Applier<O> {
     pub(crate) ownership: Arc<O>,
     pub(crate) requests: Requests,
@@ -140,7 +140,7 @@ impl<O: Ownership> Applier<O> {
         self.not_written.lock().forget(set);
     }
 
-    /// Returns the sets that were refused an object, and will look at it again: whose it is may be decided otherwise by now.
+    /// Returns the sets that were refused an object, and will look at it again: its owner may be another by now.
     pub fn reopen(&self) -> BTreeSet<Key> {
         self.not_written.lock().reopen()
     }
@@ -225,7 +225,7 @@ impl<O: Ownership> Applier<O> {
         }
     }
 
-    /// Returns the result of a manifest whose object was left as it is.
+    /// Returns the result of a manifest if its object was left as it is.
     pub(crate) fn left(&self, one: &ManifestRef<'_, O::Source>, cause: NotWritten) -> Synced {
         let again = match &cause {
             _ if !self.awaits(one) => Again::After(UNSEEN),
@@ -270,7 +270,7 @@ impl<O: Ownership> Applier<O> {
         self.ownership.set_of(object).as_ref() == Some(&one.set.key)
     }
 
-    /// Observes the object of a suspended set. If its application was not reported, what the object has shows it.
+    /// Observes the object of a suspended set. If its application was not reported, the object itself shows it.
     async fn observe(&self, one: &ManifestRef<'_, O::Source>, object: ObservedObject) -> Synced {
         let settled = match &object {
             ObservedObject::Present(cached) if one.set.last_write == LastWrite::Unknown => {

@@ -1,6 +1,7 @@
 //! Compares an object with its manifest: before it is written, once it is, or in place of that.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use objects::comparison::{Compared, Comparison, ComparisonOption, Versions, compared};
@@ -19,7 +20,7 @@ use crate::manifest_set::ManifestRef;
 use crate::not_written::NotWritten;
 use crate::notes::written_part;
 use crate::ownership::Ownership;
-use crate::plan::{ApplyPlan, replacing};
+use crate::plan::replacing;
 use crate::requests::APPLY;
 
 impl<O: Ownership> Applier<O> {
@@ -42,16 +43,16 @@ impl<O: Ownership> Applier<O> {
         Ok(NotWritten::Compared(Arc::new(compared)))
     }
 
-    /// Compares an object before the write that is planned of it. Returns a cause if there must be none.
+    /// Compares an object before the actions that are planned on it. Returns a cause if there must be none.
     pub(crate) async fn compare_first(
         &self,
         one: &ManifestRef<'_, O::Source>,
         object_ref: &ObjectRef,
         object: &Value,
         (retain, option): (&Retain, ComparisonOption),
-        plan: &ApplyPlan,
+        actions: &[Action],
     ) -> Result<Option<NotWritten>, MemberError> {
-        let applied = if *plan == ApplyPlan::Unchanged {
+        let applied = if actions.is_empty() {
             Cow::Borrowed(object)
         } else {
             let manifest = &*written_part(one, object);
@@ -89,7 +90,7 @@ impl<O: Ownership> Applier<O> {
         Ok(Some(Arc::new(compared)))
     }
 
-    /// Compares an object with its manifest and what an application of that would make of it.
+    /// Compares an object with its manifest and with the object as an application of that would leave it.
     async fn compare(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -97,19 +98,20 @@ impl<O: Ownership> Applier<O> {
         found: &Value,
         (applied, option): (&Value, ComparisonOption),
     ) -> Result<Compared, MemberError> {
-        let of = |alone: Option<&Value>| {
-            let versions = Versions {
-                found,
-                applied,
-                alone,
-            };
-            compared(one.manifest, Some(versions), option, O::IGNORED)
+        let versions = Versions {
+            found,
+            applied,
+            alone: None,
         };
-        let mut differences = of(None);
+        let mut differences = compared(one.manifest, Some(versions), option, O::IGNORED);
         // A field that the cluster has filled in may look as if somebody had added it.
         if option == ComparisonOption::Full && differences.iter().any(|one| one.wanted.is_none()) {
             let alone = self.alone(one, object_ref, found).await?;
-            differences = of(alone.as_ref());
+            let versions = Versions {
+                alone: alone.as_ref(),
+                ..versions
+            };
+            differences = compared(one.manifest, Some(versions), option, O::IGNORED);
         }
         Ok(Compared {
             is_owned: self.is_of_set(one, found),
@@ -124,13 +126,9 @@ impl<O: Ownership> Applier<O> {
         object_ref: &ObjectRef,
         object: &Value,
     ) -> Result<Option<Value>, MemberError> {
-        let all = |part: &str| {
-            let map = metadata::field(object, part).and_then(Value::as_object);
-            map.into_iter().flatten().map(|(key, _)| key.clone())
-        };
         let all = Written {
-            labels: all("labels").collect(),
-            annotations: all("annotations").collect(),
+            labels: keys(object, "labels"),
+            annotations: keys(object, "annotations"),
         };
         let body = replacement(one.manifest, object, &all);
         let write = Write::replace(APPLY, object_ref.clone(), body);
@@ -151,18 +149,12 @@ impl<O: Ownership> Applier<O> {
         object: &Value,
         kept: &Retain,
     ) -> Result<Value, MemberError> {
-        let application = |manifest: &Value| {
-            let action = Action::Apply {
-                body: pinned(retain(manifest, Some(object)), object),
-                is_forced: true,
-            };
-            Write::new(APPLY, object_ref.clone(), action)
-        };
-        let tried = self.requests.try_out(&application(one.manifest)).await;
-        let tried = match tried {
+        let write = application(object_ref, one.manifest, object);
+        let tried = match self.requests.try_out(&write).await {
             Err(error) if error.is_about_unknown_fields() => {
                 let known = self.known_part(one, object_ref, Some(object), kept).await?;
-                self.requests.try_out(&application(&known)).await
+                let write = application(object_ref, &known, object);
+                self.requests.try_out(&write).await
             }
             Err(error) if error.is_about_duplicates() => {
                 let body = replacing::<O>(kept, one.manifest, object);
@@ -179,4 +171,20 @@ impl<O: Ownership> Applier<O> {
             tried => tried,
         }
     }
+}
+
+/// Returns the keys of an object's labels or annotations.
+fn keys(object: &Value, part: &str) -> BTreeSet<String> {
+    let map = metadata::field(object, part).and_then(Value::as_object);
+    let keys = map.into_iter().flatten().map(|(key, _)| key.clone());
+    keys.collect()
+}
+
+/// Returns the application of a manifest to an object.
+fn application(object_ref: &ObjectRef, manifest: &Value, object: &Value) -> Write {
+    let action = Action::Apply {
+        body: pinned(retain(manifest, Some(object)), object),
+        is_forced: true,
+    };
+    Write::new(APPLY, object_ref.clone(), action)
 }

@@ -134,7 +134,7 @@ impl MemberError {
         }
     }
 
-    /// Returns `true` if the cluster refuses what the object would be.
+    /// Returns `true` if the cluster refuses the object as it would be.
     pub(crate) fn is_about_values(&self) -> bool {
         self.code() == Some(422)
     }

@@ -19,8 +19,7 @@ pub struct ManifestSet<'a, S> {
     pub manifests: Vec<&'a Value>,
     /// The places of those whose objects are to be in the cluster later, and not now.
     pub withheld: BTreeSet<usize>,
-    /// What the owner's answers about each of them depend on besides: with others, every object that was left is looked at
-    /// again.
+    /// The further facts on which the owner's answers depend: with others, every object that was left is looked at again.
     pub terms: String,
     /// True if nothing is created or changed.
     pub suspended: bool,
@@ -35,7 +34,7 @@ pub struct ManifestSet<'a, S> {
 pub enum LastWrite {
     /// It had the manifest as it is now.
     OfManifest,
-    /// The same, by somebody who does not note the generation of what was written: it may have been an earlier one.
+    /// The same, by somebody who does not note the generation that was written: it may have been an earlier one.
     Undated,
     /// It may have had another manifest, with fields that have left it.
     Unknown,

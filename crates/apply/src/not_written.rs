@@ -32,7 +32,7 @@ pub(crate) enum NotWritten {
     Differs(Arc<Compared>),
     /// It was only to be compared.
     Compared(Arc<Compared>),
-    /// The cluster rejects the manifest, or does not tell what its application would change.
+    /// The cluster rejects the manifest, or does not tell the changes of its application.
     Rejected {
         /// The request.
         request: String,
@@ -42,7 +42,7 @@ pub(crate) enum NotWritten {
 }
 
 impl NotWritten {
-    /// Returns the result of a manifest about whose object this was found.
+    /// Returns the result of a manifest with this finding about its object.
     pub(crate) fn into_synced<S>(self, one: &ManifestRef<'_, S>) -> Synced {
         let object = one.name();
         let (error, compared) = match self {
@@ -80,7 +80,7 @@ struct Entry {
     is_stale: bool,
 }
 
-/// The hash of what was asked about an object: its manifest and the terms of its set.
+/// The hash of the question about an object: its manifest and the terms of its set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Question(u64);
 
@@ -149,7 +149,7 @@ impl NotWrittenCache {
         is_same.then(|| cause.clone())
     }
 
-    /// Records what has come of a look, if one was begun.
+    /// Records the finding of a look, if one was begun.
     pub(crate) fn record<S>(
         &mut self,
         one: &ManifestRef<'_, S>,
@@ -164,7 +164,7 @@ impl NotWrittenCache {
         }
     }
 
-    /// Forgets what was found about the object of a manifest.
+    /// Forgets the findings about the object of a manifest.
     pub(crate) fn clear<S>(&mut self, one: &ManifestRef<'_, S>) {
         let id = (one.kind(), one.key());
         if let Some(sets) = self.found.get_mut(&id) {
@@ -321,7 +321,7 @@ mod tests {
         assert!(cache.standing(&one).is_none());
     }
 
-    /// A look that fails leaves nothing standing: what was found before is known to be outdated.
+    /// A look that fails leaves nothing standing: the finding before is known to be outdated.
     #[test]
     fn failed_look_finds_nothing() {
         let (manifests, kind) = ([map("a")], GroupVersionKind::new("v1", "ConfigMap"));

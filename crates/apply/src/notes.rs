@@ -58,7 +58,7 @@ pub(crate) fn without_node_ports(
     (!left.is_empty()).then_some(manifest)
 }
 
-/// Returns the part of a manifest with which its object was written: what the cluster did not know then is no difference,
+/// Returns the part of a manifest with which its object was written: a field that the cluster did not know is no difference,
 /// even if it knows it now.
 pub(crate) fn written_part<'m, S>(one: &ManifestRef<'m, S>, object: &Value) -> Cow<'m, Value> {
     let mut known = without_generated(one.manifest);

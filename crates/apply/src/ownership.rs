@@ -1,4 +1,4 @@
-//! Whose the objects of a cluster are, and what their owner wants.
+//! The owner of a cluster's objects, and its decisions about them.
 
 use objects::managed_fields::Managers;
 use objects::metadata::Written;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::manifest_set::ManifestRef;
 
 /// An owner of objects in a cluster, such as all Works of one member. The engine shows it each state of an object that it
-/// finds, and is told in one [`Instruction`] what becomes of that.
+/// finds, and is told in one [`Instruction`] how to treat that.
 pub trait Ownership: Send + Sync + 'static {
     /// The object that lists the manifests of a set.
     type Source: Sync;
@@ -31,15 +31,15 @@ pub trait Ownership: Send + Sync + 'static {
     /// Returns the set that an object names as its own.
     fn set_of(&self, object: &impl Metadata) -> Option<Key>;
 
-    /// Tells what becomes of a manifest, by the object that is found where it goes, if one is.
+    /// Tells how to treat a manifest, by the object that is found where it goes, if one is.
     fn instruction(
         &self,
         one: &ManifestRef<'_, Self::Source>,
         object: Option<&Value>,
     ) -> Instruction;
 
-    /// Asks the script or the webhook that has a say in it what replaces `object`, where the engine would replace it by
-    /// `body`.
+    /// Asks the script or the webhook that has a say in it for the object that replaces `object`, where the engine would
+    /// replace it by `body`.
     ///
     /// # Errors
     /// Fails with its reason.
@@ -51,6 +51,6 @@ pub trait Ownership: Send + Sync + 'static {
         async { Ok(body) }
     }
 
-    /// Decides what becomes of an object when its set goes, or its manifest leaves the set or is withheld.
+    /// Decides about an object when its set goes, or its manifest leaves the set or is withheld.
     fn removal(&self, source: &Self::Source, object: &Value) -> Removal;
 }

@@ -13,88 +13,77 @@ use serde_json::Value;
 use crate::manifest_set::LastWrite;
 use crate::ownership::Ownership;
 
-/// The write of one manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApplyPlan {
-    /// The object is as the manifest has it.
-    Unchanged,
-    /// There is no object, or it differs: these are done, one after the other. Before an application may come a patch by
-    /// which the fields of other managers become ours. A creation fails if another creates the object meanwhile, an
-    /// application if it has another uid, or is not forced and others have set a field otherwise, and a replacement if it
-    /// has another version.
-    Act(Vec<Action>),
-    /// The object must not be touched.
-    Refuse {
-        /// The reason, and the way out.
-        reason: String,
-    },
-}
-
-/// Plans the write of a manifest. `object` is the cluster's, read live: a write without a look would take over an
-/// object that is not ours. From a cache, without its managed fields, only [`ApplyPlan::Unchanged`] may be concluded.
+/// Plans the actions that bring an object to its manifest, one after the other; none if it is as the manifest has it. Before
+/// an application may come a patch by which the fields of other managers become ours. A creation fails if another creates
+/// the object meanwhile, an application if it has another uid, or is not forced and others have set a field otherwise, and
+/// a replacement if it has another version.
+///
+/// `object` is the cluster's, read live: a write without a look would take over an object that is not ours. From a cache,
+/// without its managed fields, only that nothing is to be done may be concluded.
+///
+/// # Errors
+/// Fails with the reason, and the way out, if the object must not be touched.
 pub fn plan<O: Ownership>(
     instruction: &Instruction,
     manifest: &Value,
     object: Option<&Value>,
     last: LastWrite,
-) -> ApplyPlan {
+) -> Result<Vec<Action>, String> {
     let Some(object) = object else {
-        let body = without_generated(manifest);
-        // An apply takes over what is there by now.
-        let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
-        let action = if adopts && instruction.style != WriteStyle::Replace {
-            Action::Apply {
-                body,
-                is_forced: false,
-            }
-        } else {
-            Action::Create(body)
-        };
-        return ApplyPlan::Act(vec![action]);
+        return Ok(vec![creation(instruction, manifest)]);
     };
     if object.is_deleting() {
         let reason =
             "the object is being deleted in the member; it is created again once it is gone";
-        return ApplyPlan::Refuse {
-            reason: reason.to_owned(),
-        };
+        return Err(reason.to_owned());
     }
     let fields = match &instruction.adopt {
         Adoption::Owned => TakeOver::FromPredecessors,
         Adoption::Adopt { fields } => *fields,
-        Adoption::Refuse { reason } => {
-            return ApplyPlan::Refuse {
-                reason: reason.clone(),
-            };
-        }
+        Adoption::Refuse { reason } => return Err(reason.clone()),
     };
-    match instruction.style {
+    Ok(match instruction.style {
         WriteStyle::Apply | WriteStyle::ApplyUnforced => {
             application::<O>(instruction, manifest, object, fields, last)
         }
         WriteStyle::Replace => {
             let body = replacing::<O>(&instruction.retain, manifest, object);
             if is_settled(O::MANAGERS, object, &body, last) {
-                return ApplyPlan::Unchanged;
+                return Ok(Vec::new());
             }
             let body = gathering(O::MANAGERS, body, object);
-            ApplyPlan::Act(vec![Action::Replace(body)])
+            vec![Action::Replace(body)]
         }
+    })
+}
+
+/// Plans the creation of an object that is not there.
+pub(crate) fn creation(instruction: &Instruction, manifest: &Value) -> Action {
+    let body = without_generated(manifest);
+    // An apply takes over an object that is there by now.
+    let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
+    if adopts && instruction.style != WriteStyle::Replace {
+        Action::Apply {
+            body,
+            is_forced: false,
+        }
+    } else {
+        Action::Create(body)
     }
 }
 
-/// Plans the write of a new manifest to an object from a cache that has nothing but what we have written, so that
-/// nothing is to be taken over. Returns `None` if only a live look at the object can tell.
+/// Plans the write of a new manifest to an object from a cache that has nothing but our fields, so that nothing is to be
+/// taken over. Returns `None` if only a live look at the object can tell.
 pub(crate) fn rewrite<O: Ownership>(
     instruction: &Instruction,
     manifest: &Value,
     object: &Value,
-) -> Option<ApplyPlan> {
+) -> Option<Action> {
     let is_owned = instruction.adopt == Adoption::Owned;
     if !is_owned || object.is_deleting() || object.uid().is_empty() {
         return None;
     }
-    let action = match instruction.style {
+    Some(match instruction.style {
         // Which replicas are retained is in the managed fields.
         WriteStyle::Apply | WriteStyle::ApplyUnforced if instruction.retain.replicas => {
             return None;
@@ -108,8 +97,7 @@ pub(crate) fn rewrite<O: Ownership>(
             (O::WRITTEN)(object)?;
             Action::Replace(replacing::<O>(&instruction.retain, manifest, object))
         }
-    };
-    Some(ApplyPlan::Act(vec![action]))
+    })
 }
 
 /// Plans a server-side apply.
@@ -119,7 +107,7 @@ fn application<O: Ownership>(
     object: &Value,
     fields: TakeOver,
     last: LastWrite,
-) -> ApplyPlan {
+) -> Vec<Action> {
     let managers = O::MANAGERS;
     let is_forced = instruction.style == WriteStyle::Apply;
     let fields = if is_forced { fields } else { TakeOver::Sharing };
@@ -130,19 +118,19 @@ fn application<O: Ownership>(
     // Others keep the fields that they have replaced, unless these are taken from them.
     let is_replaced = fields != TakeOver::Sharing && managers.others_have_replaced(object, &body);
     let is_applied = if last == LastWrite::OfManifest {
-        // Nothing has left the manifest, and what a take-over left to others it may have from them.
+        // Nothing has left the manifest, and fields that a take-over left to others it may have from them.
         has_all(object, &body)
     } else {
         contains(object, &body, managers.owned(object)) && !managers.own_more_than(object, &body)
     };
     if is_applied && !is_replaced {
-        return ApplyPlan::Unchanged;
+        return Vec::new();
     }
     let taken = managers.take_over(object, fields, &body);
     let body = pinned(body, object);
     let application = Action::Apply { body, is_forced };
     let actions = taken.map(Action::Json).into_iter().chain([application]);
-    ApplyPlan::Act(actions.collect())
+    actions.collect()
 }
 
 /// Returns `true` if the object has everything of `body`, whoever owns it.
@@ -168,7 +156,7 @@ pub(crate) fn replacing<O: Ownership>(retain: &Retain, manifest: &Value, object:
     body
 }
 
-/// Returns `body` with the managed fields by which what others wrote becomes ours. A replacement takes their fields
+/// Returns `body` with the managed fields by which the fields of others become ours. A replacement takes their fields
 /// away, but for those that have the manifest's value, or that of a default: they would go on looking like changes.
 fn gathering(managers: Managers, mut body: Value, object: &Value) -> Value {
     if let Some(entries) = managers.gathered(object) {
@@ -178,7 +166,7 @@ fn gathering(managers: Managers, mut body: Value, object: &Value) -> Value {
 }
 
 /// Returns `true` if a replacement by `body` would change nothing: the object has all of it, and nothing else but
-/// the cluster's defaults. These are fields of our updates, too, so that what has left the manifest is told from them
+/// the cluster's defaults. These are fields of our updates, too, so that fields that have left the manifest are told from them
 /// only if the manifest that was written last is known.
 fn is_settled(managers: Managers, object: &Value, body: &Value, last: LastWrite) -> bool {
     let has_defaults = match last {

@@ -139,8 +139,8 @@ impl Records {
 
     /// Returns `true` if nothing is known of the object of a manifest: it was neither seen, nor another in its way.
     pub(crate) fn has_nothing_of<S>(&self, one: &ManifestRef<'_, S>) -> bool {
-        let is_obstructed = |set: &SetRecord| set.is_obstructed;
-        self.of(one).is_none() && !self.sets.get(&one.set.key).is_some_and(is_obstructed)
+        let set = self.sets.get(&one.set.key);
+        self.of(one).is_none() && !set.is_some_and(|set| set.is_obstructed)
     }
 }
 
@@ -160,7 +160,7 @@ impl Record {
         Settled::of(object).is_as(self.object)
     }
 
-    /// Returns `true` if a comparison would show what one has shown.
+    /// Returns `true` if a comparison would show the same as one before.
     pub(crate) fn is_compared(self, comparison: Comparison) -> bool {
         !comparison.looks_beyond() || self.comparison == comparison
     }

@@ -83,7 +83,7 @@ impl<O: Ownership> Applier<O> {
         self.remove(writes, &set).await.map(drop)
     }
 
-    /// Takes away the object of a manifest that is withheld. `cached` is what the watch shows of it.
+    /// Takes away the object of a manifest that is withheld. `cached` is the object as the watch shows it.
     pub(crate) async fn withhold(
         &self,
         writes: &WriteMode,
@@ -206,7 +206,7 @@ pub struct Remaining {
 }
 
 impl Removed {
-    /// Returns what the answer to a deletion says: the object, if it is not gone yet.
+    /// Reads the answer to a deletion: the object, if it is not gone yet.
     fn of(deleted: Option<&Value>) -> Self {
         let Some(object) = deleted.filter(|object| object.is_deleting()) else {
             return Self::Gone;
@@ -220,7 +220,7 @@ impl Removed {
     }
 }
 
-/// Returns the finalizers of what is in a namespace, as far as that says what its deletion waits for.
+/// Returns the finalizers within a namespace for which its deletion waits, as far as its status names them.
 fn finalizers_within(object: &Value) -> Option<&str> {
     if group_kind(object) != ("", "Namespace") {
         return None;
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// Case F101: a namespace waits for what is in it, and its status says for which finalizers.
+    /// Case F101: a namespace waits for the objects in it, and its status says for which finalizers.
     #[test]
     fn namespace_names_its_holders() {
         let message = "Some content in the namespace has finalizers remaining: example.com/settle in 2 resource instances";

@@ -33,8 +33,8 @@ pub struct Synced {
     pub object: ObservedObject,
     /// True if the sync wrote the object.
     pub written: bool,
-    /// What the object has not of the manifest because the cluster does not know it, or refuses it, if anything: a
-    /// later sync finds out if it knows it by then.
+    /// The fields of the manifest that the object lacks because the cluster does not know them, or refuses them, if any: a
+    /// later sync finds out if it knows them by then.
     pub note: Option<String>,
     /// The result of a comparison; absent if there was none, or nothing has changed since.
     pub compared: Option<Arc<Compared>>,
@@ -76,7 +76,7 @@ pub(crate) enum Need {
 }
 
 impl Synced {
-    /// Creates the result of a manifest whose object is as it is to be, or was only observed.
+    /// Creates the result of a manifest if its object is as it is to be, or was only observed.
     pub(crate) fn observed(object: ObservedObject) -> Self {
         Self {
             error: None,
@@ -89,7 +89,7 @@ impl Synced {
         }
     }
 
-    /// Creates the result of a manifest whose object is as it is to be, with the note on it.
+    /// Creates the result of a manifest if its object is as it is to be, with the note on it.
     pub(crate) fn noted(object: ObservedObject, note: Option<String>) -> Self {
         Self {
             note,

@@ -7,14 +7,13 @@ use objects::difference::{Difference, differences};
 use objects::last_writer::rival_in;
 use objects::managed_fields::all_fields;
 use objects::ownership::ObservedObject;
-use objects::write::ObjectRef;
+use objects::write::{Action, ObjectRef};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::applier::Applier;
 use crate::manifest_set::{ManifestRef, Object};
 use crate::ownership::Ownership;
-use crate::plan::ApplyPlan;
 use crate::result::{Again, Contested, Synced};
 
 impl<O: Ownership> Applier<O> {
@@ -31,7 +30,7 @@ impl<O: Ownership> Applier<O> {
         (self.contention).begin(one.object(), one.manifest, version, Instant::now())
     }
 
-    /// Begins what is planned of a manifest; `None` if that is no write.
+    /// Begins the actions that are planned of a manifest; `None` if there are none, or they are only counted.
     ///
     /// # Errors
     /// Fails with the pause before the write.
@@ -40,10 +39,9 @@ impl<O: Ownership> Applier<O> {
         writes: &WriteMode,
         one: &ManifestRef<'_, O::Source>,
         seen: Option<&Value>,
-        plan: &ApplyPlan,
+        actions: &[Action],
     ) -> Result<Option<Attempt<Object>>, Backoff> {
-        let is_write = matches!(plan, ApplyPlan::Act(_));
-        if !is_write || matches!(writes, WriteMode::DryRun(_)) {
+        if actions.is_empty() || matches!(writes, WriteMode::DryRun(_)) {
             return Ok(None);
         }
         self.begin(one, seen).map(Some)
@@ -63,8 +61,8 @@ impl<O: Ownership> Applier<O> {
         self.contention.forget(&one.object());
     }
 
-    /// Returns the result of a manifest whose object, as it is `cached`, is left until the end of a pause. Who is the cause
-    /// is found out when it is news.
+    /// Returns the result of a manifest if its object, as it is `cached`, is left until the end of a pause. The manager that
+    /// causes it is looked up when it is news.
     pub(crate) async fn paused(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -99,17 +97,17 @@ impl<O: Ownership> Applier<O> {
 /// Returns the manager other than `own` that last wrote something of `object` that is not as the manifest has it: a
 /// field of that, or else one that it says nothing about.
 fn rival(manifest: &Value, object: &Value, own: &str) -> Option<String> {
-    let differences = differences(object, manifest, &all_fields(object));
-    let at = |is_concerned: fn(&Difference) -> bool| {
-        let concerned = differences.iter().filter(|one| is_concerned(one));
-        let paths: Vec<_> = concerned.map(|one| one.path.clone()).collect();
-        rival_in(object, own, &paths)
-    };
-    at(|one| one.wanted.is_some()).or_else(|| {
-        // Additions of others to these are left alone.
-        const THEIRS: [&str; 2] = ["/metadata", "/status"];
-        at(|one| one.wanted.is_none() && !THEIRS.iter().any(|part| one.path.starts_with(part)))
-    })
+    /// Additions of others to these are left alone.
+    const THEIRS: [&str; 2] = ["/metadata", "/status"];
+    let (mut changed, mut added) = (Vec::new(), Vec::new());
+    for Difference { path, wanted, .. } in differences(object, manifest, &all_fields(object)) {
+        if wanted.is_some() {
+            changed.push(path);
+        } else if !THEIRS.iter().any(|part| path.starts_with(part)) {
+            added.push(path);
+        }
+    }
+    rival_in(object, own, &changed).or_else(|| rival_in(object, own, &added))
 }
 
 #[cfg(test)]
@@ -118,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Who has changed what the manifest says is the rival, and who adds to it only if nobody has.
+    /// Who has changed a field of the manifest is the rival, and who adds to it only if nobody has.
     #[test]
     fn changed_field_names_rival() {
         let object = |replicas| {

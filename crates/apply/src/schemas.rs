@@ -12,7 +12,7 @@ use crate::error::MemberError;
 
 /// The longest duration of a read.
 const LIMIT: Duration = Duration::from_secs(10);
-/// The time for which what was read is good: many objects may ask at once.
+/// The time for which a schema is good: many objects may ask at once.
 const FRESH: Duration = Duration::from_secs(30);
 
 /// The index of a cluster's schemas.

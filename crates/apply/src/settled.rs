@@ -13,7 +13,7 @@ use crate::applier::Applier;
 use crate::error::MemberError;
 use crate::manifest_set::{LastWrite, ManifestRef};
 use crate::ownership::Ownership;
-use crate::plan::{ApplyPlan, plan, replacing};
+use crate::plan::{plan, replacing};
 use crate::result::Need;
 
 impl<O: Ownership> Applier<O> {
@@ -27,11 +27,7 @@ impl<O: Ownership> Applier<O> {
         if !self.is_settled(one, object, told).await? {
             return Ok(Need::Write);
         }
-        let has_note = |note: Option<&str>| {
-            let record = self.records.lock().of(one);
-            record.is_some_and(|record| record.has_note(note))
-        };
-        if has_note(None) {
+        if self.has_note(one, None) {
             return Ok(Need::Nothing { note: None });
         }
         let note = self.note(one, object, &told.retain).await?;
@@ -40,12 +36,17 @@ impl<O: Ownership> Applier<O> {
             return Ok(Need::Nothing { note: None });
         };
         // With another, the cluster may know more by now.
-        let is_known = has_note(Some(text)) || one.set.notes.contains(text);
+        let is_known = self.has_note(one, Some(text)) || one.set.notes.contains(text);
         Ok(if is_known {
             Need::Nothing { note }
         } else {
             Need::Write
         })
+    }
+
+    fn has_note(&self, one: &ManifestRef<'_, O::Source>, note: Option<&str>) -> bool {
+        let record = self.records.lock().of(one);
+        record.is_some_and(|record| record.has_note(note))
     }
 
     /// Returns the object if a sync would find nothing to apply. Only a live look can tell: a field that has
@@ -74,10 +75,10 @@ impl<O: Ownership> Applier<O> {
         let told = self.ownership.instruction(one, Some(object));
         let retained = self.retained(one, object, &told).await?;
         let plan = plan::<O>(&told, &retained, Some(object), LastWrite::Unknown);
-        Ok(plan == ApplyPlan::Unchanged)
+        Ok(plan == Ok(Vec::new()))
     }
 
-    /// Returns the manifest as it is to replace `object`, with what a script or a webhook keeps of that.
+    /// Returns the manifest as it is to replace `object`, with the fields of that which a script or a webhook keeps.
     pub(crate) async fn retained<'m>(
         &self,
         one: &ManifestRef<'m, O::Source>,
@@ -89,21 +90,22 @@ impl<O: Ownership> Applier<O> {
         };
         let body = replacing::<O>(&told.retain, one.manifest, object);
         let retained = self.ownership.retain(body, object).await;
-        let failed = |reason| MemberError::Customization {
-            object: one.name(),
-            reason,
-        };
-        retained.map(Cow::Owned).map_err(failed)
+        retained
+            .map(Cow::Owned)
+            .map_err(|reason| MemberError::Customization {
+                object: one.name(),
+                reason,
+            })
     }
 
-    /// Returns `true` if the object, from a cache or not, needs nothing, but for what its cluster may not know.
+    /// Returns `true` if the object, from a cache or not, needs nothing, but for fields that its cluster may not know.
     async fn is_settled(
         &self,
         one: &ManifestRef<'_, O::Source>,
         object: &Value,
         told: &Instruction,
     ) -> Result<bool, MemberError> {
-        // What says so may be where a record does not look, as its owners are.
+        // The mark of the set may be where a record does not look, as its owners are.
         if !self.is_of_set(one, object) {
             return Ok(false);
         }
@@ -139,7 +141,7 @@ impl<O: Ownership> Applier<O> {
             ..*one
         };
         let retained = self.retained(&known, object, told).await?;
-        let is_settled = plan::<O>(told, &retained, Some(object), last) == ApplyPlan::Unchanged;
+        let is_settled = plan::<O>(told, &retained, Some(object), last) == Ok(Vec::new());
         if is_settled {
             self.settle(one, object, told);
         }
@@ -147,7 +149,7 @@ impl<O: Ownership> Applier<O> {
     }
 
     /// Returns `true` if others have written something of an object from the cache, outside of metadata and status.
-    /// Only a live look can tell what.
+    /// Only a live look can tell which.
     pub(crate) fn hides_others(&self, one: &ManifestRef<'_, O::Source>, object: &Value) -> bool {
         if metadata::field(object, "managedFields").is_some() {
             return false;

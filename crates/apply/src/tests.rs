@@ -47,8 +47,9 @@ impl Stage {
     /// Starts anew with a member as it is.
     fn of(api: TestApi) -> Self {
         let (sender, woken) = mpsc::unbounded_channel();
-        let wake = move |wake| sender.send(wake).unwrap();
-        let (member, running) = Applier::new(api.client(), TestOwner, owned(), wake);
+        let (member, running) = Applier::new(api.client(), TestOwner, owned(), move |wake| {
+            sender.send(wake).unwrap();
+        });
         let watches = tokio::spawn(running);
         let writer = Writer::new(Leadership::always(), WriteMetrics::default());
         Self {
@@ -60,7 +61,7 @@ impl Stage {
         }
     }
 
-    /// Watches what the tests apply, and waits until all of it is listed.
+    /// Watches the kinds that the tests apply, and waits until all are listed.
     async fn watching() -> Self {
         Self::new().await.watch().await
     }
@@ -174,7 +175,7 @@ fn owned() -> Selected {
     Config::default().labels(&format!("{OWNED}=true")).into()
 }
 
-/// Returns what the last write of an object had, by the labels that it lists.
+/// Returns the metadata of the last write of an object, by the labels that it lists.
 fn written(object: &Value) -> Option<Written> {
     let labels = object.annotation(LABELS)?.split(',').map(Into::into);
     let annotations = [SET, LABELS].map(Into::into).into();
@@ -216,7 +217,6 @@ impl Ownership for TestOwner {
     }
 
     fn instruction(&self, one: &ManifestRef<'_, Source>, object: Option<&Value>) -> Instruction {
-        let adoption = |object| self.adoption(&one.set.key, one.manifest, object);
         let ports = one.manifest.annotation(ALLOCATED).unwrap_or_default();
         let labels = &one.manifest["metadata"]["labels"];
         let by = if labels["is-interpreted"] == "true" {
@@ -226,7 +226,9 @@ impl Ownership for TestOwner {
         };
         Instruction {
             style: one.set.source.style,
-            adopt: object.map_or(Adoption::Owned, adoption),
+            adopt: object.map_or(Adoption::Owned, |object| {
+                self.adoption(&one.set.key, one.manifest, object)
+            }),
             compare: Comparison::Never,
             retain: Retain {
                 replicas: labels["retains-replicas"] == "true",
@@ -306,7 +308,7 @@ async fn created_once_and_after_deletion() {
     assert_eq!(stage.api.writes(), [format!("PATCH {WEB}")]);
 }
 
-/// What we have applied is edited and deleted without a live look.
+/// An object that we have applied is edited and deleted without a live look.
 #[tokio::test(start_paused = true)]
 async fn own_objects_need_no_read() {
     let mut stage = Stage::watching().await;
@@ -325,7 +327,7 @@ async fn own_objects_need_no_read() {
         stage.woken().await;
         let web = stage.api.find(WEB).await.unwrap();
         let web = web.pointer(containers).unwrap();
-        // What the former edit set is gone.
+        // The fields of the former edit are gone.
         for field in ["args", "command"] {
             assert_eq!(web.get(field), container.get(field));
         }
@@ -374,7 +376,7 @@ async fn unseen_replacement_is_read() {
     }
 }
 
-/// What others change of the manifest is repaired, what they add stays. A key that leaves the manifest goes.
+/// Changes of others to fields of the manifest are repaired, their additions stay. A key that leaves the manifest goes.
 #[tokio::test(start_paused = true)]
 async fn drift_repaired_others_stay() {
     let mut stage = Stage::watching().await;
@@ -519,7 +521,7 @@ async fn by_predecessor(stage: &Stage, path: &str, object: &Value) {
     stage.api.send("POST", &path, object).await;
 }
 
-/// What a predecessor wrote is left alone until its first edit, and is then ours: what left the manifest goes.
+/// The object of a predecessor is left alone until its first edit, and is then ours: fields that left the manifest go.
 #[tokio::test(start_paused = true)]
 async fn predecessors_objects_taken_at_edit() {
     for is_watched in [false, true] {
@@ -658,7 +660,7 @@ async fn duplicate_keys_are_replaced() {
     assert_eq!(web["spec"]["template"]["spec"]["containers"][0]["env"], env);
 }
 
-/// A replacement drops what left the manifest, whoever owns it, and keeps metadata of others.
+/// A replacement drops the fields that left the manifest, whoever owns them, and keeps metadata of others.
 #[tokio::test(start_paused = true)]
 async fn replaced_object_has_manifest_alone() {
     let mut stage = Stage::watching().await;

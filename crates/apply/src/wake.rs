@@ -1,7 +1,6 @@
 //! The changes in a cluster that wake a set.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use karmada_runtime::cache::Transition;
 use karmada_runtime::untyped::Untyped;
@@ -13,7 +12,7 @@ use crate::ownership::Ownership;
 /// A change in a cluster that concerns a set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// Content of ours changed, or what the set waited for is known.
+    /// Content of ours changed, or the lists for which the set waited are known.
     Now(Key),
     /// Only the status changed: many such changes may be taken together.
     Paced(Key),
@@ -21,8 +20,8 @@ pub enum Wake {
 
 /// Returns the sets that the change concerns: those that the object names and named.
 pub(crate) fn woken(ownership: &impl Ownership, change: &Transition<Untyped>) -> Vec<Wake> {
-    let value = |object: &Option<Arc<Untyped>>| object.as_ref().map(|object| object.value());
-    let (old, new) = (value(&change.old), value(&change.new));
+    let versions = [&change.old, &change.new];
+    let [old, new] = versions.map(|object| object.as_ref().map(|object| object.value()));
     let versions = old.iter().chain(&new);
     let sets: BTreeSet<_> = versions
         .filter_map(|object| ownership.set_of(object))

@@ -18,7 +18,7 @@ use crate::manifest_set::{LastWrite, ManifestRef};
 use crate::not_written::NotWritten;
 use crate::notes::without_node_ports;
 use crate::ownership::Ownership;
-use crate::plan::{ApplyPlan, plan, replacing, rewrite};
+use crate::plan::{creation, plan, replacing, rewrite};
 use crate::requests::{APPLY, CREATE, TAKE_OVER};
 use crate::result::{Need, Synced};
 
@@ -28,14 +28,14 @@ const MAX_CONFLICTS: u32 = 4;
 
 /// The finding of a look at an object.
 enum Look {
-    /// This is to be written of it as it was found, about which the owner has told this.
-    Write(Option<Value>, Instruction, ApplyPlan),
+    /// These are to be done on it as it was found, about which the owner has told this.
+    Write(Option<Value>, Instruction, Vec<Action>),
     /// Nothing is.
     Nothing(Synced),
 }
 
 impl<O: Ownership> Applier<O> {
-    /// Plans a write without a live look: the creation of what was never there, and the write of a new manifest to
+    /// Plans a write without a live look: the creation of an object that was never there, and the write of a new manifest to
     /// an object that the cache shows as we have left it. Returns `None` if only such a look can tell.
     fn plan_unread(
         &self,
@@ -43,7 +43,7 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         told: &Instruction,
         cached: &ObservedObject,
-    ) -> Option<ApplyPlan> {
+    ) -> Option<Action> {
         let is_compared = matches!(told.compare, Comparison::First(_) | Comparison::Only(_));
         // The conflicts of an unforced apply are to be known.
         if is_compared || told.style == WriteStyle::ApplyUnforced {
@@ -65,11 +65,11 @@ impl<O: Ownership> Applier<O> {
             && told.style == WriteStyle::Replace
             && matches!(writes, WriteMode::Perform(_))
             && records.has_nothing_of(one);
-        is_absent.then(|| plan::<O>(told, one.manifest, None, LastWrite::Unknown))
+        is_absent.then(|| creation(told, one.manifest))
     }
 
-    /// Writes what the object lacks, of which the owner has `told` as it is cached. Unless [`Self::plan_unread`] shows that
-    /// there is no need to, it is read live.
+    /// Writes the fields that the object lacks, of which the owner has `told` as it is cached. It is read live, unless
+    /// [`Self::plan_unread`] shows that there is no need to.
     pub(crate) async fn write_manifest(
         &self,
         writes: &WriteMode,
@@ -84,7 +84,8 @@ impl<O: Ownership> Applier<O> {
         }
         let mut style = told.style;
         let unread = self.plan_unread(writes, one, &told, cached);
-        let mut unread = unread.map(|plan| Look::Write(cached.seen().cloned(), told, plan));
+        let mut unread =
+            unread.map(|action| Look::Write(cached.seen().cloned(), told, vec![action]));
         let mut conflicts = 0;
         let mut known = None;
         loop {
@@ -92,8 +93,8 @@ impl<O: Ownership> Applier<O> {
                 Some(planned) => Ok(planned),
                 None => self.look(one, &object_ref, (known.as_ref(), style)).await,
             };
-            let (object, told, plan) = match looked {
-                Ok(Look::Write(object, told, plan)) => (object, told, plan),
+            let (object, told, actions) = match looked {
+                Ok(Look::Write(object, told, actions)) => (object, told, actions),
                 Ok(Look::Nothing(synced)) => return Ok(synced),
                 // It changed while it was compared.
                 Err(error) if error.is_conflict() && conflicts < MAX_CONFLICTS => {
@@ -102,12 +103,12 @@ impl<O: Ownership> Applier<O> {
                 }
                 Err(error) => return Err(error),
             };
-            let attempt = match self.begin_planned(writes, one, object.as_ref(), &plan) {
+            let attempt = match self.begin_planned(writes, one, object.as_ref(), &actions) {
                 Ok(attempt) => attempt,
                 Err(backoff) => return Ok(self.paused(one, &object_ref, cached, backoff).await),
             };
             let found = (object.as_ref(), &told);
-            match self.write(writes, one, &object_ref, found, plan).await {
+            match self.write(writes, one, &object_ref, found, actions).await {
                 Ok(written) => {
                     if is_change(object.as_ref(), written.as_ref()) {
                         self.stored(attempt, written.as_ref());
@@ -155,7 +156,7 @@ impl<O: Ownership> Applier<O> {
     async fn object_ref(&self, one: &ManifestRef<'_, O::Source>) -> Result<ObjectRef, MemberError> {
         let object_ref = self.requests.object_ref(one).await?;
         if object_ref.key.namespace != one.key().namespace {
-            // Whoever lets a user write in one namespace goes by what the manifest says.
+            // Whoever lets a user write in one namespace goes by the manifest.
             return Err(MemberError::Manifest {
                 object: one.name(),
                 problem: "has a namespace, but its kind has none",
@@ -164,8 +165,8 @@ impl<O: Ownership> Applier<O> {
         Ok(object_ref)
     }
 
-    /// Reads an object live, and decides what is to be done about it. `known` is what its cluster knows of the manifest, if
-    /// that is not all.
+    /// Reads an object live, and decides about it. `known` is the part of the manifest that its cluster knows, if that is
+    /// not all.
     async fn look(
         &self,
         one: &ManifestRef<'_, O::Source>,
@@ -206,19 +207,20 @@ impl<O: Ownership> Applier<O> {
             style,
             ..told.clone()
         };
-        let plan = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
-        if let ApplyPlan::Refuse { reason } = plan {
-            return leave(NotWritten::Refused { reason });
-        }
+        let planned = plan::<O>(&planned, &manifest, object.as_ref(), LastWrite::Unknown);
+        let actions = match planned {
+            Ok(actions) => actions,
+            Err(reason) => return leave(NotWritten::Refused { reason }),
+        };
         if let (Comparison::First(option), Some(found)) = (told.compare, &object) {
             let kept = (&told.retain, option);
-            let compared = self.compare_first(one, object_ref, found, kept, &plan);
+            let compared = self.compare_first(one, object_ref, found, kept, &actions);
             let cause = compared.await.or_else(|error| rejected(error).map(Some))?;
             if let Some(cause) = cause {
                 return leave(cause);
             }
         }
-        Ok(Look::Write(object, told, plan))
+        Ok(Look::Write(object, told, actions))
     }
 
     /// Leaves an object as it is.
@@ -256,7 +258,7 @@ impl<O: Ownership> Applier<O> {
         let object = written.or(object);
         let (mut note, mut compared) = (None, None);
         if let Some(object) = &object {
-            // As it was decided: what is written now may be compared otherwise.
+            // As it was decided: the object as written may be compared otherwise.
             compared = self
                 .compare_after(one, object_ref, object, told.compare)
                 .await?;
@@ -281,7 +283,7 @@ impl<O: Ownership> Applier<O> {
     ) -> Result<Value, MemberError> {
         let mut known = without_generated(one.manifest);
         let object_ref = object_ref.clone();
-        // Other writes drop what apply refuses.
+        // Other writes drop the fields that apply refuses.
         let write = match object {
             Some(object) => {
                 let body = replacing::<O>(retain, one.manifest, object);
@@ -294,7 +296,7 @@ impl<O: Ownership> Applier<O> {
         Ok(known)
     }
 
-    /// Carries out a plan about an object, if there is one, of which the owner has `told`. Returns it as it is written, and
+    /// Does the actions on an object, if there is one, of which the owner has `told`. Returns it as it is written, and
     /// `None` if it was not.
     async fn write(
         &self,
@@ -302,18 +304,8 @@ impl<O: Ownership> Applier<O> {
         one: &ManifestRef<'_, O::Source>,
         object_ref: &ObjectRef,
         (object, told): (Option<&Value>, &Instruction),
-        plan: ApplyPlan,
+        actions: Vec<Action>,
     ) -> Result<Option<Value>, MemberError> {
-        let actions = match plan {
-            ApplyPlan::Unchanged => return Ok(None),
-            ApplyPlan::Refuse { reason } => {
-                return Err(MemberError::Refused {
-                    object: one.name(),
-                    reason,
-                });
-            }
-            ApplyPlan::Act(actions) => actions,
-        };
         let mut written: Option<Value> = None;
         for mut action in actions {
             match &mut action {
@@ -352,7 +344,7 @@ fn without_managers(mut object: Value) -> Value {
     object
 }
 
-/// Returns `true` if an object was written otherwise than it was: what a webhook makes the same again is not.
+/// Returns `true` if an object was written otherwise than it was: one that a webhook makes the same again is not.
 fn is_change(before: Option<&Value>, written: Option<&Value>) -> bool {
     let before = before.map(Metadata::resource_version);
     written.is_some_and(|written| before != Some(written.resource_version()))

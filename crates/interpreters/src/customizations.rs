@@ -34,7 +34,7 @@ impl Customizations {
         self.objects.keys().map(|(kind, key)| (kind, key))
     }
 
-    /// Takes in what the watch of `kind` tells, and has `interpreters` ask whom it names. Returns the kinds that are
+    /// Takes in an event of the watch of `kind`, and has `interpreters` ask whom it names. Returns the kinds that are
     /// interpreted otherwise than before, which are all once everything is known.
     pub fn observe(
         &mut self,

@@ -78,7 +78,7 @@ impl Interpreters {
         interpreters
     }
 
-    /// Replaces what is known of the customizations. Returns the kinds that are interpreted otherwise than before.
+    /// Replaces the known customizations. Returns the kinds that are interpreted otherwise than before.
     pub fn replace(&self, customized: Customized) -> Changes {
         let changes = customized.changes(&self.customized());
         self.scripts.replace(&customized, &changes);
@@ -160,14 +160,14 @@ impl Interpreters {
     }
 
     /// Asks for the status of a template whose copies have reported `items`.
-    pub async fn aggregate(&self, template: &Value, items: &[Value]) -> Answer<Timed> {
+    pub async fn aggregate(&self, template: &Value, items: Vec<Value>) -> Answer<Timed> {
         let request = Request {
-            items,
+            items: items.into(),
             ..Request::new(Operation::AggregateStatus, template)
         };
         self.ask(
             &request,
-            |source, asked| operations::aggregate(source, asked.object, asked.items),
+            |source, asked| operations::aggregate(source, asked.object, &asked.items),
             |response| Ok(self.timed(response.aggregated(template)?)),
         )
         .await
@@ -193,7 +193,7 @@ impl Interpreters {
         .await
     }
 
-    /// Asks for what a template refers to: the scripts of all customizations of its kind, or a webhook.
+    /// Asks for the dependencies of a template: the scripts of all customizations of its kind, or a webhook.
     pub async fn dependencies(&self, template: &Value) -> Answer<BTreeSet<Dependency>> {
         let request = Request::new(Operation::InterpretDependency, template);
         Some(match self.interpreter(template, request.operation)? {
@@ -206,7 +206,7 @@ impl Interpreters {
         })
     }
 
-    /// Returns what the scripts of all customizations find that a template refers to.
+    /// Returns the dependencies that the scripts of all customizations find.
     async fn united(&self, request: &Request<'_>) -> Result<BTreeSet<Dependency>, Failure> {
         let kind = GroupVersionKind::of(request.object);
         let customized = self.customized();

@@ -1,4 +1,4 @@
-//! A call of a function in Rust: what it finds, and how it ends.
+//! A call of a function in Rust: its arguments, and its end.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

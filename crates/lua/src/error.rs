@@ -12,7 +12,7 @@ pub enum ScriptError {
     /// It is no Lua.
     #[error("{0}")]
     Syntax(String),
-    /// It raised an error, or returned what it must not.
+    /// It raised an error, or returned a value that it must not.
     #[error("{0}")]
     Run(String),
     /// It ran too long.
@@ -27,13 +27,13 @@ pub enum ScriptError {
 }
 
 impl ScriptError {
-    /// Creates the error of a script that has returned what it must not.
+    /// Creates the error of a script that has returned a value that it must not.
     pub(crate) fn result(message: impl Into<String>) -> Self {
         Self::Run(message.into())
     }
 }
 
-/// A result is not what it must be.
+/// A result is not as it must be.
 impl From<String> for ScriptError {
     fn from(message: String) -> Self {
         Self::Run(message)

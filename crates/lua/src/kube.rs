@@ -1,4 +1,4 @@
-//! `require("kube")`: what Karmada's scripts know of Pods and quantities.
+//! `require("kube")`: the functions of Karmada's scripts for Pods and quantities.
 
 use mlua::{Lua, Value};
 use objects::quantity::{Notation, Quantity};

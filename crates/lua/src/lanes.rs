@@ -1,4 +1,4 @@
-//! Lanes for scripts: those of a customization run one after the other, on a thread for what blocks, so that one that
+//! Lanes for scripts: those of a customization run one after the other, on a thread that may block, so that one that
 //! takes its time holds up no other customization's objects. A virtual clock stands still while they run.
 
 use std::collections::BTreeMap;
@@ -106,11 +106,13 @@ mod tests {
         let run = async |script: Arc<Script>, result: Result<i32, ScriptError>| {
             lanes.run(&script, move |_| result).await
         };
-        let slow = || script("slow", "1");
-        assert_eq!(run(slow(), Ok(1)).await, Ok(1));
+        assert_eq!(run(script("slow", "1"), Ok(1)).await, Ok(1));
         let expired = Err(ScriptError::Expired);
-        assert_eq!(run(slow(), expired.clone()).await, expired);
-        assert_eq!(run(slow(), Ok(1)).await, Err(ScriptError::Paused));
+        assert_eq!(run(script("slow", "1"), expired.clone()).await, expired);
+        assert_eq!(
+            run(script("slow", "1"), Ok(1)).await,
+            Err(ScriptError::Paused)
+        );
         assert_eq!(run(script("other", "1"), Ok(2)).await, Ok(2));
         assert_eq!(run(script("slow", "2"), Ok(3)).await, Ok(3));
     }

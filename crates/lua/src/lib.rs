@@ -7,12 +7,10 @@
 //!
 //! - When is a script asked? [`Scripts`], with a lane in `lanes` for each customization. Which one is, the crate
 //!   `interpreters` says.
-//! - What is each function called with, and what may it return? `operations`, typed by
-//!   `propagation_rules::customization::results`.
-//! - What may a script do, and for how long? `sandbox`, which Lua's own part in `prelude.lua` completes, within its
-//!   `deadline`.
-//! - What does a function in Rust get, and how does it end? `arguments` and `call`.
-//! - What do scripts find to be otherwise than in C? `gopher`: Karmada runs them on gopher-lua.
+//! - The arguments of each function, and its results: `operations`, typed by `propagation_rules::customization::results`.
+//! - The bounds of a script: `sandbox`, which Lua's own part in `prelude.lua` completes, within its `deadline`.
+//! - A call of a function in Rust: `arguments` and `call`.
+//! - The differences to Lua in C: `gopher`, as Karmada runs scripts on gopher-lua.
 //! - How do objects become tables, and tables objects? `json`.
 //!
 //! A script gets a state of its own at each run, and nothing survives it. It has 1 s and 64 MiB.

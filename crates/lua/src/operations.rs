@@ -1,4 +1,4 @@
-//! The functions of scripts: what each is called with, and what it may return (Karmada,
+//! The functions of scripts: the arguments of each, and its results (Karmada,
 //! `config.karmada.io/v1alpha1`, `CustomizationRules`).
 
 use jiff::Timestamp;
@@ -13,14 +13,14 @@ use crate::arguments::{number, type_name};
 use crate::call::Clock;
 use crate::error::ScriptError;
 use crate::gopher::numbers;
-use crate::json::{Empty, EncodeError, decode, encode};
+use crate::json::{Empty, EncodeError, decode, decode_list, encode};
 use crate::sandbox::Sandbox;
 
 /// The time, in seconds, by which a second run of a script that looks at the clock is later: a month, a day, an hour, a
 /// minute and a second, so that every part of a date differs.
 const LATER: i64 = ((31 + 1) * 24 + 1) * 3600 + 61;
 
-/// Asks for the replicas of a template, and what each needs.
+/// Asks for the replicas of a template, and the needs of each.
 pub fn replicas(source: &str, template: &Json) -> Result<Replicas, ScriptError> {
     let run = Run::start(
         source,
@@ -82,11 +82,8 @@ pub fn retain(source: &str, desired: &Json, observed: &Json) -> Result<Timed, Sc
 
 /// Asks for the status of a template whose copies have reported `items`, as a binding has them.
 pub fn aggregate(source: &str, template: &Json, items: &[Json]) -> Result<Timed, ScriptError> {
-    let list = Json::Array(items.to_vec());
     timed(|now| {
-        // A list of none is nil in Go.
-        let items = if items.is_empty() { &Json::Null } else { &list };
-        let inputs = [Input::Json(template), Input::Json(items)];
+        let inputs = [Input::Json(template), Input::List(items)];
         let run = Run::start(source, Operation::AggregateStatus, now, &inputs)?;
         let mut object = results::object(run.table(0, Empty::Object, &[])?)?;
         let status = object.get_mut("status").map(Json::take);
@@ -118,7 +115,7 @@ pub fn is_healthy(source: &str, object: &Json) -> Result<bool, ScriptError> {
     }
 }
 
-/// Asks for what a template refers to.
+/// Asks for the dependencies of a template.
 pub fn dependencies(source: &str, template: &Json) -> Result<Vec<Dependency>, ScriptError> {
     let operation = Operation::InterpretDependency;
     let run = Run::start(source, operation, now(), &[Input::Json(template)])?;
@@ -147,6 +144,7 @@ fn timed(ask: impl Fn(i64) -> Result<(Json, Run), ScriptError>) -> Result<Timed,
 /// An argument of a function.
 enum Input<'a> {
     Json(&'a Json),
+    List(&'a [Json]),
     Number(i32),
 }
 
@@ -168,6 +166,9 @@ impl Run {
         for input in inputs {
             arguments.push(match input {
                 Input::Json(json) => decode(&sandbox.lua, json)?,
+                // One of none is nil in Go.
+                Input::List([]) => Value::Nil,
+                Input::List(list) => decode_list(&sandbox.lua, list)?,
                 Input::Number(number) => Value::Integer((*number).into()),
             });
         }

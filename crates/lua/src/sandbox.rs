@@ -125,13 +125,14 @@ fn compile(lua: &Lua, source: &str) -> Result<Function, ScriptError> {
 
 /// Returns the first line that has a `goto` or its label, as gopher-lua knows them beyond Lua 5.1.
 fn line_with_goto(source: &str) -> Option<usize> {
-    let is_one = |line: &str| {
-        let code = line.split("--").next().unwrap_or_default().trim();
-        let is_label = code.len() > 4 && code.starts_with("::") && code.ends_with("::");
-        let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        is_label || words.any(|word| word == "goto")
-    };
-    source.lines().position(is_one).map(|line| line + 1)
+    source.lines().position(has_goto).map(|line| line + 1)
+}
+
+fn has_goto(line: &str) -> bool {
+    let code = line.split("--").next().unwrap_or_default().trim();
+    let is_label = code.len() > 4 && code.starts_with("::") && code.ends_with("::");
+    let mut words = code.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    is_label || words.any(|word| word == "goto")
 }
 
 /// Stops the script at its deadline. From then on each instruction raises the error: a `pcall` of the script would go on

@@ -92,13 +92,13 @@ impl Scripts {
             return Err(Failure::new(script, error));
         }
         let (object, observed) = (request.object.clone(), request.observed.cloned());
-        let (items, replicas) = (request.items.to_vec(), request.replicas);
+        let (items, replicas) = (Arc::clone(&request.items), request.replicas);
         let asked = request.operation;
         let job = move |source: &str| {
             let request = Request {
                 observed: observed.as_ref(),
                 replicas,
-                items: &items,
+                items,
                 ..Request::new(asked, &object)
             };
             operation(source, &request)

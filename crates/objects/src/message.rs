@@ -25,6 +25,30 @@ pub fn says_same(one: &str, other: &str) -> bool {
     one == other || lasting(one) == lasting(other)
 }
 
+/// Returns `true` if the troubles, each with its reason, are those of `before`. A webhook may give another answer with each
+/// attempt.
+pub fn are_same_troubles<R: PartialEq>(troubles: &[(R, String)], before: &[(R, String)]) -> bool {
+    let mut pairs = troubles.iter().zip(before);
+    troubles.len() == before.len()
+        && pairs.all(|(new, old)| {
+            let [now, told] = [new, old].map(|(_, message)| by_webhook(message).unwrap_or(message));
+            new.0 == old.0 && says_same(now, told)
+        })
+}
+
+/// Returns the part of a message that ends with the name of the webhook which refuses the write, with whichever code, or does not
+/// answer. The rest may be another text with each attempt, such as the port of a connection.
+pub fn by_webhook(message: &str) -> Option<&str> {
+    const WORDS: [&str; 2] = [
+        "Internal error occurred: failed calling webhook \"",
+        "admission webhook \"",
+    ];
+    let begins = WORDS.map(|words| Some(message.find(words)? + words.len()));
+    let begin = begins.into_iter().flatten().next()?;
+    let name = message.get(begin..)?.find('"')?;
+    message.get(..=begin + name)
+}
+
 /// Returns the parts of a message that are the same with each attempt.
 fn lasting(message: &str) -> Vec<&str> {
     let mut parts = Vec::new();
@@ -108,6 +132,25 @@ mod tests {
             ["ä1", "ö1"],
         ] {
             assert!(!says_same(one, other), "{one}");
+        }
+    }
+
+    /// A webhook that words its refusal anew with each attempt is one trouble; another reason is another, and one more is news.
+    #[test]
+    fn webhook_is_one_trouble() {
+        let denied = |reason: u8, at: &str| {
+            let words = format!("admission webhook \"w\" denied the request: frozen at {at}");
+            (reason, words)
+        };
+        let told = [denied(1, "noon")];
+        for (now, is_same) in [
+            (vec![denied(1, "night")], true),
+            (vec![denied(2, "noon")], false),
+            (vec![denied(1, "noon"), denied(1, "noon")], false),
+            (vec![(1, "frozen at noon".to_owned())], false),
+            (vec![], false),
+        ] {
+            assert_eq!(are_same_troubles(&now, &told), is_same, "{now:?}");
         }
     }
 

@@ -13,6 +13,8 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Config, Event, ExponentialBackoff};
 use kube::{Api, Resource};
 use serde::de::DeserializeOwned;
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 pub use crate::decoded::Decoded;
 use crate::decoded::RawObject;
@@ -23,6 +25,8 @@ const MIN_RETRY: Duration = Duration::from_millis(500);
 const MAX_RETRY: Duration = Duration::from_millis(2_500);
 /// A page is held as bytes and as objects while it is decoded: a small one keeps memory low.
 const PAGE: u32 = 100;
+/// The time for further changes after one by which other objects are needed: each such change lists anew.
+const BURST: Duration = Duration::from_millis(100);
 
 /// Returns the endless stream of events of all objects that `api` and `config` cover. Errors are
 /// logged and retried after at most 5 s.
@@ -80,6 +84,17 @@ pub fn kept<K: Resource>(
         // If it was, the end of the list shows that it is missing.
         Event::InitApply(object) if !keeps(object.metadata()) => None,
         event => Some(event),
+    }
+}
+
+/// Returns once the selection of a watch `is_outdated`, soon after one of the changes of which `changed` tells.
+pub async fn until_outdated(changed: &Notify, is_outdated: impl Fn() -> bool) {
+    loop {
+        changed.notified().await;
+        sleep(BURST).await;
+        if is_outdated() {
+            return;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use kube::core::Status;
+use objects::message::by_webhook;
 use tokio::time::Instant;
 
 pub use self::conflict::is_conflict;
@@ -102,19 +103,6 @@ impl WriteError {
             (_, WriteErrorKind::Transient) => "failed",
         }
     }
-}
-
-/// Returns the part of a message that ends with the name of the webhook which refuses the write, with whichever code, or does not
-/// answer. The rest may be another text with each attempt, such as the port of a connection.
-pub fn by_webhook(message: &str) -> Option<&str> {
-    const WORDS: [&str; 2] = [
-        "Internal error occurred: failed calling webhook \"",
-        "admission webhook \"",
-    ];
-    let begins = WORDS.map(|words| Some(message.find(words)? + words.len()));
-    let begin = begins.into_iter().flatten().next()?;
-    let name = message.get(begin..)?.find('"')?;
-    message.get(..=begin + name)
 }
 
 impl Writer {

@@ -8,7 +8,7 @@ use crate::error::WebhookError;
 
 /// The time for which a webhook is not called after it did not answer. It doubles each time.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// No longer than the pauses of what waits for it.
+/// No longer than the pauses of whoever waits for it.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The breaker of a webhook that may be silent; closed at first.
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(breaker.admit(now + LIMIT, LIMIT), Ok(()));
     }
 
-    /// A webhook that answers what it must not is there: it is no silence.
+    /// A webhook with an answer that it must not give is there: it is no silence.
     #[test]
     fn wrong_answer_is_no_silence() {
         let (mut breaker, now) = (Breaker::default(), Instant::now());

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::WebhookError;
 
-/// The size of the largest answer: above what an API server stores of an object, even twice.
+/// The size of the largest answer: above that of an object in an API server, even twice.
 const LARGEST_ANSWER: usize = 4 << 20;
 /// The part of a refusal that is shown, in characters.
 const SHOWN: usize = 200;

@@ -46,8 +46,8 @@ impl Directory {
             Address::Service(reference) => (reference.url(), self.behind(reference).await?),
         };
         let url = format!("{url}?timeout={}s", webhook.timeout.as_secs());
-        let no_url = |_| WebhookError::Invalid(format!("{url} is no URL"));
-        let url: Uri = url.parse().map_err(no_url)?;
+        let parsed = url.parse::<Uri>();
+        let url = parsed.map_err(|_| WebhookError::Invalid(format!("{url} is no URL")))?;
         let mut config = Config::new(url.clone());
         config.root_cert = authorities(webhook)?;
         let connector = client::connector(&config, Transport::new(addresses, None));
@@ -102,9 +102,12 @@ fn authorities(webhook: &Webhook) -> Result<Option<Vec<Vec<u8>>>, WebhookError> 
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bundle)
         .map(|one| one.map(|one| one.to_vec()))
         .collect();
-    let found = found.ok().filter(|found| !found.is_empty());
-    let none = || WebhookError::Invalid("caBundle holds no certificates in PEM".to_owned());
-    found.ok_or_else(none).map(Some)
+    match found {
+        Ok(found) if !found.is_empty() => Ok(Some(found)),
+        _ => Err(WebhookError::Invalid(
+            "caBundle holds no certificates in PEM".to_owned(),
+        )),
+    }
 }
 
 fn invalid(what: &str, error: &(dyn std::error::Error + 'static)) -> WebhookError {

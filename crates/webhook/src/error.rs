@@ -10,7 +10,7 @@ pub enum WebhookError {
     /// Nobody has answered.
     #[error("failed to call webhook: {0}")]
     Unanswered(String),
-    /// It cannot be asked, or has answered what it must not.
+    /// It cannot be asked, or has given an answer that it must not.
     #[error("{0}")]
     Invalid(String),
 }

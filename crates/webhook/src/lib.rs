@@ -5,7 +5,7 @@
 //!                      breaker ↗       ↖ directory, which asks the API for Services
 //! ```
 //!
-//! - Who is asked what, and what do answers mean? `propagation_rules::customization::webhook`.
+//! - The questions, and the meaning of answers: `propagation_rules::customization::webhook`.
 //! - How many calls at a time, and for how long? `line`. One that falls silent is left alone for a while: `breaker`.
 //! - Where is a webhook, and who verifies it? `directory`.
 //! - How is it called, and how much may it answer? `connection`.

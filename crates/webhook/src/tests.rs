@@ -13,7 +13,7 @@ use lab_parts::test_api::TestApi;
 use lab_parts::webhook::{Answer, WebhookServer};
 use objects::GroupVersionKind;
 use parking_lot::Mutex;
-use propagation_rules::customization::webhook::{Request, Webhook};
+use propagation_rules::customization::webhook::{self, Request, Webhook};
 use propagation_rules::customization::{Customized, Interpreter, Operation};
 use serde_json::{Value, json};
 
@@ -38,8 +38,7 @@ impl Stage {
     async fn ask(&self, webhook: &Arc<Webhook>) -> Result<bool, String> {
         let toy = toy();
         let request = Request::new(Operation::InterpretHealth, &toy);
-        let read =
-            |response: &propagation_rules::customization::webhook::Response| response.is_healthy();
+        let read = webhook::Response::is_healthy;
         let answer = self.webhooks.ask(webhook, &request, read).await;
         answer.map_err(|failure| failure.to_string())
     }

@@ -47,8 +47,8 @@ impl Webhooks {
 
     /// Forgets the webhooks that are gone.
     pub fn keep(&self, customized: &Customized) {
-        let is_there = |line: &Line| customized.webhooks().any(|one| *one == line.webhook);
-        self.lines.lock().retain(|_, line| is_there(line));
+        let mut lines = self.lines.lock();
+        lines.retain(|_, line| customized.webhooks().any(|one| *one == line.webhook));
     }
 
     /// Returns the counter of calls, by operation and outcome.

@@ -17,13 +17,12 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::store::Store;
 use karmada_runtime::wakes::Watch;
-use karmada_runtime::watch::{Decoded, events, kept};
+use karmada_runtime::watch::{Decoded, events, kept, until_outdated};
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use objects::Key;
 use objects::write::{Plan, Write};
 use parking_lot::Mutex;
-use tokio::time::sleep;
 use traffic::endpoints::{COLLECTED, CollectionFacts, Need, Selection, plan, source_service};
 use traffic::{ClusterKind, LeftToOthers};
 
@@ -31,8 +30,6 @@ use crate::index::{Agent, Index, StoredWork, brings_others};
 
 /// The least time between two writes of the endpoints of a Service: a rollout changes them with each pod.
 const PACE: Duration = Duration::from_secs(1);
-/// The time for further Works after one that brings other Services: each such change lists anew.
-const BURST: Duration = Duration::from_millis(100);
 
 /// The slices in the member, beside those on the hub, which the agent knows.
 pub(crate) struct Endpoints {
@@ -84,7 +81,7 @@ impl Endpoints {
             let selected = Selection::of(&placed, placed.iter());
             tokio::select! {
                 () = self.follow(&selected, member.clone()) => {}
-                () = self.until_others_are_placed(&selected) => {}
+                () = until_outdated(&self.agent.placed, || self.needs_others(&selected)) => {}
             }
         }
     }
@@ -104,14 +101,8 @@ impl Endpoints {
         }
     }
 
-    async fn until_others_are_placed(&self, selected: &Selection) {
-        loop {
-            self.agent.placed.notified().await;
-            sleep(BURST).await;
-            if !selected.is_right_for(&self.agent.index.lock().services()) {
-                return;
-            }
-        }
+    fn needs_others(&self, selected: &Selection) -> bool {
+        !selected.is_right_for(&self.agent.index.lock().services())
     }
 
     /// Takes in an event of the slices in the member, which are those that are `selected`.

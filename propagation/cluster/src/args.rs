@@ -57,7 +57,7 @@ mod tests {
         super::Args::command().debug_assert();
     }
 
-    /// What only the control plane does is refused in a member.
+    /// Flags of the control plane alone are refused in a member.
     #[test]
     fn member_is_no_control_plane() {
         for flag in [

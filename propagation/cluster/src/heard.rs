@@ -7,7 +7,7 @@ use objects::lease::Renewal;
 use tokio::time::Instant;
 
 /// The clusters of which something was heard, or that were seen for the first time. Like leases of leaders they are
-/// judged by what changes here: the clocks of members need not agree with ours.
+/// judged by the changes here: the clocks of members need not agree with ours.
 #[derive(Debug, Default)]
 pub(crate) struct Heard(BTreeMap<String, Sign>);
 

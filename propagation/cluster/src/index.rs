@@ -1,4 +1,4 @@
-//! The clusters, and what decides about them.
+//! The clusters, and the facts that decide about them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +26,10 @@ use tokio::time::Instant;
 use crate::heard::Heard;
 use crate::stored::{IsSystem, StoredCluster, Targets};
 
-/// The topic of what is written for a cluster.
+/// The topic of the writes for a cluster.
 pub(crate) const CLUSTER: &str = "cluster";
 
-/// The watched objects, and what is known of members.
+/// The watched objects, and the observations of members.
 pub(crate) struct Index {
     pub(crate) clusters: Store<StoredCluster>,
     pub(crate) namespaces: Store<Partial<Namespace, IsSystem>>,
@@ -45,7 +45,7 @@ pub(crate) struct Index {
     unready: BTreeMap<String, Instant>,
 }
 
-/// A cluster and what decides about it.
+/// A cluster and the facts that decide about it.
 pub(crate) struct Known {
     /// As the server stores it.
     pub(crate) cluster: Value,
@@ -90,7 +90,7 @@ impl Index {
         self.clusters.get(&Key::cluster_scoped(name)).cloned()
     }
 
-    /// Returns the cluster `name` with what decides about it.
+    /// Returns the cluster `name` with the facts that decide about it.
     pub(crate) fn known(&self, name: &str) -> Option<Known> {
         let stored = self.cluster(name)?;
         let key = Key::cluster_scoped(execution_namespace(name));

@@ -59,7 +59,7 @@ struct Answer {
 }
 
 impl Member {
-    /// Returns the connection, and what keeps its nodes and pods known, which the caller has to run.
+    /// Returns the connection, and the watches that keep its nodes and pods known, which the caller has to run.
     pub(crate) fn new(
         client: Client,
         access: Option<MemberAccess>,

@@ -23,7 +23,7 @@ use crate::usage::NodeAddressType;
 /// The time from one probe of a member to the next.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Probes members. It writes nothing: what it observes wakes the loop that does.
+/// Probes members. It writes nothing: its observations wake the loop that does.
 pub(crate) struct Prober {
     pub(crate) index: Arc<Mutex<Index>>,
     /// The queue of the loop that writes.
@@ -46,7 +46,7 @@ impl MemberController for Prober {
     }
 
     fn end_term(&self) {
-        // In the next term another leader has seen what came after this.
+        // In the next term another leader has seen the changes after this.
         self.index.lock().observed.clear();
         self.health.lock().clear();
         self.fleet.disconnect_all();

@@ -1,4 +1,4 @@
-//! Writes what one cluster still needs.
+//! Makes the writes that one cluster still needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::events::changed;
 use crate::heartbeat::Heartbeat;
 use crate::index::{CLUSTER, Index, Known};
 
-/// The place where the program runs, and what it decides there.
+/// The place where the program runs, and its decisions there.
 pub(crate) enum Role {
     /// In the control plane: everything about every cluster.
     ControlPlane {
@@ -91,7 +91,7 @@ impl Controller for Reconciler {
                 Ok(_) => {}
                 // The rest is of the same version.
                 Err(error) if error.kind() == WriteErrorKind::Conflict => return Err(error.into()),
-                // No step waits for another: what cannot be done must not hide the health.
+                // No step waits for another: one that fails must not hide the health.
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
@@ -168,7 +168,7 @@ impl Reconciler {
         renewed
     }
 
-    /// Tells what a step has changed.
+    /// Tells the changes of a step.
     fn tell(&self, known: &Known, changes: &[ClusterChange]) {
         let Some(events) = &self.events else {
             return;

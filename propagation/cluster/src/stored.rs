@@ -8,7 +8,7 @@ use propagation_rules::cluster;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A cluster as text: what is written to it must be compared with what the server stores.
+/// A cluster as text: its writes must be compared with the version that the server stores.
 pub(crate) type StoredCluster = Partial<ClusterView, Text>;
 
 /// A whole object as text.

@@ -36,6 +36,12 @@ async fn member() -> ServedApi {
     ServedApi::start(member.server, |_| true)
 }
 
+/// Connects the program to an API.
+fn client(api: &TestApi) -> kube::Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    karmada_runtime::client::with_service(api.service(), config, NAME).unwrap()
+}
+
 fn node() -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n1" },
         "status": { "allocatable": { "cpu": "4", "memory": "8Gi", "pods": "110" },
@@ -108,8 +114,10 @@ impl Stage {
 
     /// Waits until a cluster is as `wanted`.
     async fn until(&self, name: &str, wanted: impl Fn(&DynamicObject) -> bool) -> DynamicObject {
-        let reached = |cluster: Option<&DynamicObject>| cluster.is_some_and(&wanted);
-        until(self.clusters(), name, reached).await.unwrap()
+        let reached = until(self.clusters(), name, |cluster| {
+            cluster.is_some_and(&wanted)
+        });
+        reached.await.unwrap()
     }
 
     async fn patch(&self, name: &str, patch: Value) {
@@ -162,10 +170,8 @@ impl Stage {
 
     fn start(&self, flags: &[&str]) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
-        let config = kube::Config::new("http://karmada".parse().unwrap());
-        let client = karmada_runtime::client::with_service(self.api.service(), config, NAME);
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        let place = Place::ControlPlane(client.unwrap());
+        let place = Place::ControlPlane(client(&self.api));
         assemble(&Args::parse_from(flags), place, &mut program);
         program
     }
@@ -282,7 +288,7 @@ async fn a_restart_writes_nothing() {
         r#"reconciles_total{controller="probe",result="success"} 1"#,
     )
     .await;
-    // What the probe has found has been compared, too.
+    // The finding of the probe has been compared, too.
     until_metric(&program, r#"queue_length{controller="cluster"} 0"#).await;
     assert_eq!(stage.api.writes(), [""; 0]);
     assert_eq!(
@@ -403,12 +409,14 @@ async fn eviction_must_be_asked_for() {
     let stage = Stage::new().await;
     stage.join("dead", CLOSED).await;
     let _program = stage.start(&["--taint-no-execute-after=100ms"]);
-    let evicts = |taint: &Value| taint["effect"] == "NoExecute" && taint["timeAdded"].is_string();
-    let evicted = |cluster: &DynamicObject| {
-        let taints = cluster.data["spec"]["taints"].as_array();
-        taints.is_some_and(|taints| taints.iter().any(evicts))
-    };
-    stage.until("dead", evicted).await;
+    let evicted = stage.until("dead", |cluster| {
+        let mut taints = cluster.data["spec"]["taints"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        taints.any(|taint| taint["effect"] == "NoExecute" && taint["timeAdded"].is_string())
+    });
+    evicted.await;
 }
 
 /// Writes a condition of another program's.
@@ -426,6 +434,14 @@ async fn report(stage: &Stage, name: &str, kind: &str, status: &str) {
         .unwrap();
 }
 
+fn has_dns_taint(cluster: &DynamicObject) -> bool {
+    let taint = &cluster.data["spec"]["taints"][1];
+    taint["timeAdded"].is_string()
+        && taint["key"] == "cluster.karmada-rs.io/DnsReady"
+        && taint["value"] == "False"
+        && taint["effect"] == "NoExecute"
+}
+
 /// A cluster has a taint while a condition of another's has the status.
 #[tokio::test]
 async fn foreign_condition_taints() {
@@ -439,14 +455,7 @@ async fn foreign_condition_taints() {
     stage.patch("m1", taints).await;
 
     report(&stage, "m1", "DnsReady", "False").await;
-    let tainted = |cluster: &DynamicObject| {
-        let taint = &cluster.data["spec"]["taints"][1];
-        taint["timeAdded"].is_string()
-            && taint["key"] == "cluster.karmada-rs.io/DnsReady"
-            && taint["value"] == "False"
-            && taint["effect"] == "NoExecute"
-    };
-    stage.until("m1", tainted).await;
+    stage.until("m1", has_dns_taint).await;
     drop(program);
     stage.api.writes();
     let program = stage.start(&[flag]);
@@ -457,7 +466,7 @@ async fn foreign_condition_taints() {
     assert_eq!(stage.api.writes(), [path], "neither anew nor in parts");
 
     report(&stage, "m1", "DnsReady", "False").await;
-    stage.until("m1", tainted).await;
+    stage.until("m1", has_dns_taint).await;
     drop(program);
     let _without_the_flag = stage.start(&[]);
     stage.until("m1", freed).await;

@@ -29,7 +29,7 @@ pub(crate) enum NodeAddressType {
     ExternalIp,
 }
 
-/// What is kept of a node.
+/// The parts of a node that are kept.
 #[derive(Clone, Debug, Default)]
 struct KnownNode {
     capacity: NodeCapacity,

@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::metrics::Reachable;
 use crate::stored::{StoredCluster, Targets};
 
-/// What the changes of clusters reach besides their loop.
+/// The parts of the program that changes of clusters reach besides their loop.
 pub(crate) struct Probing {
     pub(crate) queues: MemberQueues<Key>,
     pub(crate) fleet: Arc<Fleet>,

@@ -61,7 +61,7 @@ impl AsRef<CommonArgs> for Args {
     }
 }
 
-/// What bindings have for the scheduler beside replicas and placement.
+/// The parts of bindings that are there for the scheduler, beside replicas and placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {
     /// True if they have components, where the Pods of a template differ.
@@ -82,7 +82,7 @@ pub(crate) const GATES: [Gate; 5] = [
 ];
 
 impl Args {
-    /// Returns what the user has excluded from propagation.
+    /// Returns the kinds and namespaces that the user has excluded from propagation.
     pub(crate) fn skipped(&self) -> Skipped {
         Skipped {
             namespaces: self.skipped_propagating_namespaces.clone(),
@@ -99,7 +99,7 @@ impl Args {
         }
     }
 
-    /// Returns `true` if what templates refer to follows them.
+    /// Returns `true` if the objects to which templates refer follow them.
     pub(crate) fn attaches_dependencies(&self) -> bool {
         DEPENDENCIES.is_on(&self.feature_gates)
     }

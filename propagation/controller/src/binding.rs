@@ -104,7 +104,7 @@ impl Controller for BindingReconciler {
             return Ok(());
         };
         let is_left = is_left(&self.index.lock(), binding, &template);
-        // In a namespace that is going, policies go one by one, and nobody wants what is between.
+        // In a namespace that is going, policies go one by one, and nobody wants the states between.
         let is_dispatched = is_dispatched(binding) && !is_left && !self.is_leaving(binding);
         if is_dispatched {
             self.identify(&stored, &template, &works).await?;
@@ -113,7 +113,7 @@ impl Controller for BindingReconciler {
         if binding.id().is_none() {
             return Ok(());
         }
-        // What no policy has stays in its clusters as it is.
+        // A template without a policy stays in its clusters as it is.
         let is_settled = is_dispatched && self.dispatch(&stored, &template, &works).await?;
         self.report(&stored, &template, &works).await?;
         self.aggregate(binding, &template, &works, is_settled).await
@@ -314,7 +314,6 @@ pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {
 }
 
 pub(crate) fn template_reference(template: &Value) -> ObjectReference {
-    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     ObjectReference {
         api_version: given(api_version(template)),
         kind: given(kind(template)),
@@ -323,4 +322,9 @@ pub(crate) fn template_reference(template: &Value) -> ObjectReference {
         uid: given(template.uid()),
         ..ObjectReference::default()
     }
+}
+
+/// Returns a text, unless it is empty.
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
 }

@@ -1,4 +1,4 @@
-//! Tells customizations what is wrong with them.
+//! Records the problems of customizations on them.
 
 use std::sync::Arc;
 

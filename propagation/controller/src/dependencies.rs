@@ -1,4 +1,4 @@
-//! Attaches the bindings of what one template refers to, so that it follows into the template's clusters.
+//! Attaches the bindings of a template's dependencies, so that these follow into its clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct DependencyReconciler {
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
     pub(crate) skipped: Skipped,
-    /// False if nothing follows anew: what does stays as it is until its referrer is gone.
+    /// False if nothing follows anew: a dependency that does stays as it is until its referrer is gone.
     pub(crate) attaches: bool,
 }
 
@@ -74,7 +74,7 @@ impl Controller for DependencyReconciler {
         if !self.attaches {
             return Ok(());
         }
-        // What no policy has stays in its clusters as it is, and so does what it needs there.
+        // A template without a policy stays in its clusters as it is, and so do its dependencies.
         let template = self.templates.bound(binding);
         let Some(template) = template.filter(|_| is_dispatched(binding)) else {
             return Ok(());
@@ -85,7 +85,7 @@ impl Controller for DependencyReconciler {
 }
 
 impl DependencyReconciler {
-    /// Detaches what was attached on account of a binding, if that is really gone. Absence from the cache is
+    /// Detaches the dependencies of a binding, if that is really gone. Absence from the cache is
     /// no deletion.
     async fn forget(&self, key: &Key) -> Result<(), BoxError> {
         if self.attached(key).is_empty() {
@@ -102,7 +102,7 @@ impl DependencyReconciler {
         }
     }
 
-    /// Lists what the template refers to and attaches it. Returns `true` if the binding of another template
+    /// Lists the template's dependencies and attaches them. Returns `true` if the binding of another template
     /// was written.
     async fn attach_all(
         &self,
@@ -130,7 +130,7 @@ impl DependencyReconciler {
             written |= result?;
         }
         let suspension = policy.as_ref().and_then(Policy::suspension);
-        // A copy of the former template still needs what that referred to.
+        // A copy of the former template still needs the dependencies of that.
         if !dependencies::is_paused(binding, suspension) {
             written |= self.detach_all(&key, &wanted).await?;
         }
@@ -272,7 +272,7 @@ impl DependencyReconciler {
             .collect()
     }
 
-    /// Records what the bindings that require another one cannot all have.
+    /// Records the settings about which the bindings that require another one disagree.
     fn record_conflict(&self, binding: &ResourceBinding, referrers: &Referrers<'_>) {
         let reference = binding.object_ref(&());
         match dependencies::conflict(BindingRef::from(binding), referrers) {
@@ -283,7 +283,7 @@ impl DependencyReconciler {
         }
     }
 
-    /// Records what became of the bindings that this one requires.
+    /// Records the outcome for the bindings that this one requires.
     fn record(
         &self,
         binding: &ResourceBinding,

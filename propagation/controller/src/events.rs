@@ -6,18 +6,11 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::events::EventReason;
-use karmada_runtime::write::by_webhook;
 use kube::runtime::events::{Event, EventType};
-use objects::message::says_same;
+use objects::message::are_same_troubles;
 use parking_lot::Mutex;
 
 use crate::reason::Reason;
-
-/// Returns `true` for the same trouble as `before`. A webhook may give another reason with each attempt.
-fn is_same(trouble: &(Reason, String), before: &(Reason, String)) -> bool {
-    let [now, told] = [trouble, before].map(|(_, note)| by_webhook(note).unwrap_or(note));
-    trouble.0 == before.0 && says_same(now, told)
-}
 
 type Record = dyn Fn(ObjectReference, Event) + Send + Sync;
 
@@ -57,7 +50,7 @@ impl Events {
         self.record(regarding, EventType::Normal, reason, note);
     }
 
-    /// Records on `regarding` what is wrong, each time that this is said.
+    /// Records a trouble of `regarding`, each time that this is called.
     pub(crate) fn warning(&self, regarding: ObjectReference, reason: Reason, note: String) {
         tracing::warn!(object = %named(&regarding), reason = reason.as_str(), note, "Not as desired");
         self.record(regarding, EventType::Warning, reason, note);
@@ -73,9 +66,7 @@ impl Events {
         let mut known = self.troubles.lock();
         let before = known.insert(subject(regarding), troubles.clone());
         drop(known);
-        let before = before.unwrap_or_default();
-        let mut pairs = troubles.iter().zip(&before);
-        if troubles.len() == before.len() && pairs.all(|(now, before)| is_same(now, before)) {
+        if are_same_troubles(&troubles, &before.unwrap_or_default()) {
             return;
         }
         for (reason, note) in troubles {
@@ -120,28 +111,4 @@ fn named(regarding: &ObjectReference) -> String {
     let (kind, namespace, name) = subject(regarding);
     let parts = [kind, namespace, name].into_iter().flatten();
     parts.collect::<Vec<_>>().join("/")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::*;
-
-    /// A webhook that words its refusal anew with each attempt is told of once, and again after it has let one pass.
-    #[test]
-    fn reworded_refusal_is_told_once() {
-        let notes: Arc<Mutex<Vec<String>>> = Arc::default();
-        let log = Arc::clone(&notes);
-        let events = Events::new(move |_, event| log.lock().push(event.note.unwrap()));
-        let denied =
-            |at: &str| format!("admission webhook \"w\" denied the request: frozen at {at}");
-        let object = ObjectReference::default();
-        for at in ["1", "2"] {
-            events.trouble(&object, Reason::ApplyPolicyFailed, denied(at));
-        }
-        events.settled(&object);
-        events.trouble(&object, Reason::ApplyPolicyFailed, denied("3"));
-        assert_eq!(*notes.lock(), ["1", "3"].map(denied));
-    }
 }

@@ -1,4 +1,4 @@
-//! The watched objects, looked up by what refers to them.
+//! The watched objects, looked up by the objects that refer to them.
 
 mod bindings;
 mod links;

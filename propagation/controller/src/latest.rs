@@ -1,4 +1,4 @@
-//! Reads what the API has of a policy now, where a cache that is behind would mislead.
+//! Reads the newest version of a policy, where a cache that is behind would mislead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct SharedReads {
     reads: Mutex<BTreeMap<Key, Arc<Turn<Read>>>>,
 }
 
-/// The last read of a policy: when it began, and what it found.
+/// The last read of a policy: its begin, and its finding.
 type Read = Option<(Instant, Option<ObjectMeta>)>;
 
 impl SharedReads {

@@ -3,24 +3,24 @@
 //!
 //! ```text
 //! watch → index, templates → queues → template      claims a template, and keeps its binding
-//!                                     policy        gives a policy its ID and finalizer, and tells it what is wrong
-//!                                     dependencies  attaches the bindings of what a template refers to
-//!                                     binding       makes the Works of a binding, and reports what they report
+//!                                     policy        gives a policy its ID and finalizer, and tells it its problems
+//!                                     dependencies  attaches the bindings of a template's dependencies
+//!                                     binding       makes the Works of a binding, and sums up their reports
 //!                                     namespace     makes the Works of a Namespace
-//!                                     customization tells a customization what is wrong with its scripts or webhooks
+//!                                     customization tells a customization the problems of its scripts or webhooks
 //! ```
 //!
 //! `watch` says which change wakes which key, and `templates/wakes` the same of templates, whose kinds are known at run time
 //! only. A loop reads the `index` and the `templates`, asks one function of `propagation_rules`, and writes. Nothing is passed
-//! from loop to loop: each sees what another wrote once the watch shows it.
+//! from loop to loop: each sees the writes of another once the watch shows them.
 //!
-//! - Who says what a template has, looks like or refers to: the `Interpreters` of the templates, scripts and webhooks of
-//!   users, which each loop asks before the rules.
-//! - What is written of a template, or a Work, is there at once: `templates` and `index` have it as written.
-//! - What is known of a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
-//! - Who undoes what we write? `rivals` tells. Works are written by `work_writer`.
-//! - Lazy policies: `template/activation`, and `template/memory` for what dies with the process.
-//! - What users read: `events` with `reason`, `metrics`, `binding/status`.
+//! - Who interprets a template? The `Interpreters` of the templates, scripts and webhooks of users, which each loop asks
+//!   before the rules.
+//! - A write of a template, or a Work, counts at once: `templates` and `index` have the object as written.
+//! - The facts about a binding's Works: `binding/known`; the steps that are taken: `binding/steps`.
+//! - Who undoes our writes? `rivals` tells. Works are written by `work_writer`.
+//! - Lazy policies: `template/activation`, and `template/memory` for the facts that die with the process.
+//! - Reports to users: `events` with `reason`, `metrics`, `binding/status`.
 
 mod args;
 mod binding;
@@ -44,6 +44,7 @@ mod tests;
 mod watch;
 mod work_writer;
 
+use std::array;
 use std::sync::Arc;
 
 use karmada_runtime::commit::Committer;
@@ -125,7 +126,7 @@ impl Loops {
         let templates = Templates::watch(program, &client, &index, queues);
         watch::watch(program, &client, &templates);
         let notices = Some(rivals::notices(Arc::clone(&recorders.works)));
-        // What is decided next is decided on what was written: nothing waits for its echo.
+        // The next decision is made on the written object: nothing waits for its echo.
         let committer = Committer::new(
             client.clone(),
             NAME,
@@ -230,20 +231,20 @@ impl Recorders {
     fn new(args: &Args, client: &Client, program: &mut Program) -> Self {
         let recorder = (!args.observe_only)
             .then(|| EventRecorder::spawn(program, client.clone(), args.events));
-        let events = || {
+        let [policies, works, statuses, dependencies, customizations] = array::from_fn(|_| {
             Arc::new(match recorder.clone() {
                 None => Events::none(),
                 Some(recorder) => {
                     Events::new(move |regarding, event| recorder.record(regarding, event))
                 }
             })
-        };
+        });
         Self {
-            policies: events(),
-            works: events(),
-            statuses: events(),
-            dependencies: events(),
-            customizations: events(),
+            policies,
+            works,
+            statuses,
+            dependencies,
+            customizations,
         }
     }
 }

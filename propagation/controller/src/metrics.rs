@@ -16,7 +16,7 @@ pub(crate) struct CountedTemplates {
 }
 
 impl CountedTemplates {
-    /// Counts the templates whose kind nobody interprets who can be asked.
+    /// Counts the templates of kinds that nobody interprets who can be asked.
     pub(crate) fn uninterpreted(registry: &mut Registry) -> Self {
         let help = "Templates that a policy selects and that are left alone, because a script that interprets their kind cannot be read";
         Self::register(registry, "uninterpreted_templates", help)

@@ -144,7 +144,7 @@ impl PolicyReconciler {
         }
     }
 
-    /// Records that a policy names what does not exist. If it is inherited, that was recorded when it began.
+    /// Records that a policy names something that does not exist. If that is inherited, it was recorded when it began.
     fn record_unknown(&self, policy: &Policy, reason: Reason, note: String, is_inherited: bool) {
         let reference = policy.reference();
         if is_inherited {
@@ -154,7 +154,7 @@ impl PolicyReconciler {
         }
     }
 
-    /// Returns which kinds that the policy selects may not be propagated, if there are any, and what allows it.
+    /// Returns which kinds that the policy selects may not be propagated, if there are any, and the rights that they need.
     fn forbidden(&self, policy: &Candidate<'_>) -> Option<String> {
         let forbidden = self.templates.forbidden_kinds(policy);
         let (kinds, resources): (Vec<_>, Vec<_>) = forbidden

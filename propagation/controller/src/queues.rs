@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::index::{Owner, TemplateKey, Urgency};
 
 /// The time that the first report of a binding's Works waits for the others, and the least time between two
-/// writes of what they report: one shows them all.
+/// writes of their reports: one shows them all.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// The queues of the loops, which share no worker. The key of a policy or a binding without a namespace
@@ -22,12 +22,12 @@ pub(crate) struct Queues {
     /// The bindings whose dependencies follow them.
     pub(crate) dependencies: Queue<Key>,
     pub(crate) namespaces: Queue<Key>,
-    /// The customizations, which are told what is wrong with them.
+    /// The customizations, which are told their problems.
     pub(crate) customizations: Queue<TemplateKey>,
 }
 
 impl Queues {
-    /// Wakes the object whose Work has changed.
+    /// Wakes the owner of a Work that has changed.
     pub(crate) fn wake_owner(&self, owner: Owner, urgency: Urgency) {
         match (owner, urgency) {
             (Owner::Binding(key), Urgency::Now) => self.bindings.add(key),

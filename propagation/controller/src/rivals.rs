@@ -1,4 +1,4 @@
-//! Who is told of other clients that undo what we write.
+//! The notices of other clients that undo our writes.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use objects::write::Write;
 use crate::events::Events;
 use crate::reason::Reason;
 
-/// Returns what tells users of a write that another client undoes, on all that it is about.
+/// Returns the notices of writes that another client undoes, on all objects that these are about.
 pub(crate) fn notices(events: Arc<Events>) -> Notices {
-    let tell = move |write: &Write, obstacle: Obstacle<'_>| {
+    Box::new(move |write, obstacle| {
         let Obstacle::Contested(manager) = obstacle else {
             return;
         };
@@ -27,8 +27,7 @@ pub(crate) fn notices(events: Arc<Events>) -> Notices {
         for object in &write.about {
             events.warning(object.clone(), reason, note.clone());
         }
-    };
-    Box::new(tell)
+    })
 }
 
 fn is_of_work(write: &Write) -> bool {

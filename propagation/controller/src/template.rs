@@ -48,7 +48,7 @@ pub(crate) struct TemplateReconciler {
     /// The templates that a policy selects and that are not propagated, because nobody interprets their kind who can
     /// be asked.
     pub(crate) uninterpreted: CountedTemplates,
-    /// The templates for whose binding no name is left.
+    /// The templates with no name left for a binding.
     pub(crate) unnamed: CountedTemplates,
     pub(crate) activations: Activations,
 }
@@ -129,29 +129,27 @@ impl TemplateReconciler {
         let keys = versions.iter();
         let mut keys = keys.map(|version| TemplateKey::new(version, &key.key));
         let template = keys.find_map(|key| self.templates.get(&key));
-        let is_selected = |version: &&GroupVersionKind| {
+        let selected = versions.iter().find(|version| {
             let key = TemplateKey::new(version, &key.key);
             let policies = self.index.lock().policies_for(&key);
             let mut policies = policies.iter().map(Policy::candidate);
             let template = template.as_ref();
             template.is_some_and(|template| policies.any(|one| one.selects_in(version, template)))
-        };
-        let bound = || {
-            let binding = self.index.lock().binding_of(key)?;
-            if is_to_follow(&binding) {
-                return None;
-            }
-            let bound = template_of(binding.view().spec).kind;
+        });
+        let version = selected.or_else(|| {
+            let bound = self.bound_version(key)?;
             versions.iter().find(|version| **version == bound)
-        };
-        let selected = versions.iter().find(is_selected);
-        selected
-            .or_else(bound)
-            .or_else(|| versions.first())
-            .cloned()
+        });
+        version.or_else(|| versions.first()).cloned()
     }
 
-    /// Returns a template with what belongs to it, unless no name is left for its binding.
+    /// Returns the version in which an object is bound, unless its binding is to follow another.
+    fn bound_version(&self, key: &TemplateKey) -> Option<GroupVersionKind> {
+        let binding = self.index.lock().binding_of(key)?;
+        (!is_to_follow(&binding)).then(|| template_of(binding.view().spec).kind)
+    }
+
+    /// Returns a template with the objects that belong to it, unless no name is left for its binding.
     fn subject(&self, key: &TemplateKey, template: Value) -> Option<Subject> {
         let (binding, binding_key) = {
             let index = self.index.lock();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use interpreters::Interpreters;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use karmada_api::{ResourceSelector, names};
+use karmada_api::names;
 use karmada_runtime::dynamic::{DynamicWatches, WatchState};
 use karmada_runtime::program::Program;
 use karmada_runtime::untyped::Untyped;
@@ -19,7 +19,7 @@ use objects::{GroupVersionKind, Key, Metadata, metadata};
 use parking_lot::Mutex;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
-use propagation_rules::claim::Claim;
+use propagation_rules::claim;
 use propagation_rules::rights::GroupResource;
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ impl Templates {
     ) -> Arc<Self> {
         let interpreters = Interpreters::of_program(program, client);
         let templates = Arc::new_cyclic(|templates: &Weak<Self>| {
-            // What the watches show is observed by what holds them.
+            // Their owner observes the events of the watches.
             let templates = Weak::clone(templates);
             let observe = move |kind: &GroupVersionKind, event| {
                 if let Some(templates) = templates.upgrade() {
@@ -126,8 +126,8 @@ impl Templates {
         keys
     }
 
-    /// Returns a template's newest version, with its kind, which the elements of a list lack, and with what the API
-    /// has allocated to it.
+    /// Returns a template's newest version, with its kind, which the elements of a list lack, and with the fields that the
+    /// API has allocated to it.
     pub(crate) fn get(&self, TemplateKey { kind, key }: &TemplateKey) -> Option<Value> {
         let template = self.watches.get(kind, key)?;
         let mut object = template.template();
@@ -183,27 +183,33 @@ impl Templates {
     /// Returns `true` if some template, or the binding of one, may still have the claim of `policy`.
     pub(crate) fn is_claimed_by(&self, policy: &Candidate<'_>) -> bool {
         let selected = kinds_of(Some(policy));
-        let is_known = |kind: &GroupVersionKind| match self.watches.state(kind) {
+        if !selected.iter().all(|kind| self.shows_claims(kind)) {
+            return true;
+        }
+        let index = self.index.lock();
+        let claimed = self.keys_where(&index, |_, _, object| {
+            claim::is_claimed_by(object.meta(), policy)
+        });
+        // The claim on the binding of a template that is gone goes with the binding.
+        let mut bindings = index.bindings();
+        !claimed.is_empty()
+            || bindings.any(|binding| {
+                claim::is_claimed_by(binding.metadata, policy)
+                    && self.may_exist(&template_of(binding.spec))
+            })
+    }
+
+    /// Returns `true` if every claim on a template of the kind is known that can be taken off.
+    fn shows_claims(&self, kind: &GroupVersionKind) -> bool {
+        match self.watches.state(kind) {
             // A claim that cannot be seen cannot be taken off either. It goes once the kind may be listed.
             WatchState::Complete | WatchState::NotServed | WatchState::Forbidden => true,
             WatchState::Off | WatchState::Listing | WatchState::Failing => false,
-        };
-        if !selected.iter().all(is_known) {
-            return true;
         }
-        let has_claim =
-            |metadata: &ObjectMeta| Claim::of(metadata).is_some_and(|claim| claim.is_of(policy));
-        let index = self.index.lock();
-        let claimed = self.keys_where(&index, |_, _, object| has_claim(object.meta()));
-        // The claim on the binding of a template that is gone goes with the binding.
-        let is_there = |TemplateKey { kind, key }: &TemplateKey| {
-            self.watches.get(kind, key).is_some()
-                || self.watches.state(kind) == WatchState::Forbidden
-        };
-        let mut bindings = index.bindings();
-        !claimed.is_empty()
-            || bindings
-                .any(|binding| has_claim(binding.metadata) && is_there(&template_of(binding.spec)))
+    }
+
+    fn may_exist(&self, TemplateKey { kind, key }: &TemplateKey) -> bool {
+        self.watches.get(kind, key).is_some() || self.watches.state(kind) == WatchState::Forbidden
     }
 
     /// Returns the kinds that `policy` selects and whose objects we may not list.
@@ -216,7 +222,7 @@ impl Templates {
                 group: served.resource.group,
                 resource: served.resource.plural,
             };
-            // Of what is never propagated there is nothing to grant.
+            // A kind that is never propagated needs no rights.
             let resource = resource.to_string().parse().ok()?;
             Some(ForbiddenKind { kind, resource })
         });
@@ -245,12 +251,13 @@ fn may_select(
     metadata: &ObjectMeta,
 ) -> bool {
     let is_elsewhere = policy.namespace().is_some_and(|own| own != key.namespace);
-    let may = |selector: &ResourceSelector| {
+    let mut selectors = policy.spec.resource_selectors.iter();
+    let is_named = selectors.any(|selector| {
         let name = selector.name.as_deref().unwrap_or_default();
         selector.kind == kind.kind && (name.is_empty() || name == key.name)
-    };
+    });
     // A namespace may have thousands of each: most pairs are told apart without a copy.
-    if is_elsewhere || !policy.spec.resource_selectors.iter().any(may) {
+    if is_elsewhere || !is_named {
         return false;
     }
     // Selection depends on no more of a template.

@@ -84,7 +84,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
 
-    /// Sends a change of a user and returns what the program wrote then.
+    /// Sends a change of a user and returns the writes of the program after it.
     async fn change(&self, method: &str, path: &str, body: &Value) -> Vec<String> {
         self.writes();
         self.send(method, path, body).await;
@@ -92,7 +92,7 @@ impl Stage {
         self.written()
     }
 
-    /// Returns what the program has written since the last call, sorted.
+    /// Returns the writes of the program since the last call, sorted.
     fn written(&self) -> Vec<String> {
         let mut writes = self.writes();
         writes.sort();
@@ -239,7 +239,7 @@ async fn order_makes_no_difference() {
 #[tokio::test(start_paused = true)]
 async fn binding_follows_with_one_write() {
     let stage = settled().await;
-    // What a scheduler writes, and what happens in the clusters.
+    // The write of a scheduler, and the reports of the clusters.
     let scheduled = json!({ "spec": { "clusters": [{ "name": "m1", "replicas": 2 }] } });
     assert_eq!(stage.change("PATCH", &bound(), &scheduled).await, [""; 0]);
 
@@ -260,7 +260,7 @@ async fn binding_follows_with_one_write() {
     assert_eq!(wrote, [format!("PATCH {}", bound())]);
     assert_eq!(stage.binding().await.spec.replicas, Some(5));
 
-    // What does not concern the binding is recorded as an edit, and no news.
+    // A change that does not concern the binding is recorded as an edit, and no news.
     let notes = stage.events("Deployment").await;
     let before = stage.binding().await;
     let label = json!({ "metadata": { "labels": { "x": "y" } } });
@@ -341,7 +341,6 @@ async fn template_is_handed_over() {
 /// meanwhile.
 #[tokio::test(start_paused = true)]
 async fn lowered_policy_is_preempted() {
-    let path = |name: &str| format!("{CLUSTER_POLICY}/{name}");
     let preempting = |name: &str, priority: i32| {
         let mut policy = policy(
             name,
@@ -365,16 +364,18 @@ async fn lowered_policy_is_preempted() {
         object["metadata"]["annotations"][names::CLUSTER_POLICY_NAME].clone()
     };
     assert_eq!(by().await, "high");
-    let priority = |value: i32| json!({ "spec": { "priority": value } });
 
-    stage.change("PATCH", &path("high"), &priority(4)).await;
+    let high = format!("{CLUSTER_POLICY}/high");
+    let lowered = json!({ "spec": { "priority": 4 } });
+    stage.change("PATCH", &high, &lowered).await;
     assert_eq!(by().await, "low");
 
     let script = customizations::unreadable();
     stage
         .change("POST", customizations::CUSTOMIZATION, &script)
         .await;
-    stage.change("PATCH", &path("high"), &priority(10)).await;
+    let raised = json!({ "spec": { "priority": 10 } });
+    stage.change("PATCH", &high, &raised).await;
     assert_eq!(by().await, "low");
     stage
         .change("DELETE", &customizations::script(), &json!({}))
@@ -394,7 +395,7 @@ async fn lowered_policy_is_preempted() {
     );
 }
 
-/// With the features of a Karmada that has them off, no policy takes from another, and what a template refers to stays.
+/// With the features of a Karmada that has them off, no policy takes from another, and dependencies stay.
 #[tokio::test(start_paused = true)]
 async fn features_are_switched_off() {
     let mut stage = Stage::new().await;
@@ -583,7 +584,7 @@ async fn skipped_kind_has_none() {
     assert_eq!(stage.written(), [format!("PATCH {POLICY}/pp")]);
 }
 
-/// What Karmada has made of a policy, a template and a binding is taken over without a write.
+/// A policy, a template and a binding are taken over from Karmada without a write.
 #[tokio::test(start_paused = true)]
 async fn takeover_records_followed_policies() {
     macro_rules! fixture {
@@ -654,7 +655,7 @@ async fn specs(stage: &Stage) -> Vec<(Value, Value)> {
     specs
 }
 
-/// Returns an object without what the API server gives it.
+/// Returns an object without the fields of the API server.
 fn as_new(text: &str) -> Value {
     let mut object: Value = serde_json::from_str(text).unwrap();
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -724,7 +725,7 @@ async fn versions_do_not_take_turns() {
 }
 
 /// Case P88: who selects other objects in another version takes none of them away; and a policy that asks for another version keeps
-/// what it has, there and back.
+/// its objects, there and back.
 #[tokio::test(start_paused = true)]
 async fn others_versions_take_nothing() {
     let mut stage = Stage::new().await;

@@ -76,7 +76,7 @@ fn overrides(templates: &Arc<Templates>) -> Watch<Index, OverridePolicy> {
     )
 }
 
-/// What [`overriding`] has, and every Namespace.
+/// Those of [`overriding`], and every Namespace.
 fn cluster_overrides(templates: &Arc<Templates>) -> Watch<Index, ClusterOverridePolicy> {
     overriding::<ClusterOverridePolicy>(
         templates,
@@ -129,7 +129,7 @@ where
         .follows(move |index, change| following.follow_binding(index, change))
 }
 
-/// The binding or Namespace whose it is, or was.
+/// Its owner, and its former one.
 fn works(index: &Arc<Mutex<Index>>, queues: &Queues) -> Watch<Index, StoredWork, Owner> {
     let queues = queues.clone();
     Watch::new(index, |index| &mut index.works).follows(move |index, change| {

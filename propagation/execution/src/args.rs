@@ -47,7 +47,7 @@ mod tests {
         super::Args::command().debug_assert();
     }
 
-    /// What depends on other members is refused in one.
+    /// Flags that depend on other members are refused in one.
     #[test]
     fn member_knows_no_others() {
         for flag in ["--collect-endpoints", "--block-multicluster-services"] {

@@ -33,9 +33,11 @@ impl SharedCustomizations {
             works: Arc::clone(works),
         });
         let observing = Arc::clone(&shared);
-        let observe = move |kind: &GroupVersionKind, event| observing.observe(kind, event);
-        let (watches, watching) =
-            DynamicWatches::new(client.clone(), |_| Config::default(), observe);
+        let (watches, watching) = DynamicWatches::new(
+            client.clone(),
+            |_| Config::default(),
+            move |kind, event| observing.observe(kind, event),
+        );
         watches.want(customization::kinds().into());
         program.run_until_stopped("customizations", watching);
         shared
@@ -67,7 +69,7 @@ impl SharedCustomizations {
         }
     }
 
-    /// Notes what the customizations say, and wakes the Works with objects of the kinds that they interpret otherwise
+    /// Notes a change of the customizations, and wakes the Works with objects of the kinds that they interpret otherwise
     /// than before.
     fn observe(&self, kind: &GroupVersionKind, event: DynamicEvent) {
         // They are known once they are asked, and no earlier.

@@ -8,13 +8,12 @@ use karmada_runtime::events::{EventReason, EventRecorder};
 use karmada_runtime::panics::Panicked;
 use kube::runtime::events::{Event, EventType};
 use objects::Key;
-use objects::message::says_same;
 use propagation_rules::execution::{StatusNews, SyncOutcome, identifier};
 use serde_json::Value;
 
 use crate::reason::Reason;
 
-/// Returns what tells users of a write that the API refuses, on the imports for which it is.
+/// Returns the notices about writes that the API refuses, on the imports for which these are.
 pub(crate) fn notices(events: EventRecorder) -> Notices {
     Box::new(move |write, obstacle| {
         let Obstacle::Refused(reason) = obstacle else {
@@ -116,15 +115,6 @@ pub(crate) fn troubles(outcome: SyncOutcome<'_>) -> Vec<(Reason, String)> {
         }
     }
     troubles
-}
-
-/// Returns `true` if the troubles are those that were recorded before.
-pub(crate) fn are_told(troubles: &[(Reason, String)], before: &[(Reason, String)]) -> bool {
-    let mut pairs = troubles.iter().zip(before);
-    let is_told = |(new, old): (&(Reason, String), &(Reason, String))| {
-        new.0 == old.0 && says_same(&new.1, &old.1)
-    };
-    troubles.len() == before.len() && pairs.all(is_told)
 }
 
 /// Returns the Event about a script or webhook that has failed.

@@ -115,13 +115,14 @@ impl Fleet {
             Way::Own(client) => (client.clone(), None),
         };
         let (works, cluster_name) = (Arc::clone(&self.works), name.to_owned());
-        let wake = move |wake| works.wake_one(&cluster_name, wake);
         let owner = KarmadaWork {
             namespace: execution_namespace(name),
             interpreters: Arc::clone(&self.interpreters),
         };
         let collecting = collect(self.endpoints.clone(), name.to_owned(), client.clone());
-        let (member, watches) = Applier::new(client, owner, selected(), wake);
+        let (member, watches) = Applier::new(client, owner, selected(), move |wake| {
+            works.wake_one(&cluster_name, wake);
+        });
         member.want(self.works.index.lock().kinds(name));
         let ended = CancellationToken::new();
         let ends = ended.clone().drop_guard();

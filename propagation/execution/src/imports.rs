@@ -19,12 +19,12 @@ use crate::stored::StoredWork;
 /// A member, and a Service of which Works bring it slices.
 type Import = (String, Key);
 
-/// What decides which slices are withheld. Each change returns the Works that it concerns.
+/// The facts that decide which slices are withheld. Each change returns the Works that it concerns.
 #[derive(Debug, Default)]
 pub(crate) struct Imports {
     /// From a Work to the Services of which it has slices.
     by_service: ReverseIndex<Key, Import>,
-    /// From a Work to the clusters whose slices it has.
+    /// From a Work to the clusters of its slices.
     by_source: ReverseIndex<Key, String>,
     clusters: BTreeMap<String, Cluster>,
     remedies: Store<Remedy>,
@@ -91,11 +91,10 @@ impl Imports {
     /// Takes in a look at the clock.
     pub(crate) fn expire(&mut self, now: Timestamp) -> BTreeSet<Key> {
         let remedies = &self.remedies;
-        let find = |name: &str| {
+        let scopes = self.decided.look(now, |name| {
             let remedy = remedies.get(&Key::cluster_scoped(name));
             remedy.map(|remedy| &**remedy)
-        };
-        let scopes = self.decided.look(now, find);
+        });
         self.blocked_in(&scopes)
     }
 
@@ -104,7 +103,7 @@ impl Imports {
         self.decided.next_expiry()
     }
 
-    /// Returns the blocked clusters whose slices of a Service Works bring to a member.
+    /// Returns the blocked clusters of the slices of a Service that Works bring to a member.
     pub(crate) fn blocks(&self, cluster: &str, service: &Key, known: Known<'_>) -> ImportBlocks {
         let works = self
             .by_service
@@ -244,7 +243,7 @@ fn import(cluster: &str, slice: &ServiceSlice) -> Import {
     (cluster.to_owned(), slice.service.clone())
 }
 
-/// Returns the cluster whose endpoints a slice for `cluster` has.
+/// Returns the cluster of the endpoints in a slice for `cluster`.
 fn source<'a>(cluster: &'a str, slice: &'a ServiceSlice) -> &'a str {
     slice.source.as_deref().unwrap_or(cluster)
 }

@@ -18,7 +18,7 @@ use crate::arrivals::Arrivals;
 use crate::imports::{BlockedSlices, Imports, Known};
 use crate::stored::StoredWork;
 
-/// The least time between two syncs of a Work of whose objects, or of which itself, only the status changes.
+/// The least time between two syncs of a Work after changes of its status, or its objects' status, alone.
 const PACE: Duration = Duration::from_secs(1);
 
 /// The Works and clusters behind a lock, and the queues of the Works that are woken.
@@ -83,7 +83,7 @@ impl Works {
         }
     }
 
-    /// Changes what decides about slices, wakes the Works that `change` returns, and returns the moment at which the next
+    /// Changes the facts that decide about slices, wakes the Works that `change` returns, and returns the moment at which the next
     /// Remedy expires.
     pub(crate) fn change_imports(
         &self,
@@ -156,13 +156,15 @@ impl Index {
 
     /// Returns the effects of the blocks of clusters on the manifests of a Work of a cluster, in their order.
     pub(crate) fn blocks(&self, cluster: &str, work: &Work) -> Vec<Option<Block>> {
-        let block = |manifest| {
-            let imports = self.imports.as_ref().filter(|_| !work.is_suspended())?;
+        let imports = self.imports.as_ref().filter(|_| !work.is_suspended());
+        let manifests = work.spec.workload.manifests.iter();
+        let blocks = manifests.map(|manifest| {
+            let imports = imports?;
             let slice = ServiceSlice::of(manifest)?;
             let blocks = imports.blocks(cluster, &slice.service, self.known());
             blocks.block(&slice)
-        };
-        work.spec.workload.manifests.iter().map(block).collect()
+        });
+        blocks.collect()
     }
 
     /// Returns `true` if a Work brings slices of other clusters, which may be withheld.
@@ -238,7 +240,8 @@ impl Index {
                 of_member.oldest_unapplied = of_member.oldest_unapplied.max(age);
             }
         }
-        let owned = |(cluster, progress): (&str, _)| (cluster.to_owned(), progress);
-        all.into_iter().map(owned).collect()
+        all.into_iter()
+            .map(|(cluster, of_member)| (cluster.to_owned(), of_member))
+            .collect()
     }
 }

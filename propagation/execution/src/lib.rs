@@ -1,4 +1,4 @@
-//! `execution-controller`: applies the manifests of every Work to its member cluster, repairs what changes
+//! `execution-controller`: applies the manifests of every Work to its member cluster, repairs their objects
 //! there, and reports the state of the objects in the Work's status.
 //!
 //! ```text
@@ -11,11 +11,12 @@
 //!
 //! - Which change wakes which Work? `watch`, and `index`, which keeps Works (`stored` as text) and clusters.
 //! - How long does an edit take? `arrivals`, and `metrics` of all Works and members.
-//! - Which slices of other clusters are withheld, with `--block-multicluster-services`? `imports` has what decides that.
+//! - Which slices of other clusters are withheld, with `--block-multicluster-services`? `imports` has the facts that decide that.
 //! - How is a member reached, and with which credentials? `fleet`, one engine for each member.
 //! - Whose is an object in a member? `ownership`, by the decisions of `propagation_rules::execution`.
-//! - What do users say of an object's status and health, and of what it keeps? `customization`, of scripts and webhooks.
-//! - What happens to one Work, and in which order? `reconcile`.
+//! - How do users interpret an object's status and health, and the fields that it keeps? `customization`, of scripts and
+//!   webhooks.
+//! - Which steps does one Work go through? `reconcile`.
 //! - When is a report written? `pending` puts it off, `report` writes it, with the `events` and their `reason`s, and `index`
 //!   has it before the watch shows it.
 

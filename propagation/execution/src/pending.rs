@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// first, and mostly the member has set the object's status by then, which takes no report of its own.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// The Works whose objects were written, until that is reported.
+/// The Works with objects that were written, until that is reported.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReports(Mutex<BTreeMap<Key, Waiting>>);
 

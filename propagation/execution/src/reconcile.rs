@@ -30,8 +30,8 @@ use crate::index::Works;
 use crate::ownership::{manifest_set, manifest_set_under};
 use crate::report::Reporter;
 
-/// The time after which it is looked again whether a member knows by now what it has left out of an object: nothing
-/// of the object tells.
+/// The time after which it is looked again whether a member knows by now the fields that it has left out of an object:
+/// nothing of the object tells.
 const RECHECK: Duration = Duration::from_mins(1);
 
 /// Reconciles Works.
@@ -116,7 +116,7 @@ impl MemberController for Reconciler {
             Some(error) => error.cause(),
             None => Chain(reason).to_string(),
         };
-        // What is not shown now is shown when the Work gets its turn.
+        // A report that fails now comes when the Work gets its turn.
         if let Err(error) = self.report_untouched(&work, &unreached(&cause)).await {
             tracing::debug!(?key, ?error, "Outage not shown");
         }
@@ -141,12 +141,12 @@ impl Reconciler {
         view: &ClusterView,
         work: &Work,
     ) -> Result<Contact, ReconcileError> {
-        // Who says what an object keeps is to be known before it is written.
+        // The interpreters of the fields that an object keeps are to be known before it is written.
         if !self.customizations.are_known() {
             return Ok(Contact::None);
         }
         if let Some(due) = self.reporter.pending.awaited(work) {
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, due);
             return Ok(Contact::None);
         }
         let member = match self.fleet.member(cluster, view).await {
@@ -164,30 +164,26 @@ impl Reconciler {
                 untouched,
             } => (manifests, untouched),
             SyncResult::Later(delay) => {
-                self.queues
-                    .of(cluster)
-                    .add_at(Key::of(work), Instant::now() + delay);
+                self.look_again(cluster, work, Instant::now() + delay);
                 return Ok(Contact::None);
             }
         };
+        let is_written = synced.iter().any(|one| one.written);
         if synced.iter().all(|one| one.error.is_none()) {
-            let is_written = synced.iter().any(|one| one.written);
             self.works.arrivals.applied(work, is_written);
         }
         self.reporter.record_contested(cluster, work, &synced);
         let pauses = synced.iter().filter_map(|one| one.contested.as_ref());
         if let Some(until) = pauses.map(|contested| contested.until).min() {
-            self.queues.of(cluster).add_at(Key::of(work), until);
+            self.look_again(cluster, work, until);
         }
         let pruned = self.prune(&member, &set, &synced).await;
         let interpreted = self.customizations.interpret(&synced).await;
         let results = (synced.as_slice(), interpreted.as_slice(), blocks.as_slice());
         let reported = self.report(cluster, work, results, untouched).await;
         if synced.iter().any(|one| one.note.is_some()) {
-            let due = Instant::now() + RECHECK;
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, Instant::now() + RECHECK);
         }
-        let is_written = synced.iter().any(|one| one.written);
         let errors = synced.into_iter().filter_map(|one| one.error);
         let errors = errors.chain(pruned.err());
         // An outage is known even if the report of it fails.
@@ -195,10 +191,15 @@ impl Reconciler {
         reported?;
         match interpreted.iter().find_map(Interpreted::error) {
             Some(error) => Err(WorkError::Script(error.to_owned()).into()),
-            // Without a write all may have been settled by what is cached.
+            // Without a write all may have been settled by the cache.
             None if is_written => Ok(Contact::Made),
             None => Ok(Contact::None),
         }
+    }
+
+    /// Has a Work reconciled again at this time.
+    fn look_again(&self, cluster: &str, work: &Work, due: Instant) {
+        self.queues.of(cluster).add_at(Key::of(work), due);
     }
 
     /// Takes the slices away that a Work has brought and does not have any more, once it is applied.
@@ -216,7 +217,7 @@ impl Reconciler {
         Ok(())
     }
 
-    /// Reports a sync, at once or after a while, with what scripts say of the objects and what blocks do to them.
+    /// Reports a sync, at once or after a while, with the answers of scripts about the objects and the effects of blocks.
     async fn report(
         &self,
         cluster: &str,
@@ -228,7 +229,7 @@ impl Reconciler {
         let has_failed = synced.iter().any(|one| one.error.is_some());
         let pending = &self.reporter.pending;
         if let Some(due) = pending.put_off(work, is_written && !has_failed) {
-            self.queues.of(cluster).add_at(Key::of(work), due);
+            self.look_again(cluster, work, due);
             return Ok(());
         }
         let mut errors = synced.iter().filter_map(|one| one.error.as_ref());
@@ -327,7 +328,7 @@ impl Reconciler {
                 let set = manifest_set(work);
                 let removed = member.remove(&self.writes, &set).await;
                 member.forget(&set.key);
-                // What is being deleted there goes without us.
+                // An object that is being deleted there goes without us.
                 removed.map(drop).map_err(WorkError::from)
             }
             Err(error) => Err(error.into()),
@@ -342,7 +343,7 @@ impl Reconciler {
         };
         match error {
             WorkError::Connect(error @ ConnectError::Unread(_)) => return Err(error.into()),
-            // A cluster that leaves and cannot be worked on keeps what it has.
+            // A cluster that leaves and cannot be worked on keeps its objects.
             WorkError::Connect(_) if leaves => {}
             WorkError::Member(error) if leaves && error.is_of_member() => {
                 self.fleet.note_reached(cluster, !error.is_unreachable());
@@ -385,7 +386,7 @@ fn is_deleting(work: &Work) -> bool {
     work.metadata.deletion_timestamp.is_some()
 }
 
-/// Returns `true` if a Work is to be applied, and its status does not tell yet what became of this version.
+/// Returns `true` if a Work is to be applied, and its status does not tell the outcome of this version yet.
 fn waits(work: &Work) -> bool {
     let applied = work.condition(APPLIED);
     // Karmada's conditions do not name a version.

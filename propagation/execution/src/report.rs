@@ -1,4 +1,4 @@
-//! Reports what became of a Work in its status.
+//! Reports the outcome of a Work in its status.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,11 @@ use karmada_runtime::members::ReconcileError;
 use karmada_runtime::write::WriteErrorKind;
 use kube::{Api, Client, Resource};
 use objects::Key;
+use objects::message::are_same_troubles;
 use parking_lot::Mutex;
 use propagation_rules::execution::{StatusNews, SyncOutcome, status};
 
-use crate::events::{self, are_told, troubles, warning};
+use crate::events::{self, troubles, warning};
 use crate::index::Works;
 use crate::pending::PendingReports;
 use crate::reason::Reason;
@@ -76,7 +77,7 @@ impl Reporter {
             known.insert(key, found.clone())
         };
         drop(known);
-        if are_told(&found, &before.unwrap_or_default()) {
+        if are_same_troubles(&found, &before.unwrap_or_default()) {
             return;
         }
         if let Some(events) = &self.events {
@@ -125,7 +126,7 @@ impl Reporter {
                     }
                     return Ok(());
                 }
-                // The edit may be a suspension: then no later sync would report what this one has applied.
+                // The edit may be a suspension: then no later sync would report the objects that this one has applied.
                 Err(error) if error.kind() == WriteErrorKind::Conflict && edits < MAX_EDITS => {
                     edits += 1;
                     let Key { namespace, name } = &write.object.key;
@@ -144,7 +145,7 @@ impl Reporter {
         }
     }
 
-    /// Records what has become of a Work.
+    /// Records the news about a Work.
     fn record(&self, work: &Work, news: &[StatusNews]) {
         if let Some(events) = &self.events {
             for one in news {

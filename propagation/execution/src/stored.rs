@@ -11,7 +11,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::execution::{Progress, ServiceSlice, unapplied_since};
 use serde_json::Value;
 
-/// A Work as text, with what is asked of it often.
+/// A Work as text, with the parts that are read often.
 pub(crate) type StoredWork = AsText<Work, Summary>;
 
 #[derive(Clone, Debug, Default)]
@@ -88,11 +88,10 @@ mod tests {
     /// A Service whose name no API accepts is none.
     #[test]
     fn overlong_name_is_left_out() {
-        let named = |length| {
-            let name = "a".repeat(length);
-            service(&json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": name } }))
-        };
-        assert!(named(63).is_some());
-        assert_eq!(named(64), None);
+        for (length, is_taken) in [(63, true), (64, false)] {
+            let metadata = json!({ "name": "a".repeat(length) });
+            let manifest = json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata });
+            assert_eq!(service(&manifest).is_some(), is_taken);
+        }
     }
 }

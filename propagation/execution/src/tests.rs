@@ -46,6 +46,12 @@ async fn member(admit: fn(&HeaderMap) -> bool) -> ServedApi {
     ServedApi::start(member.server, admit)
 }
 
+/// Connects the program to an API.
+fn client(api: &TestApi) -> Client {
+    let config = kube::Config::new("http://api".parse().unwrap());
+    karmada_runtime::client::with_service(api.service(), config, NAME).unwrap()
+}
+
 /// Returns the `ConfigMap`s in a member's namespace `shop`.
 fn maps(member: &ServedApi) -> Api<ConfigMap> {
     Api::namespaced(Client::new(member.server.service(), "default"), "shop")
@@ -137,12 +143,11 @@ impl Stage {
 
     /// Waits for a status of a condition, and returns the condition.
     async fn condition(&self, cluster: &str, name: &str, kind: &str, status: &str) -> Condition {
-        let has = |work: Option<&Work>| {
+        let work = until(self.works(cluster), name, |work| {
             let condition = work.and_then(|work| work.condition(kind));
             condition.is_some_and(|condition| condition.status == status)
-        };
-        let work = until(self.works(cluster), name, has).await.unwrap();
-        work.condition(kind).unwrap().clone()
+        });
+        work.await.unwrap().condition(kind).unwrap().clone()
     }
 
     async fn gone(&self, cluster: &str, name: &str) {
@@ -172,17 +177,15 @@ impl Stage {
     fn start_by(&self, flags: &[&str], way: impl FnOnce(Connect) -> Connect) -> Program {
         let flags = [&[NAME, "--leader-elect=false"], flags].concat();
         let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-        let config = kube::Config::new("http://karmada".parse().unwrap());
-        let service = self.api.service();
-        let client = karmada_runtime::client::with_service(service, config, NAME).unwrap();
+        let client = client(&self.api);
         let connect = way(members::over_network(program.addresses.clone(), NAME));
         assemble(&Args::parse_from(flags), client, connect, &mut program);
         program
     }
 }
 
-/// A fault of the program at one member is shown on its Works and counted. It ends nothing for the others, and what is
-/// tried again is as ever.
+/// A fault of the program at one member is shown on its Works and counted. It ends nothing for the others, and a
+/// retry is as ever.
 #[tokio::test]
 async fn fault_stays_with_its_member() {
     let member = member(|_| true).await;
@@ -207,11 +210,11 @@ async fn fault_stays_with_its_member() {
     assert!(failed.message.contains("a panic"), "{}", failed.message);
     assert!(panics(&program) > before);
     is_mended.store(true, Relaxed);
-    let unreachable = |work: Option<&Work>| {
+    let unreachable = until(stage.works("bad"), "a", |work| {
         let applied = work.and_then(|work| work.condition(APPLIED));
         applied.is_some_and(|applied| !applied.message.contains("a panic"))
-    };
-    until(stage.works("bad"), "a", unreachable).await;
+    });
+    unreachable.await;
 }
 
 /// A Work is applied and reported, paused, resumed, and deleted with its object, paused or not (Case P22).
@@ -285,7 +288,7 @@ async fn suspension_keeps_late_report() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
-/// What was applied is reported although the Work was paused before any report got through.
+/// An application is reported although the Work was paused before any report got through.
 #[tokio::test]
 async fn suspension_recovers_lost_report() {
     let member = member(|_| true).await;
@@ -420,7 +423,7 @@ async fn each_work_shows_outage() {
     }
 }
 
-/// A member that is back gets what it missed.
+/// A member that is back gets the changes that it missed.
 #[tokio::test]
 async fn returned_member_catches_up() {
     let mut member = member(|_| true).await;
@@ -437,13 +440,11 @@ async fn returned_member_catches_up() {
 /// A changed Secret is used at once.
 #[tokio::test]
 async fn new_credentials_are_used() {
-    let bearer = |headers: &HeaderMap| {
-        let token = headers
-            .get("authorization")
-            .and_then(|value| value.to_str().ok());
-        token == Some("Bearer renewed")
-    };
-    let member = member(bearer).await;
+    let member = member(|headers| {
+        let token = headers.get("authorization");
+        token.is_some_and(|token| token == "Bearer renewed")
+    });
+    let member = member.await;
     let stage = Stage::new().await;
     stage.join("m1", member.address()).await;
     stage.dispatch("m1", "a", json!({})).await;

@@ -76,7 +76,7 @@ fn watch_remedies(program: &mut Program, client: &Client, works: &Arc<Works>) {
     });
 }
 
-/// Itself, those whose slices of other clusters depend on its own, and the endpoints of the Services that it brings to its
+/// Itself, those with slices of other clusters that depend on its own, and the endpoints of the Services that it brings to its
 /// cluster.
 fn work_rows(
     works: &Arc<Works>,

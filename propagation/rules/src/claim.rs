@@ -86,6 +86,11 @@ impl Claim {
     }
 }
 
+/// Returns `true` if an object has the claim of `policy`.
+pub fn is_claimed_by(object: &impl Metadata, policy: &Candidate<'_>) -> bool {
+    Claim::of(object).is_some_and(|claim| claim.is_of(policy))
+}
+
 /// Returns `true` if the binding is that of the template, and not of a former one of its name.
 pub fn is_own(binding: &ObjectMeta, template: &Value) -> bool {
     let mut owners = binding.owner_references.iter().flatten();

@@ -98,7 +98,7 @@ impl Args {
         }
     }
 
-    /// Returns what bindings heed of others; `clock` shows the time.
+    /// Returns the things that bindings heed of others; `clock` shows the time.
     pub(crate) fn heeded(&self, clock: fn() -> Timestamp) -> Heeded {
         let promises = OVERCOMMIT_PROTECTION.is_on(&self.feature_gates);
         Heeded {

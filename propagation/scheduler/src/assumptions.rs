@@ -22,7 +22,7 @@ pub(crate) struct AssumedBindings {
 struct Account {
     /// The version that the watch has shown, or that was written.
     shown: Assumptions,
-    /// What counts: that, with the decision that is not written yet.
+    /// Those that count: the same, with the decision that is not written yet.
     counted: Assumptions,
 }
 
@@ -41,13 +41,13 @@ impl AssumedBindings {
         (self.clock)()
     }
 
-    /// Returns what is assumed of the binding `key` by what is written.
+    /// Returns the assumptions about the binding `key` by its stored version.
     pub(crate) fn shown(&self, key: &Key) -> Assumptions {
         let account = self.bindings.get(key);
         account.map_or_else(Assumptions::default, |account| account.shown.clone())
     }
 
-    /// Returns what counts of all bindings, if of the binding `key` this counts.
+    /// Returns the assumptions that count of all bindings, if these count of the binding `key`.
     pub(crate) fn all_if(&self, key: &Key, counted: &Assumptions) -> Assumed {
         let mut all = self.all.clone();
         if let Some(account) = self.bindings.get(key)
@@ -80,7 +80,7 @@ impl AssumedBindings {
         self.account(key).shown = shown;
     }
 
-    /// Ends what is assumed of the binding `key` for long enough.
+    /// Ends the assumptions about the binding `key` that have lasted long enough.
     pub(crate) fn end(&mut self, key: &Key) {
         let now = self.now();
         let account = self.account(key);

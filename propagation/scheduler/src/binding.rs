@@ -57,13 +57,13 @@ impl AnyBinding {
 /// The memory of the reports of copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reports {
-    /// What decides when an eviction is over, and where a workload may go, of those that may move.
+    /// The parts that decide when an eviction is over, and where a workload may go, of those that may move.
     OfMoves,
     /// That, and of the others whether their copies are Healthy.
     Health,
 }
 
-/// Returns what keeps of a binding what scheduling reads, which is little of its memory.
+/// Returns the function that leaves of a binding only the parts that scheduling reads, which are little of its memory.
 pub(crate) fn keep<K: Trim>(reports: Reports) -> fn(&mut K) {
     match reports {
         Reports::OfMoves => |binding| binding.trim(Reports::OfMoves),
@@ -73,7 +73,7 @@ pub(crate) fn keep<K: Trim>(reports: Reports) -> fn(&mut K) {
 
 /// A kind of binding.
 pub(crate) trait Trim {
-    /// Drops what scheduling does not read.
+    /// Drops the parts that scheduling does not read.
     fn trim(&mut self, reports: Reports);
 }
 
@@ -105,9 +105,8 @@ fn trim(
     metadata.owner_references = None;
     // An empty list is kept: the patch of an annotation differs without one.
     if let Some(annotations) = &mut metadata.annotations {
-        let is_read =
-            |key: &str| [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY].contains(&key);
-        annotations.retain(|key, _| is_read(key));
+        let read = [names::APPLIED_PLACEMENT, names::SCHEDULED_AFFINITY];
+        annotations.retain(|key, _| read.contains(&key.as_str()));
     }
     let has_tasks = spec.graceful_eviction_tasks.iter().flatten().count() > 0;
     let placement = spec.placement.as_ref();

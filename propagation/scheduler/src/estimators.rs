@@ -1,4 +1,4 @@
-//! The estimators of clusters, which know what single nodes and quotas leave of their room.
+//! The estimators of clusters, which know the room that single nodes and quotas leave.
 //!
 //! ```text
 //! binding → question → estimator of each cluster that may get it → rules::schedule::Estimates
@@ -96,13 +96,13 @@ impl Estimators {
         }
     }
 
-    /// Waits for the turn to ask, where what is decided on an answer changes the next question.
+    /// Waits for the turn to ask, where a decision on an answer changes the next question.
     pub(crate) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
 
-    /// Asks for how many replicas of the binding, or sets of its Pods, the clusters have room besides what is `assumed` to
-    /// be there. All answer at the same time, and none that fails takes the answer of another away.
+    /// Asks for how many replicas of the binding, or sets of its Pods, the clusters have room besides those that are
+    /// `assumed` to be there. All answer at the same time, and none that fails takes the answer of another away.
     pub(crate) async fn ask(
         &self,
         spec: &ResourceBindingSpec,

@@ -19,7 +19,7 @@ pub(crate) fn record(events: &EventRecorder, binding: &AnyBinding, event: impl F
     events.record(binding.template(), event());
 }
 
-/// Returns what tells users of a binding whose clusters another client undoes.
+/// Returns the notices of bindings of which another client undoes the clusters.
 pub(crate) fn notices(events: EventRecorder, index: Arc<Mutex<Index>>) -> Notices {
     Box::new(move |write, obstacle| {
         let binding = index.lock().binding(&write.object.key);
@@ -31,12 +31,12 @@ pub(crate) fn notices(events: EventRecorder, index: Arc<Mutex<Index>>) -> Notice
 
 /// Returns the Event of a binding that has got its clusters.
 pub(crate) fn scheduled(clusters: &[TargetCluster]) -> Event {
-    let target = |target: &TargetCluster| match target.replicas {
+    let targets = clusters.iter().map(|target| match target.replicas {
         Some(replicas) => format!("{}:{replicas}", target.name),
         None => target.name.clone(),
-    };
-    let targets: Vec<String> = clusters.iter().map(target).collect();
-    let note = format!("{SUCCESS} Result: {{{}}}", targets.join(", "));
+    });
+    let targets = targets.collect::<Vec<_>>().join(", ");
+    let note = format!("{SUCCESS} Result: {{{targets}}}");
     event(EventType::Normal, Reason::ScheduleBindingSucceed, note)
 }
 

@@ -1,4 +1,4 @@
-//! The watched objects, and what depends on their history.
+//! The watched objects, and the facts that depend on their history.
 
 mod decided;
 mod groups;
@@ -25,7 +25,7 @@ use crate::groups::{Group, groups_of};
 /// The topic of writes to a binding.
 pub(crate) const BINDING: &str = "binding";
 
-/// The watched objects and what depends on their history.
+/// The watched objects and the facts that depend on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) scheduler: Scheduler,
@@ -87,7 +87,7 @@ impl Snapshot {
         self.clusters.iter().map(|cluster| &**cluster).collect()
     }
 
-    /// Returns `true` if what is decided about other bindings decides about this one.
+    /// Returns `true` if decisions about other bindings decide about this one.
     pub(crate) fn depends_on_others(&self) -> bool {
         self.neighbours.is_some() || self.assumed.is_some()
     }
@@ -197,10 +197,9 @@ impl Index {
         let mut woken = Vec::new();
         for binding in ours {
             let view = binding.view();
-            let waits = || waits_for_room(&self.scheduler, view, &left);
             let is_concerned = (differs && is_unscheduled(view))
                 || change.versions().any(|cluster| concerns(view, cluster));
-            if (!differs && !waits()) || !is_concerned {
+            if !is_concerned || (!differs && !waits_for_room(&self.scheduler, view, &left)) {
                 continue;
             }
             let key = binding.key();

@@ -6,14 +6,14 @@
 //! ```
 //!
 //! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
-//! - What a decision is made on: `index::Snapshot`, with what `groups` of workloads say, and the room that `assumptions`
-//!   leave. Both count the decisions that are not written yet; those that are, `index` has before the watch shows them.
-//!   Bindings of both scopes are read alike in `binding`. Of these and of clusters only what scheduling reads is kept: a
+//! - The facts of a decision: `index::Snapshot`, with the `groups` of workloads, and the room that `assumptions` leave.
+//!   Both count the decisions that are not written yet; those that are, `index` has before the watch shows them. Bindings
+//!   of both scopes are read alike in `binding`. Of these and of clusters only the parts that scheduling reads are kept: a
 //!   change of anything else wakes nobody.
 //! - With `--enable-scheduler-estimator`, `estimators` are asked before a decision that depends on the room of clusters.
-//! - What is written, and what a crash between two writes leaves: `reconcile`.
+//! - The writes of a decision, and a crash between two of them: `reconcile`.
 //! - With `--rebalance-workloads`, `rebalance` serves the requests to schedule workloads anew.
-//! - What users read: `events` with `reason`, `metrics`.
+//! - Reports to users: `events` with `reason`, `metrics`.
 
 mod args;
 mod assumptions;

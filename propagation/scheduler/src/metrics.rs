@@ -23,7 +23,6 @@ pub(crate) struct BindingMetrics {
 
 impl Collector for BindingMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let gauge = |count| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
         let counts = self.index.lock().counts();
         let help = "Bindings of this scheduler, by the reason of their condition Scheduled";
         let mut family = encoder.encode_descriptor("bindings", help, None, MetricType::Gauge)?;
@@ -52,6 +51,10 @@ impl Collector for BindingMetrics {
         }
         Ok(())
     }
+}
+
+fn gauge(count: usize) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// Counts the bindings that stay in clusters that are not ready, because too much of the fleet is not.

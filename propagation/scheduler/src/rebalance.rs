@@ -24,6 +24,7 @@ use propagation_rules::rebalance;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::binding::AnyBinding;
 use crate::index::Index;
 
 /// The topic of writes to a request.
@@ -121,23 +122,23 @@ impl RebalanceReconciler {
         let group = objects::group(&workload.api_version);
         let namespace = &workload.namespace;
         let names = names::bindings(group, &workload.kind, &workload.name);
-        let keys: Vec<_> = names
-            .map(|name| Key::new(namespace.clone(), name))
-            .collect();
         let template = Key::new(namespace.clone(), workload.name.clone());
-        let is_own = |key: &Key| {
-            let binding = self.index.lock().binding(key)?;
-            let view = binding.view();
-            view.is_of(group, &workload.kind, &template)
-                .then(|| rebalance::is_triggered(view.spec, at))
-        };
-        if keys.iter().any(|key| is_own(key) == Some(true)) {
-            return Ok(true);
+        // One that the watch has still to show may be there, too.
+        let mut keys = Vec::new();
+        for key in names.map(|name| Key::new(namespace.clone(), name)) {
+            let known = self.index.lock().binding(&key);
+            if let Some(view) = known.as_ref().map(AnyBinding::view) {
+                // A workload of the same name in another group has its own.
+                if !view.is_of(group, &workload.kind, &template) {
+                    continue;
+                }
+                if rebalance::is_triggered(view.spec, at) {
+                    return Ok(true);
+                }
+            }
+            keys.push(key);
         }
-        // One that the watch has still to show may be there, too; a workload of the same name in another group has its own.
-        let is_others =
-            |key: &&Key| is_own(key).is_none() && self.index.lock().binding(key).is_some();
-        for key in keys.iter().filter(|key| !is_others(key)) {
+        for key in &keys {
             if self.trigger_binding(key, workload, at).await? {
                 return Ok(true);
             }

@@ -1,4 +1,4 @@
-//! Brings the clusters of one binding to what its placement requires.
+//! Brings the clusters of one binding to those that its placement requires.
 
 mod estimate;
 mod quota;
@@ -106,7 +106,7 @@ impl Reconciler {
         self.queue.add_all(woken);
     }
 
-    /// Returns a snapshot of the binding `key` with what is decided on it, and `None` if it does not exist.
+    /// Returns a snapshot of the binding `key` with the decision on it, and `None` if it does not exist.
     fn decide(&self, key: &Key, estimates: Option<&Estimates>) -> Option<(Snapshot, SchedulePlan)> {
         let mut index = self.index.lock();
         let snapshot = index.snapshot(key)?;

@@ -32,7 +32,7 @@ pub(crate) fn clusters(index: &Arc<Mutex<Index>>, queue: &Queue<Key>) -> Watch<I
         .wakes_when_known(queue, |index, _| index.keys())
 }
 
-/// Itself, those that wait for room which was promised to it, and the others of its groups that wait for what it has left.
+/// Itself, those that wait for room which was promised to it, and the others of its groups that wait for clusters that it left.
 /// The echo of our own write is a change, too, so that a decision on an older version is made again.
 pub(crate) fn bindings(
     index: &Arc<Mutex<Index>>,

@@ -1,4 +1,4 @@
-//! Objects that are replaced are what their manifests say, and nothing else is written.
+//! Objects that are replaced are as their manifests, and nothing else is written.
 
 use proptest::prelude::*;
 
@@ -302,8 +302,8 @@ async fn own_pull_secrets_leave() {
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
-/// A pull secret that the member has added stays where a script has a say, too: what a script is shown has it, and is not
-/// the manifest.
+/// A pull secret that the member has added stays where a script has a say, too: the object that a script is shown has it,
+/// and is not the manifest.
 #[tokio::test(start_paused = true)]
 async fn interpreted_account_keeps_additions() {
     let account = |names: &[&str], label: &str| {
@@ -337,7 +337,7 @@ async fn interpreted_account_keeps_additions() {
     }
 }
 
-/// Case P110: what the cluster fills in within an element that nobody may share is no change: not at rest, not after a
+/// Case P110: a default of the cluster within an element that nobody may share is no change: not at rest, not after a
 /// restart. Somebody who has set it to the same owns the whole list, until we do so again.
 #[tokio::test(start_paused = true)]
 async fn defaults_in_elements_stay() {
@@ -385,8 +385,8 @@ fn shirts(fields: &Value) -> Value {
     })
 }
 
-/// Case P73: what a member does not know is left out and noted, without a write at rest or after a restart, and written
-/// once it knows: also if it learned so while nobody looked.
+/// Case P73: a field that a member does not know is left out and noted, without a write at rest or after a restart, and
+/// written once it knows it: also if it learned it while nobody looked.
 #[tokio::test(start_paused = true)]
 async fn unknown_field_awaits_its_schema() {
     for is_restarted in [false, true] {
@@ -502,7 +502,7 @@ async fn taken_node_port_is_left() {
     assert_eq!(ports(&web), [30_080, 30_443]);
 }
 
-/// What was never there is created without a look, what we have left is edited without one, and labels go.
+/// An object that was never there is created without a look, one as we have left it is edited without one, and labels go.
 #[tokio::test(start_paused = true)]
 async fn own_objects_need_no_read() {
     let mut stage = Stage::watching().await;

@@ -9,16 +9,15 @@ async fn undo(stage: &mut Stage) {
     let path = format!("{SETTINGS}?fieldManager=rival");
     let theirs = json!({ "data": { "greeting": "theirs" } });
     stage.api.send("PATCH", &path, &theirs).await;
-    let is_seen = |stage: &Stage| {
-        let seen = stage
-            .member
-            .watches
-            .get(&map(), &Key::new("shop", "settings"));
-        seen.is_some_and(|seen| seen.value()["data"]["greeting"] == "theirs")
-    };
-    while !is_seen(stage) {
+    while !sees_theirs(stage) {
         stage.woken().await;
     }
+}
+
+fn sees_theirs(stage: &Stage) -> bool {
+    let settings = Key::new("shop", "settings");
+    let seen = stage.member.watches.get(&map(), &settings);
+    seen.is_some_and(|seen| seen.value()["data"]["greeting"] == "theirs")
 }
 
 fn map() -> GroupVersionKind {
@@ -95,7 +94,7 @@ async fn edit_knows_no_pause() {
 }
 
 /// Case P98: a member keeps an object from being as its manifest, as a webhook may. A scaler that changes it undoes nothing
-/// of ours, and what was there already is not told as written.
+/// of ours, and an object that was there already is not told as written.
 #[tokio::test(start_paused = true)]
 async fn idle_writes_are_not_undone() {
     let mut stage = Stage::watching().await;

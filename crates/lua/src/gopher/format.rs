@@ -1,4 +1,4 @@
-//! `string.format`, which is Go's `Sprintf` there: its verbs, and its marks for what does not fit.
+//! `string.format`, which is Go's `Sprintf` there: its verbs, and its marks for values that do not fit.
 
 use super::numbers;
 
@@ -80,7 +80,7 @@ fn pairs(format: &[u8]) -> usize {
     count
 }
 
-/// Reads flags, width and precision, and returns what comes after.
+/// Reads flags, width and precision, and returns the rest.
 fn directive<'a>(
     mut rest: &'a [u8],
     given: &mut std::slice::Iter<'_, Argument>,

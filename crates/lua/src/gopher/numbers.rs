@@ -16,7 +16,7 @@ pub(crate) fn text(number: f64) -> String {
     }
 }
 
-/// Returns the integer of a number as Go converts it on amd64: what does not fit is the smallest.
+/// Returns the integer of a number as Go converts it on amd64: one that does not fit is the smallest.
 pub(crate) fn truncated(number: f64) -> i64 {
     const END: f64 = 9_223_372_036_854_775_808.0;
     if (-END..END).contains(&number) {

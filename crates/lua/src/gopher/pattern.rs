@@ -210,7 +210,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns the end of what begins with `open` at `place` and has as many of both.
+    /// Returns the end of the text that begins with `open` at `place` and has as many of both.
     fn balanced(
         &mut self,
         place: usize,

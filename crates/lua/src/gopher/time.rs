@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-/// The fields of a date by which `os.time` makes a time of it; what is absent is as there.
+/// The fields of a date by which `os.time` makes a time of it; absent ones are as there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields {
     pub(crate) year: i64,
@@ -17,7 +17,6 @@ pub(crate) struct Fields {
 impl Fields {
     /// Returns the seconds since 1970. Fields out of their range run over into the next, as in Go's `time.Date`.
     pub(crate) fn seconds(self) -> i64 {
-        let bounded = |field: i64| field.clamp(-1_000_000_000_000, 1_000_000_000_000);
         let months = bounded(self.month) - 1;
         let year = bounded(self.year) + months.div_euclid(12);
         let month = months.rem_euclid(12) + 1;
@@ -29,6 +28,10 @@ impl Fields {
             .saturating_mul(60)
             .saturating_add(bounded(self.second))
     }
+}
+
+fn bounded(field: i64) -> i64 {
+    field.clamp(-1_000_000_000_000, 1_000_000_000_000)
 }
 
 /// Returns the days from 1970 to the first of a month of the Gregorian calendar.

@@ -10,14 +10,7 @@ pub(crate) fn decode(lua: &Lua, json: &Json) -> mlua::Result<Value> {
         Json::Bool(value) => Value::Boolean(*value),
         Json::Number(number) => Value::Number(number.as_f64().unwrap_or_default()),
         Json::String(text) => Value::String(lua.create_string(text)?),
-        Json::Array(list) => {
-            let table = lua.create_table_with_capacity(list.len(), 0)?;
-            let present = list.iter().filter(|element| !element.is_null());
-            for (place, element) in (1..).zip(present) {
-                table.raw_set(place, decode(lua, element)?)?;
-            }
-            Value::Table(table)
-        }
+        Json::Array(list) => decode_list(lua, list)?,
         Json::Object(fields) => {
             let table = lua.create_table_with_capacity(0, fields.len())?;
             for (name, field) in fields {
@@ -26,4 +19,14 @@ pub(crate) fn decode(lua: &Lua, json: &Json) -> mlua::Result<Value> {
             Value::Table(table)
         }
     })
+}
+
+/// Returns a list as a script gets it.
+pub(crate) fn decode_list(lua: &Lua, list: &[Json]) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(list.len(), 0)?;
+    let present = list.iter().filter(|element| !element.is_null());
+    for (place, element) in (1..).zip(present) {
+        table.raw_set(place, decode(lua, element)?)?;
+    }
+    Ok(Value::Table(table))
 }

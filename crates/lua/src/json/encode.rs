@@ -47,9 +47,9 @@ impl EncodeError {
     }
 }
 
-/// Returns what a script has returned. A table does not tell whether it was `{}` or `[]`: an empty one inside of others
-/// is what one of `known`, the arguments of the script, has at its path, lists aside, and else it is left out. Integers
-/// that a double does not have are as they are in the arguments.
+/// Returns the result of a script. A table does not tell whether it was `{}` or `[]`: an empty one inside of others is as
+/// one of `known`, the arguments of the script, has it at its path, lists aside, and else it is left out. Integers that a
+/// double does not have are as they are in the arguments.
 pub(crate) fn encode(
     value: &Value,
     whole: Empty,
@@ -79,7 +79,7 @@ pub(crate) fn encode(
     Ok(json)
 }
 
-/// The paths of what is empty in the arguments of a script.
+/// The paths of empty tables in the arguments of a script.
 #[derive(Default)]
 struct Empties {
     objects: BTreeSet<Vec<String>>,
@@ -107,7 +107,7 @@ impl Empties {
         }
     }
 
-    /// Returns what is empty at a path; `None` if nothing is.
+    /// Returns the empty value at a path; `None` if there is none.
     fn at(&self, path: &[String]) -> Option<Json> {
         if path.is_empty() {
             None
@@ -132,7 +132,7 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// Returns a value, and `None` for what is to be left out.
+    /// Returns a value, and `None` for one that is to be left out.
     fn value(&mut self, value: &Value) -> Result<Option<Json>, EncodeError> {
         self.values += 1;
         if self.values.is_multiple_of(1024) {
@@ -230,8 +230,8 @@ fn json_number(number: f64) -> Result<Number, EncodeError> {
     if is_integer {
         return Ok(integer.into());
     }
-    let message = || EncodeError::Invalid(format!("json: unsupported value: {number}"));
-    Number::from_f64(number).ok_or_else(message)
+    Number::from_f64(number)
+        .ok_or_else(|| EncodeError::Invalid(format!("json: unsupported value: {number}")))
 }
 
 /// Puts integers that a double does not have back where they were.

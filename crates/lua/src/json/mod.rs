@@ -5,5 +5,5 @@ mod encode;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use decode::decode;
+pub(crate) use decode::{decode, decode_list};
 pub(crate) use encode::{Empty, EncodeError, encode};

@@ -26,7 +26,7 @@ fn encoded(code: &str) -> Result<Json, String> {
     })
 }
 
-/// Case I71: a null vanishes, and what comes after it in a list moves up.
+/// Case I71: a null vanishes, and later elements of a list move up.
 #[test]
 fn nulls_vanish() {
     let json = json!({ "a": null, "list": [1, null, 2], "deep": { "b": null, "c": 1 } });
@@ -47,7 +47,7 @@ fn integers_stay() {
     );
 }
 
-/// Case I71: what has no form in JSON is told in Karmada's words.
+/// Case I71: a value without a form in JSON is told in Karmada's words.
 #[test]
 fn odd_tables_are_refused() {
     for (code, message) in [

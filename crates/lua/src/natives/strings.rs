@@ -18,7 +18,6 @@ fn index(place: i64, length: usize) -> usize {
 
 pub(super) fn find(context: &Context, lua: &Lua, arguments: Arguments<'_>) -> Results {
     let (text, sought) = (arguments.text(1)?, arguments.text(2)?);
-    let bounds = |start: usize, end: usize| vec![position(start + 1), position(end)];
     if sought.is_empty() {
         return Ok(bounds(0, 0));
     }
@@ -40,6 +39,10 @@ pub(super) fn find(context: &Context, lua: &Lua, arguments: Arguments<'_>) -> Re
     let mut results = bounds(found.whole.start, found.whole.end);
     results.extend(captured(lua, &text, &found.captures)?);
     Ok(results)
+}
+
+fn bounds(start: usize, end: usize) -> Vec<Value> {
+    vec![position(start + 1), position(end)]
 }
 
 /// Returns the place of a text in another.
@@ -123,13 +126,15 @@ pub(super) fn formatted(_: &Context, lua: &Lua, arguments: Arguments<'_>) -> Res
 }
 
 pub(super) fn lower(_: &Context, lua: &Lua, arguments: Arguments<'_>) -> Results {
-    let one = |letter: char| single(letter, letter.to_lowercase());
-    recased(lua, arguments, one)
+    recased(lua, arguments, |letter| {
+        single(letter, letter.to_lowercase())
+    })
 }
 
 pub(super) fn upper(_: &Context, lua: &Lua, arguments: Arguments<'_>) -> Results {
-    let one = |letter: char| single(letter, letter.to_uppercase());
-    recased(lua, arguments, one)
+    recased(lua, arguments, |letter| {
+        single(letter, letter.to_uppercase())
+    })
 }
 
 fn recased(lua: &Lua, arguments: Arguments<'_>, one: impl Fn(char) -> char) -> Results {

@@ -1,6 +1,6 @@
 //! `os.time`, `os.date` and `math.randomseed`.
 
-use mlua::{Lua, Value};
+use mlua::{Lua, Table, Value};
 
 use crate::arguments::{Arguments, number};
 use crate::call::{Context, Results, Stop, string};
@@ -11,28 +11,29 @@ pub(super) fn time(context: &Context, _: &Lua, arguments: Arguments<'_>) -> Resu
     if arguments.get(1).is_none() {
         return Ok(vec![Value::Integer(context.clock.now())]);
     }
-    let fields = arguments.table(1)?;
-    let field = |name: &str, default: i64| -> Result<i64, Stop> {
-        let value: Value = fields.raw_get(name)?;
-        let number = match &value {
-            Value::String(text) => {
-                let text = text.to_string_lossy();
-                let text = text.trim_start_matches(' ');
-                numbers::read(text, None)
-            }
-            value => number(value),
-        };
-        Ok(number.map_or(default, numbers::truncated))
-    };
+    let table = arguments.table(1)?;
     let fields = Fields {
-        year: field("year", -1)?,
-        month: field("month", -1)?,
-        day: field("day", -1)?,
-        hour: field("hour", 12)?,
-        minute: field("min", 0)?,
-        second: field("sec", 0)?,
+        year: field(table, "year", -1)?,
+        month: field(table, "month", -1)?,
+        day: field(table, "day", -1)?,
+        hour: field(table, "hour", 12)?,
+        minute: field(table, "min", 0)?,
+        second: field(table, "sec", 0)?,
     };
     Ok(vec![Value::Integer(fields.seconds())])
+}
+
+fn field(table: &Table, name: &str, default: i64) -> Result<i64, Stop> {
+    let value: Value = table.raw_get(name)?;
+    let number = match &value {
+        Value::String(text) => {
+            let text = text.to_string_lossy();
+            let text = text.trim_start_matches(' ');
+            numbers::read(text, None)
+        }
+        value => number(value),
+    };
+    Ok(number.map_or(default, numbers::truncated))
 }
 
 pub(super) fn dated(context: &Context, lua: &Lua, arguments: Arguments<'_>) -> Results {

@@ -1,11 +1,11 @@
-//! What gopher-lua 1.1.1 answered to the same lines, as the fixtures have it.
+//! The answers of gopher-lua 1.1.1 to the same lines, as the fixtures have them.
 
 use serde::Deserialize;
 
 use super::run;
 use crate::error::ScriptError;
 
-/// A line, and what became of it.
+/// A line, and its outcome.
 #[derive(Deserialize)]
 struct Recorded {
     lua: String,

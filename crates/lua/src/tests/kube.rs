@@ -51,7 +51,7 @@ fn sums_are_karmadas() {
     }
 }
 
-/// Case I73: what is no quantity, a number and a wrong count raise an error that can be caught.
+/// Case I73: a text that is no quantity, a number and a wrong count raise an error that can be caught.
 #[test]
 fn wrong_arguments_raise() {
     for (code, expected) in [
@@ -90,7 +90,7 @@ fn wrong_arguments_raise() {
     assert_eq!(raised("return require('io'), 1"), "module io not found");
 }
 
-/// Case I73: the needs of a Pod and what it refers to are those of Kubernetes' own kinds.
+/// Case I73: the needs of a Pod and its dependencies are those of Kubernetes' own kinds.
 #[test]
 fn pods_are_read() {
     let template = json!({

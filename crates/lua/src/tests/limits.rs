@@ -1,4 +1,4 @@
-//! What scripts must not do, and cannot.
+//! The things that scripts must not do, and cannot.
 
 use std::time::{Duration, Instant};
 

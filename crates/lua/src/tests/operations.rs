@@ -19,7 +19,7 @@ fn expect<T: std::fmt::Debug>(result: Result<T, ScriptError>, message: &str) {
     assert_eq!(result.unwrap_err().to_string(), message);
 }
 
-/// Case I70: replicas are a number, and what each needs a table or nothing.
+/// Case I70: replicas are a number, and the needs of each a table or nothing.
 #[test]
 fn replicas_are_typed() {
     let asked = |body: &str| replicas(&format!("function GetReplicas(obj) {body} end"), &toy());
@@ -74,7 +74,7 @@ fn missing_function_is_told() {
     );
 }
 
-/// Case I71: what a script leaves alone comes back as it was, empty or not; a null is gone.
+/// Case I71: a field that a script leaves alone comes back as it was, empty or not; a null is gone.
 #[test]
 fn revised_object_is_whole() {
     let source =
@@ -108,7 +108,7 @@ fn revised_object_is_whole() {
     );
 }
 
-/// Case I71: an empty table that a script makes is what either argument has there, and gone otherwise.
+/// Case I71: an empty table that a script makes is as either argument has it there, and gone otherwise.
 #[test]
 fn retained_object_keeps_what_is_empty() {
     let source = "function Retain(desired, observed)
@@ -203,7 +203,7 @@ fn components_are_typed() {
     assert!(asked("return { { name = 'a', replicas = 1.5 } }").is_err());
 }
 
-/// Case I78: what a clock or a die has made of a status is no news, what else changes is.
+/// Case I78: the parts of a status that come from a clock or a die are no news, other changes are.
 #[test]
 fn times_are_found() {
     let source = "function ReflectStatus(obj)

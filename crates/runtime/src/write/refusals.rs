@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use objects::message::by_webhook;
 use parking_lot::Mutex;
 
-use super::{WriteError, by_webhook};
+use super::WriteError;
 
 /// The reason for which the last write to each part `K` that is ours was refused, or the webhook that refused it.
 #[derive(Debug)]

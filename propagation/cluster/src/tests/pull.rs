@@ -1,6 +1,5 @@
-//! The program inside a member of mode Pull, and what the control plane makes of its silence.
+//! The program inside a member of mode Pull, and the control plane's handling of its silence.
 
-use karmada_runtime::client::with_service;
 use lab_parts::agent_rights::beyond_rights;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -13,9 +12,10 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/karmada-cluster/lea
 /// Returns a stage with a Cluster of mode Pull, and the API of its member.
 async fn registered() -> (Stage, TestApi) {
     let stage = Stage::new().await;
-    let range = |min: &str| json!([{ "name": "cpu", "min": min, "max": "8" }]);
-    let models =
-        json!([{ "grade": 0, "ranges": range("0") }, { "grade": 1, "ranges": range("2") }]);
+    let models = json!([
+        { "grade": 0, "ranges": [{ "name": "cpu", "min": "0", "max": "8" }] },
+        { "grade": 1, "ranges": [{ "name": "cpu", "min": "2", "max": "8" }] },
+    ]);
     let theirs =
         json!({ "type": "ServiceDomainNameResolutionReady", "status": "True", "newer": 1 });
     let cluster = json!({ "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster",
@@ -52,18 +52,14 @@ fn start_inside(stage: &Stage, member: &TestApi, flags: &[&str]) -> Running {
         "--karmada-kubeconfig=/unused",
     ];
     let args = Args::parse_from([&own, flags].concat());
-    let connect = |api: &TestApi| {
-        let config = kube::Config::new("http://api".parse().unwrap());
-        with_service(api.service(), config, NAME).unwrap()
-    };
-    let place = Place::Member("m1".to_owned(), connect(&stage.api), connect(member));
+    let place = Place::Member("m1".to_owned(), client(&stage.api), client(member));
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
     assemble(&args, place, &mut program);
     run(program)
 }
 
 /// Case I99: with the rights of Karmada's agent, and none but these, the program writes the status of its own Cluster, and
-/// a Lease that goes with it. What others have there stays. The lease of the replicas is in the member.
+/// a Lease that goes with it. Objects of others there stay. The lease of the replicas is in the member.
 #[tokio::test(start_paused = true)]
 async fn status_is_written_by_put() {
     let (stage, member) = registered().await;
@@ -134,7 +130,7 @@ async fn only_lease_is_renewed() {
     assert_eq!(stage.api.writes(), [&*format!("PUT {LEASE}"); 6]);
 }
 
-/// The Lease is renewed every ten seconds, too, while the watch has still to show what was written.
+/// The Lease is renewed every ten seconds, too, while the watch has still to show the last write.
 #[tokio::test(start_paused = true)]
 async fn late_watch_delays_no_heartbeat() {
     let (stage, member) = registered().await;
@@ -169,14 +165,14 @@ async fn silent_member_is_unreachable() {
     assert!(is_fine(&stage.cluster("m1").await), "it was heard of");
     drop(running);
     let stopped = Instant::now();
-    let is_unreachable = |cluster: &DynamicObject| {
-        has(cluster, "Ready", "Unknown")
-            && cluster.data["spec"]["taints"][0]["key"] == "cluster.karmada.io/unreachable"
-    };
     sleep(Duration::from_secs(29)).await;
     assert!(is_fine(&stage.cluster("m1").await), "its Lease is valid");
     sleep(Duration::from_secs(13)).await;
-    let cluster = stage.until("m1", is_unreachable).await;
+    let unreachable = stage.until("m1", |cluster| {
+        has(cluster, "Ready", "Unknown")
+            && cluster.data["spec"]["taints"][0]["key"] == "cluster.karmada.io/unreachable"
+    });
+    let cluster = unreachable.await;
     assert!(stopped.elapsed() < Duration::from_secs(43));
     let ready = conditions(&cluster, "Ready").unwrap();
     assert_eq!(ready["reason"], "ClusterStatusUnknown");
@@ -184,7 +180,7 @@ async fn silent_member_is_unreachable() {
     stage.until("m1", is_fine).await;
 }
 
-/// What others write to the Lease of a member is no sign of it.
+/// A write of others to the Lease of a member is no sign of it.
 #[tokio::test(start_paused = true)]
 async fn others_speak_for_no_member() {
     let (stage, member) = registered().await;
@@ -217,15 +213,19 @@ async fn mute_member_is_unknown() {
     assert_eq!(ready["reason"], "ClusterStatusNeverUpdated");
 }
 
+/// Returns `true` if the kinds of a cluster were read.
+fn is_read(cluster: &DynamicObject) -> bool {
+    has(cluster, "CompleteAPIEnablements", "True")
+}
+
 /// Case I104: a leader loses its lease for a while, in which the member dies and another leader says so. When it leads again,
-/// it writes nothing of what it saw before.
+/// it writes nothing that it saw before.
 #[tokio::test(start_paused = true)]
 async fn new_term_remembers_nothing() {
     const DIED: &str = "2026-11-28T08:00:00Z";
     let (stage, member) = registered().await;
     let _running = start_inside(&stage, &member, &["--leader-elect"]);
-    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
-    let cluster = stage.until("m1", is_complete).await;
+    let cluster = stage.until("m1", is_read).await;
     assert!(has(&cluster, "Ready", "True"));
     let lease = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases/cluster-controller";
     let holder = async || member.get(lease).await["spec"]["holderIdentity"].clone();
@@ -263,14 +263,13 @@ async fn new_term_remembers_nothing() {
     assert_eq!(seen, ["False", DIED], "it was never called ready: {ready}");
 }
 
-/// Case I101: the control plane is away for a while. What has changed in the member is told then, and the Lease renewed
+/// Case I101: the control plane is away for a while. A change in the member is told then, and the Lease renewed
 /// within its validity.
 #[tokio::test(start_paused = true)]
 async fn returned_control_plane_is_told() {
     let (stage, member) = registered().await;
     let _running = start_inside(&stage, &member, &["--leader-elect=false"]);
-    let is_complete = |cluster: &DynamicObject| has(cluster, "CompleteAPIEnablements", "True");
-    stage.until("m1", is_complete).await;
+    stage.until("m1", is_read).await;
     let away = stage
         .api
         .server

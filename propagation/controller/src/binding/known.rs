@@ -1,4 +1,4 @@
-//! What is known of a binding's Works besides the binding itself.
+//! The facts about a binding's Works besides the binding itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Known {
     versions: BTreeMap<Key, Version>,
 }
 
-/// What tells one version of a policy's spec from the others.
+/// The mark that tells one version of a policy's spec from the others.
 #[derive(Clone, PartialEq)]
 struct Version {
     uid: Option<String>,
@@ -54,7 +54,7 @@ struct Referrer {
 }
 
 impl Known {
-    /// Reads what is known now.
+    /// Reads the facts of now.
     pub(super) fn read(index: &Index, binding: BindingRef<'_>, template: &Value) -> Self {
         let (cluster_overrides, overrides) = index.overrides_for(template.namespace());
         // A policy that drops the template leaves its Works as they are: of a pause that began in the same

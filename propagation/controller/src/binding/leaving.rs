@@ -1,5 +1,5 @@
 //! Bindings in a namespace that is being deleted. The namespace controller deletes them whether or not their templates may
-//! be deleted: what is protected is there long after its binding was.
+//! be deleted: a protected template is there long after its binding was.
 
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -24,7 +24,7 @@ impl BindingReconciler {
     /// its kind is not listed.
     pub(super) async fn is_outlived(&self, binding: BindingRef<'_>) -> Result<bool, kube::Error> {
         let template = template_of(binding.spec);
-        // What is listed meanwhile wakes it.
+        // An object that is listed meanwhile wakes it.
         let is_listed = self.templates.is_listed(&template.kind);
         let may_stay = match self.templates.get(&template) {
             Some(template) => works::is_outlived(binding, &template),
@@ -39,7 +39,7 @@ impl BindingReconciler {
         let Some(namespace) = &binding.metadata.namespace else {
             return Ok(false);
         };
-        // The watch of Namespaces may be behind that of bindings, and what goes now does not come back.
+        // The watch of Namespaces may be behind that of bindings, and a copy that goes now does not come back.
         let one = ListParams::default().fields(&format!("metadata.name={namespace}"));
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = namespaces.list_metadata(&one).await?.items;

@@ -1,4 +1,4 @@
-//! The status of a binding and of its template, from what the Works report.
+//! The status of a binding and of its template, from the reports of the Works.
 
 use interpreters::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -71,7 +71,7 @@ impl BindingReconciler {
         let items = items.into_iter().flatten().map(|item| json!(item));
         let items: Vec<Value> = items.collect();
         let interpreters = &self.templates.interpreters;
-        let answer = interpreters.aggregate(template, &items).await?;
+        let answer = interpreters.aggregate(template, items).await?;
         let reference = template_reference(template);
         Some(match answer {
             Ok(status) => {

@@ -125,7 +125,7 @@ impl BindingReconciler {
         outcome
     }
 
-    /// Records what became of the Works on the binding and its template.
+    /// Records the outcome for the Works on the binding and its template.
     pub(super) fn record(&self, stored: &StoredBinding, template: &Value, outcome: &Outcome) {
         if outcome.error.is_some() && outcome.failed.is_none() {
             return;

@@ -30,8 +30,8 @@ pub(crate) fn is_free(binding: BindingRef<'_>) -> bool {
     Claim::of(binding.metadata).is_none() && !is_wanted_elsewhere(binding)
 }
 
-/// Returns `true` if the policy has no longer what still bears its claim. Its override policies may go with it, and what
-/// no policy has keeps what they made of it.
+/// Returns `true` if the policy has lost a template that still bears its claim. Its override policies may go with it, and a
+/// template without a policy keeps their changes.
 pub(super) fn is_left(index: &Index, binding: BindingRef<'_>, template: &Value) -> bool {
     let policy = index.policy_of(binding);
     policy.is_some_and(|policy| policy.candidate().is_deleting() || !policy.selects(template))

@@ -1,4 +1,4 @@
-//! The bindings, by what they are of, and by what follows them.
+//! The bindings, by their templates, and by the dependencies that follow them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
-use propagation_rules::claim::Claim;
+use propagation_rules::claim::{self, Claim};
 
 use super::Index;
 use super::links::{Link, is_referring, karmadas_key, referrer_keys};
@@ -53,8 +53,9 @@ impl Index {
     /// Returns the key of the binding that a template is to get.
     pub(crate) fn new_binding_key(&self, template: &TemplateKey) -> Option<Key> {
         let TemplateKey { kind, key } = template;
-        let is_free = |key: &Key| self.binding(key).is_none();
-        binding::new_key(&kind.group, &kind.kind, key, is_free)
+        binding::new_key(&kind.group, &kind.kind, key, |key| {
+            self.binding(key).is_none()
+        })
     }
 
     /// Returns the keys of the bindings of this kind that are being deleted.
@@ -66,9 +67,7 @@ impl Index {
 
     /// Returns the keys of the bindings that `policy` has.
     pub(super) fn bindings_of(&self, policy: &Candidate<'_>) -> Vec<Key> {
-        self.bindings_where(|binding| {
-            Claim::of(binding.metadata).is_some_and(|claim| claim.is_of(policy))
-        })
+        self.bindings_where(|binding| claim::is_claimed_by(binding.metadata, policy))
     }
 
     /// Returns the bindings that require this one, as far as they exist.
@@ -108,8 +107,8 @@ impl Index {
         bindings.cloned().collect()
     }
 
-    /// Returns the keys of the bindings whose dependencies follow them and that an edit of a binding concerns: itself, those
-    /// that require it, and those that list its template.
+    /// Returns the keys of the bindings, with dependencies that follow them, that an edit of a binding concerns: itself,
+    /// those that require it, and those that list its template.
     pub(crate) fn dependents(&self, versions: [Option<BindingRef<'_>>; 2]) -> BTreeSet<Key> {
         let mut keys = BTreeSet::new();
         for binding in versions.into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! What policies and bindings are found by.
+//! The keys by which policies and bindings are found.
 
 use std::collections::BTreeSet;
 
@@ -37,11 +37,11 @@ pub(super) fn as_named(template: &TemplateKey, namespace: &str) -> [TemplateKey;
     names.map(|name| TemplateKey::new(&template.kind, &Key::new(namespace, name)))
 }
 
-/// What a binding is found by.
+/// A key by which a binding is found.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Link {
     /// Its template, in whichever version, if it is not named as Karmada names it. Such are few: whoever looks for another looks
-    /// under its name, and at what it is of.
+    /// under its name, and at its template.
     Renamed(TemplateKey),
     /// An object that follows it, without a name where labels select among those of a namespace.
     Listed(TemplateKey),
@@ -89,7 +89,7 @@ pub(crate) fn is_referring(binding: BindingRef<'_>) -> bool {
         || finalizers.any(|finalizer| finalizer == names::DEPENDENCIES_FINALIZER)
 }
 
-/// Returns the kinds of a binding's template, and of what follows it.
+/// Returns the kinds of a binding's template, and of the dependencies that follow it.
 pub(crate) fn kinds_of_binding(binding: BindingRef<'_>) -> Vec<GroupVersionKind> {
     let templates = [template_of(binding.spec)].into_iter();
     let templates = templates.chain(listed(binding));

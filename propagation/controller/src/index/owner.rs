@@ -1,4 +1,4 @@
-//! The Works as text, and the objects whose they are.
+//! The Works as text, and their owners.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(crate) type StoredWork = AsText<Work, Progress>;
 /// The progress of a Work in its member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Progress {
-    /// True once its condition shows what became of it as it is now, or nothing is to become of it.
+    /// True once its condition shows the outcome of this version, or there is to be none.
     pub(super) is_reported: bool,
 }
 
@@ -32,7 +32,7 @@ impl From<&Work> for Progress {
     }
 }
 
-/// The object whose Work it is.
+/// The object for which a Work is made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// The key of a binding; one without a namespace is a `ClusterResourceBinding`.
@@ -42,15 +42,15 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Returns the object whose Work it is; it is one at most.
+    /// Returns the owner of a Work; it is one at most.
     pub(crate) fn of(work: &StoredWork) -> BTreeSet<Self> {
         let metadata = work.meta();
         let binding = works::bound(metadata).map(Self::Binding);
-        let namespace = || {
+        let owner = binding.or_else(|| {
             let mut owners = metadata.owner_references.iter().flatten();
             let namespace = owners.find(|owner| owner.kind == "Namespace")?;
             Some(Self::Namespace(namespace.name.clone()))
-        };
-        binding.or_else(namespace).into_iter().collect()
+        });
+        owner.into_iter().collect()
     }
 }

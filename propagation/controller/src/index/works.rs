@@ -1,4 +1,4 @@
-//! The Works, by the objects whose they are, and the clusters that they are for.
+//! The Works, by their owners, and the clusters that they are for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Index {
         works.cloned().collect()
     }
 
-    /// Returns the time at which a change of a Work wakes whose it is: reports of a binding's Works are taken together.
+    /// Returns the time at which a change of a Work wakes its owner: reports of a binding's Works are taken together.
     pub(crate) fn urgency(&self, change: &Transition<StoredWork>, owner: &Owner) -> Urgency {
         if change.differs(differ_beyond_status) {
             Urgency::Now

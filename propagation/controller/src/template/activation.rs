@@ -1,4 +1,4 @@
-//! The templates whose policies are Lazy, and who waits for what.
+//! The templates with Lazy policies, and the edits for which they wait.
 
 use jiff::Timestamp;
 use karmada_api::condition::FALSE;
@@ -6,7 +6,7 @@ use propagation_rules::activation::{self, Activation, Bound, Facts, Record};
 use propagation_rules::binding::{self, Scheduling};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
-use propagation_rules::claim::Claim;
+use propagation_rules::claim;
 use propagation_rules::status::POLICY_APPLIED;
 
 use super::TemplateReconciler;
@@ -28,7 +28,7 @@ impl TemplateReconciler {
             record: Record::of(own.metadata),
             is_current: is_lazy
                 && binding::is_current(&subject.template, policy.spec, scheduling, own.spec),
-            is_claimed: Claim::of(own.metadata).is_some_and(|claim| claim.is_of(policy)),
+            is_claimed: claim::is_claimed_by(own.metadata, policy),
         });
         let policy_changed = if is_lazy && bound.is_none() {
             self.changed_at(policy).await?
@@ -59,7 +59,7 @@ impl TemplateReconciler {
         {
             return Ok(*changed);
         }
-        // Who wrote what is most of an object's memory, and not cached.
+        // The managed fields are most of an object's memory, and not cached.
         let found = latest::policy(&self.client, &policy_key(policy)).await;
         let found = found.map_err(TemplateError::Read)?;
         let changed = found.as_ref().and_then(activation::changed_at);

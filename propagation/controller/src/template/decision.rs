@@ -1,4 +1,4 @@
-//! What becomes of the binding of a template that a policy has.
+//! The decision about the binding of a template that a policy has.
 
 use interpreters::Failure;
 use objects::Metadata;
@@ -13,7 +13,7 @@ use super::subject::{Decided, Subject, TemplateError};
 use crate::reason::Reason;
 
 impl TemplateReconciler {
-    /// Decides what becomes of the binding of a template.
+    /// Decides about the binding of a template.
     pub(super) async fn decide(
         &self,
         subject: &Subject,
@@ -21,8 +21,7 @@ impl TemplateReconciler {
         claim: &Claim,
     ) -> Result<Decided, TemplateError> {
         let priority = self.priority(subject, policy);
-        let groups = || binding::groups(&subject.template, policy.spec);
-        // What has components has no replicas.
+        // A template with components has no replicas.
         let (replicas, components) = match self.components(subject).await? {
             Some(components) => (Replicas::default(), components),
             None => (self.replicas(subject).await?, Vec::new()),
@@ -30,7 +29,9 @@ impl TemplateReconciler {
         let scheduling = Scheduling {
             replicas,
             components,
-            groups: self.features.groups.then(groups).flatten(),
+            groups: (self.features.groups)
+                .then(|| binding::groups(&subject.template, policy.spec))
+                .flatten(),
             priority: priority.as_ref().ok().copied().flatten(),
         };
         let activation = self.activation(subject, policy, &scheduling).await?;
@@ -92,7 +93,7 @@ impl TemplateReconciler {
         subject: &Subject,
         policy: &Candidate<'_>,
     ) -> Result<Option<i32>, TemplateError> {
-        // As in Karmada, what has no namespace has no priority.
+        // As in Karmada, a template without a namespace has no priority.
         let has_priority = self.features.priority && !subject.template.namespace().is_empty();
         let class = policy.spec.schedule_priority.as_ref();
         let Some(class) = class.filter(|_| has_priority) else {

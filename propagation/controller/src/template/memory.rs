@@ -1,4 +1,4 @@
-//! What one process remembers of the templates of Lazy policies.
+//! The memory of one process about the templates of Lazy policies.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use propagation_rules::candidate::Candidate;
 use crate::index::TemplateKey;
 use crate::metrics::CountedTemplates;
 
-/// The memory of one process. What must outlive it is recorded on bindings and templates.
+/// The memory of one process. Facts that must outlive it are recorded on bindings and templates.
 #[derive(Debug)]
 pub(crate) struct Activations {
     /// The templates of Lazy policies, and those that no policy selects.

@@ -1,4 +1,4 @@
-//! A template with what belongs to it, what is decided about it, and what was written of it.
+//! A template with the objects that belong to it, the decision about it, and its writes.
 
 use std::fmt;
 
@@ -38,7 +38,7 @@ pub(super) enum TemplateError {
     NoName,
 }
 
-/// What becomes of the binding of a template.
+/// The decision about the binding of a template.
 pub(super) struct Decided {
     pub(super) activation: Activation,
     pub(super) plan: BindingPlan,

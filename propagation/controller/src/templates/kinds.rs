@@ -28,6 +28,11 @@ pub(super) fn kinds_of(policy: Option<&Candidate<'_>>) -> BTreeSet<GroupVersionK
         .collect()
 }
 
+/// Returns `true` if the policy selects the kind.
+pub(super) fn selects(policy: &Candidate<'_>, kind: &GroupVersionKind) -> bool {
+    kinds_of(Some(policy)).contains(kind)
+}
+
 /// Returns the kind of the priorities that policies name.
 pub(super) fn priority_class() -> GroupVersionKind {
     GroupVersionKind::new("scheduling.k8s.io/v1", "PriorityClass")

@@ -1,7 +1,6 @@
 //! The templates, policies and bindings that a change wakes, and the kinds that are watched after it.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
@@ -16,7 +15,7 @@ use propagation_rules::claim::Claim;
 use propagation_rules::customization;
 
 use super::Templates;
-use super::kinds::{has_priority, kinds_of, priority_class};
+use super::kinds::{has_priority, kinds_of, priority_class, selects};
 use crate::index::{
     Index, StoredBinding, TemplateKey, is_referring, kinds_of_binding, template_of,
 };
@@ -65,7 +64,7 @@ impl Templates {
 
     /// Watches the kinds that a binding names now, and wakes it, and if it may pause them otherwise, those that it requires;
     /// and unless only its status differs, its template, those whose dependencies it concerns, and the policy that has lost
-    /// it: what happens in the clusters is of no concern to them.
+    /// it: reports of the clusters are of no concern to them.
     pub(crate) fn follow_binding<K>(&self, index: &mut Index, change: &Transition<K>)
     where
         for<'a> &'a K: Into<BindingRef<'a>>,
@@ -93,7 +92,7 @@ impl Templates {
         self.wake_former(was, is.as_ref());
     }
 
-    /// Takes in what was written to a binding, as an edit that shows it.
+    /// Takes in a write of a binding, as an edit that shows it.
     pub(crate) fn binding_written(&self, write: &Write, stored: &ObjectRef) {
         let mut index = self.index.lock();
         if stored.key.namespace.is_empty() {
@@ -105,7 +104,7 @@ impl Templates {
         }
     }
 
-    /// Takes in what was written to a template of a kind.
+    /// Takes in a write of a template of a kind.
     pub(crate) fn written(&self, kind: &GroupVersionKind, write: &Write, stored: &ObjectRef) {
         if let Some(change) = self.watches.written(kind, write, stored) {
             let mut index = self.index.lock();
@@ -126,7 +125,6 @@ impl Templates {
             let templates = self.of_policies(&index, &policies);
             self.queues.templates.add_all(templates);
         }
-        let selects = |policy: &Candidate<'_>| kinds_of(Some(policy)).contains(kind);
         match event {
             DynamicEvent::Changed(transitions) => {
                 let mut are_others = false;
@@ -150,7 +148,7 @@ impl Templates {
                 // A policy that is being deleted waits until every template is known, any other says whether
                 // its kinds are served.
                 let concerned = index.policies_where(|policy| {
-                    policy.is_deleting() || ((is_served || is_news) && selects(policy))
+                    policy.is_deleting() || ((is_served || is_news) && selects(policy, kind))
                 });
                 self.queues.policies.add_all(concerned);
                 // So does a binding that is being deleted.
@@ -162,7 +160,7 @@ impl Templates {
             DynamicEvent::Unkept(..) | DynamicEvent::Failing => {}
             // It is waited for, as if the list were long; its policies say so.
             DynamicEvent::Forbidden => {
-                let concerned = index.policies_where(selects);
+                let concerned = index.policies_where(|policy| selects(policy, kind));
                 self.queues.policies.add_all(concerned);
             }
         }
@@ -175,11 +173,10 @@ impl Templates {
         kind: &GroupVersionKind,
         change: Transition<Untyped>,
     ) -> bool {
-        let claim = |object: Option<Arc<Untyped>>| Claim::of(object?.meta());
-        let (old, new) = (claim(change.old), claim(change.new));
+        let [old, new] = [change.old, change.new].map(|object| Claim::of(object?.meta()));
         // One without a binding must lose its claim even if no policy names the kind any more.
-        let named = |claim: &Option<Claim>| claim.as_ref().map(|_| kind.clone());
-        let are_others = index.replace_kinds(named(&old), named(&new));
+        let [before, after] = [&old, &new].map(|claim| claim.as_ref().map(|_| kind.clone()));
+        let are_others = index.replace_kinds(before, after);
         self.wake_former(old, new.as_ref());
         are_others
     }
@@ -214,7 +211,7 @@ impl Templates {
         self.queues.templates.add_all(templates);
     }
 
-    /// Notes what the customizations say, and wakes what they say something else about.
+    /// Notes a change of the customizations, and wakes the templates that they interpret otherwise than before.
     fn observe_customization(
         &self,
         index: &mut Index,

@@ -76,8 +76,8 @@ impl Stage {
     }
 }
 
-/// A template is divided among clusters by its replicas, brings along what it refers to, and tells in its status what
-/// runs in all of them (Case P84).
+/// A template is divided among clusters by its replicas, brings along its dependencies, and tells in its status the
+/// sum of all of them (Case P84).
 #[tokio::test(start_paused = true)]
 async fn clone_set_travels_and_reports() {
     let mut stage = Stage::new().await;

@@ -63,7 +63,7 @@ fn failing(field: &str, function: &str) -> Value {
     customization("script", &[(field, &source)])
 }
 
-/// Returns what an Event says of a failure.
+/// Returns the note of an Event about a failure.
 fn told(reason: &str) -> String {
     format!("{reason}: no (ResourceInterpreterCustomization script)")
 }
@@ -85,8 +85,8 @@ impl Stage {
     }
 }
 
-/// Case I65: scripts say how many replicas a Deployment has, how it looks with those of a cluster, what its status is
-/// and what follows it. A restart writes nothing.
+/// Case I65: scripts give a Deployment's replicas, the manifest with those of a cluster, its status and its dependencies.
+/// A restart writes nothing.
 #[tokio::test(start_paused = true)]
 async fn scripts_interpret_a_kind() {
     let mut stage = Stage::new().await;
@@ -140,7 +140,7 @@ async fn changed_script_is_applied() {
     assert_eq!(stage.binding().await.spec.replicas, Some(2));
 }
 
-/// Case I68: a changed customization is no edit: what waits for one under a Lazy policy goes on waiting.
+/// Case I68: a changed customization is no edit: a template that waits for one under a Lazy policy goes on waiting.
 #[tokio::test(start_paused = true)]
 async fn changed_script_activates_nothing() {
     let mut stage = Stage::new().await;
@@ -159,8 +159,8 @@ async fn changed_script_activates_nothing() {
     assert_eq!(stage.binding().await.spec.replicas, Some(20));
 }
 
-/// Case I66: of two customizations for a kind the first by name decides, the other is told, and what both list is
-/// united.
+/// Case I66: of two customizations for a kind the first by name decides, the other is told, and their
+/// dependencies are united.
 #[tokio::test(start_paused = true)]
 async fn two_customizations_agree() {
     let stage = dispatched().await;
@@ -234,8 +234,8 @@ async fn failed_revision_keeps_works() {
     }
 }
 
-/// Case I69: where the scripts fail that put the status together and list what a template refers to, the status and
-/// what is attached stay, and the template says why.
+/// Case I69: where the scripts fail that put the status together and list dependencies, the status and the attached
+/// bindings stay, and the template says why.
 #[tokio::test(start_paused = true)]
 async fn failed_scripts_change_nothing() {
     let stage = dispatched().await;
@@ -248,13 +248,13 @@ async fn failed_scripts_change_nothing() {
         .change("PATCH", &format!("{POLICY}/pp"), &follow)
         .await;
     let before = stage.get(&web(DEPLOYMENT)).await["status"].clone();
-    let error = |function: &str| format!("function {function}() error('no', 0) end");
-    let (aggregate, dependencies) = (error("AggregateStatus"), error("GetDependencies"));
+    let aggregate = "function AggregateStatus() error('no', 0) end";
+    let dependencies = "function GetDependencies() error('no', 0) end";
     let scripts = customization(
         "script",
         &[
-            ("statusAggregation", &aggregate),
-            ("dependencyInterpretation", &dependencies),
+            ("statusAggregation", aggregate),
+            ("dependencyInterpretation", dependencies),
         ],
     );
     stage.change("POST", CUSTOMIZATION, &scripts).await;

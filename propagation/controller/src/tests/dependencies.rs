@@ -126,7 +126,7 @@ async fn followed() -> Stage {
     stage
 }
 
-/// What a template refers to follows it.
+/// The dependencies of a template follow it.
 #[tokio::test(start_paused = true)]
 async fn dependencies_follow_template() {
     let mut stage = prepared(&following(&json!({}))).await;
@@ -163,7 +163,7 @@ async fn dependencies_follow_template() {
     assert_eq!(stage.required().await, ["web-deployment m2"]);
 }
 
-/// Case P111: the binding of what a template refers to is in a version that the API does not serve any more.
+/// Case P111: the binding of a dependency is in a version that the API does not serve any more.
 #[tokio::test(start_paused = true)]
 async fn dropped_version_is_left() {
     let stage = followed().await;
@@ -174,7 +174,7 @@ async fn dropped_version_is_left() {
     assert_eq!(stage.copies().await, everywhere("1"));
 }
 
-/// What a template refers to no longer goes.
+/// A former dependency goes.
 #[tokio::test(start_paused = true)]
 async fn dropped_dependencies_go() {
     let stage = followed().await;
@@ -210,7 +210,7 @@ async fn policy_ends_following() {
     assert_eq!(stage.change("PATCH", &policy, &off).await, [""; 0]);
 }
 
-/// What a deleted binding required goes with it.
+/// The dependencies of a deleted binding go with it.
 #[tokio::test(start_paused = true)]
 async fn deleted_referrer_takes_dependencies() {
     let stage = followed().await;
@@ -238,7 +238,7 @@ async fn vanished_referrer_is_forgotten() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
-/// Two templates share what both refer to.
+/// Two templates share a dependency of both.
 #[tokio::test(start_paused = true)]
 async fn templates_share_dependencies() {
     let stage = followed().await;
@@ -257,7 +257,7 @@ async fn templates_share_dependencies() {
     assert_eq!(stage.required().await, ["api-deployment m2"]);
     assert_eq!(stage.copies().await, [None, Some("1".to_owned())]);
 
-    // They disagree about what they share.
+    // They disagree about their shared dependency.
     stage.schedule(&["m2"]).await;
     let mut other = own(
         &json!({ "conflictResolution": "Overwrite", "propagateDeps": true, "priority": 1,
@@ -298,7 +298,7 @@ async fn late_object_follows() {
     assert_eq!(stage.required().await.len(), 2);
 }
 
-/// What has a policy of its own goes to the clusters of both.
+/// A dependency with a policy of its own goes to the clusters of both.
 #[tokio::test(start_paused = true)]
 async fn own_policy_adds_clusters() {
     for is_first in [true, false] {
@@ -328,7 +328,7 @@ async fn own_policy_adds_clusters() {
     }
 }
 
-/// What waits for its Lazy policy is attached without its placement.
+/// A dependency that waits for its Lazy policy is attached without its placement.
 #[tokio::test(start_paused = true)]
 async fn waiting_dependency_lacks_placement() {
     let mut stage = Stage::new().await;
@@ -352,7 +352,7 @@ async fn waiting_dependency_lacks_placement() {
         claim_of(&stage.get(&format!("{MAP}/settings")).await),
         Some("own")
     );
-    // Its edit reaches what requires it, and activates the policy.
+    // Its edit reaches the bindings that require it, and activates the policy.
     let edit = json!({ "data": { "a": "2" } });
     stage
         .change("PATCH", &format!("{MAP}/settings"), &edit)
@@ -364,7 +364,7 @@ async fn waiting_dependency_lacks_placement() {
     assert_eq!(stage.required().await, ["web-deployment m2"]);
 }
 
-/// A pause holds what follows and lets nothing go.
+/// A pause holds dependencies and lets nothing go.
 #[tokio::test(start_paused = true)]
 async fn pause_holds_dependencies() {
     let stage = followed().await;
@@ -386,7 +386,7 @@ async fn pause_holds_dependencies() {
     // At once: a version with the edit alone would have left.
     assert_eq!(stage.get(&work).await["metadata"]["generation"], 2);
 
-    // What the copies of the former template refer to stays, wherever they may be.
+    // The dependencies of the former template's copies stay, wherever they may be.
     let drop = json!({ "spec": { "template": { "spec": { "volumes": [] } } } });
     stage.change("PATCH", &web(DEPLOYMENT), &drop).await;
     stage.schedule(&["m2"]).await;
@@ -396,7 +396,7 @@ async fn pause_holds_dependencies() {
     assert_eq!(stage.copies().await, [None, None]);
 }
 
-/// A policy that pauses in the edit by which it drops a template holds what that refers to no longer than it has it.
+/// A policy that pauses in the edit by which it drops a template holds its dependencies no longer than it has it.
 #[tokio::test(start_paused = true)]
 async fn lost_claim_ends_pause() {
     let stage = followed().await;
@@ -421,7 +421,7 @@ async fn lost_claim_ends_pause() {
     assert_eq!(stage.copies().await, everywhere("1"));
 }
 
-/// What a template without a policy refers to stays as it is.
+/// The dependencies of a template without a policy stay as they are.
 #[tokio::test(start_paused = true)]
 async fn unclaimed_templates_dependencies_stay() {
     let stage = followed().await;
@@ -462,7 +462,7 @@ async fn crash_after_each_write() {
     }
 }
 
-/// What follows does so through refused and lost writes.
+/// Dependencies follow through refused and lost writes.
 #[tokio::test(start_paused = true)]
 async fn lost_writes_are_repeated() {
     for fault in [

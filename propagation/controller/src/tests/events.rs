@@ -128,7 +128,7 @@ fn policy_of_toys() -> Value {
     policy("toys", &json!({ "resourceSelectors": selectors }))
 }
 
-/// Case P77: a policy for a kind without rights says what grants them; once they are there, its templates are claimed without a
+/// Case P77: a policy for a kind without rights says how to grant them; once they are there, its templates are claimed without a
 /// restart.
 #[tokio::test(start_paused = true)]
 async fn forbidden_kind_names_its_grant() {

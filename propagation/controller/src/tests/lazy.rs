@@ -1,5 +1,5 @@
-//! Policies that wait for the next edit of a template: the scenarios of the proposal, and what restarts and
-//! hand-overs must not do.
+//! Policies that wait for the next edit of a template: the scenarios of the proposal, and the bounds of restarts
+//! and hand-overs.
 
 use super::*;
 

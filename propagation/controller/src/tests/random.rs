@@ -1,11 +1,11 @@
-//! Random histories of users: what is settled is what a program that starts anew would make of it.
+//! Random histories of users: the settled state is the one that a program which starts anew would make.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use super::*;
 
-/// What a user does.
+/// A step of a user.
 #[derive(Clone, Debug)]
 enum Step {
     /// Creates a policy, or replaces its spec.
@@ -17,7 +17,7 @@ enum Step {
         waits: bool,
     },
     DeletePolicy(&'static str),
-    /// Creates a Deployment, or replaces it; what is not in it, claims included, goes.
+    /// Creates a Deployment, or replaces it; everything that is not in it, claims included, goes.
     Template {
         name: &'static str,
         label: &'static str,
@@ -52,7 +52,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Stage {
-    /// Creates an object, or replaces what is there.
+    /// Creates an object, or replaces it.
     async fn put(&self, path: &str, body: &Value) {
         let name = body["metadata"]["name"].as_str().unwrap();
         let created = self.attempt("POST", path, body).await;

@@ -1,4 +1,4 @@
-//! Another client takes back what the program writes, as a Karmada does whose controllers an upgrade has started again.
+//! Another client takes back the program's writes, as a Karmada does after an upgrade has started its controllers again.
 
 use tokio::time::Instant;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const RIVAL: &str = "karmada-controller-manager";
 
-/// Has the rival bring what is at `pointer` to `theirs` whenever it is not so.
+/// Has the rival set the value at `pointer` to `theirs` whenever it is not so.
 fn rival(api: TestApi, path: String, pointer: &'static str, theirs: Value) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
@@ -44,7 +44,7 @@ impl Stage {
         notes
     }
 
-    /// Waits until what is at `pointer` is this.
+    /// Waits until the value at `pointer` is this.
     async fn until_is(&self, path: &str, pointer: &str, wanted: &Value) {
         while self.get(path).await.pointer(pointer) != Some(wanted) {
             tokio::time::sleep(Duration::from_millis(50)).await;

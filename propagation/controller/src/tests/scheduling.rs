@@ -1,4 +1,4 @@
-//! What bindings have for the scheduler beside replicas and placement.
+//! The parts of bindings for the scheduler beside replicas and placement.
 
 use super::*;
 
@@ -6,8 +6,10 @@ const GROUPS_ON: &str = "--feature-gates=WorkloadAffinity=true";
 
 /// Returns the policy of a Deployment `web` that groups it by these labels.
 fn grouping(together: &str, apart: &str) -> Value {
-    let by = |key: &str| json!({ "groupByLabelKey": key });
-    let affinity = json!({ "affinity": by(together), "antiAffinity": by(apart) });
+    let affinity = json!({
+        "affinity": { "groupByLabelKey": together },
+        "antiAffinity": { "groupByLabelKey": apart },
+    });
     policy(
         "pp",
         &json!({ "placement": { "workloadAffinity": affinity } }),
@@ -120,7 +122,7 @@ async fn binding_awaits_its_class() {
     );
 }
 
-/// A binding keeps what it has while the class that its policy names now does not exist. Case I93.
+/// A binding stays as it is while the class that its policy names now does not exist. Case I93.
 #[tokio::test(start_paused = true)]
 async fn missing_class_changes_nothing() {
     let mut stage = with_priority(&[]).await;

@@ -70,8 +70,8 @@ impl Stage {
     }
 }
 
-/// Case I79: a webhook says how many replicas a Deployment has, how it looks with those of a cluster, what its status is
-/// and what follows it.
+/// Case I79: a webhook gives a Deployment's replicas, the manifest with those of a cluster, its status and its
+/// dependencies.
 #[tokio::test]
 async fn webhook_interprets_a_kind() {
     let server = interpreter().await;
@@ -86,8 +86,8 @@ async fn webhook_interprets_a_kind() {
     let maps = "/api/v1/namespaces/shop/configmaps";
     stage.send("POST", maps, &map).await;
     stage.run();
-    let has_replicas = |binding: &ResourceBinding| binding.spec.replicas == Some(20);
-    let spec = stage.bound_so("web-deployment", has_replicas).await.spec;
+    let multiplied = stage.bound_so("web-deployment", |one| one.spec.replicas == Some(20));
+    let spec = multiplied.await.spec;
     let needs = json!({ "namespace": "shop", "resourceRequest": { "cpu": "7" } });
     assert_eq!(spec.replica_requirements, Some(needs));
 
@@ -95,23 +95,22 @@ async fn webhook_interprets_a_kind() {
     stage.send("PATCH", &bound(), &clusters).await;
     let works: Api<Work> = Api::namespaced(stage.user(), "karmada-es-m1");
     let name = names::work("Deployment", "shop", "web");
-    let is_revised = |work: Option<&Work>| {
+    let revised = until(works, &name, |work| {
         work.is_some_and(|work| work.spec.workload.manifests[0]["spec"]["replicas"] == 100)
-    };
-    until(works, &name, is_revised).await;
-    let is_attached = |binding: &ResourceBinding| {
+    });
+    revised.await;
+    let attached = stage.bound_so("settings-configmap", |binding| {
         let required_by = binding.spec.required_by.iter().flatten();
-        required_by
-            .map(|one| one.name.as_deref())
-            .eq([Some("web-deployment")])
-    };
-    stage.bound_so("settings-configmap", is_attached).await;
+        let names = required_by.map(|one| one.name.as_deref());
+        names.eq([Some("web-deployment")])
+    });
+    attached.await;
     let deployments: Api<Deployment> = Api::namespaced(stage.user(), "shop");
-    let is_reported = |deployment: Option<&Deployment>| {
+    let reported = until(deployments, "web", |deployment| {
         let status = deployment.and_then(|deployment| deployment.status.as_ref());
         status.is_some_and(|status| status.ready_replicas == Some(1000))
-    };
-    until(deployments, "web", is_reported).await;
+    });
+    reported.await;
 }
 
 /// Case I81: where a webhook fails there is no binding, and the template says why. Once its configuration is gone the
@@ -133,8 +132,8 @@ async fn failed_webhook_makes_no_binding() {
     assert_eq!(bindings.get_opt("web-deployment").await.unwrap(), None);
     let hooks = format!("{WEBHOOKS}/hooks");
     stage.send("DELETE", &hooks, &json!({})).await;
-    let has_replicas = |binding: &ResourceBinding| binding.spec.replicas == Some(2);
-    stage.bound_so("web-deployment", has_replicas).await;
+    let bound = stage.bound_so("web-deployment", |one| one.spec.replicas == Some(2));
+    bound.await;
 }
 
 /// Case I83: a webhook that never answers delays no other kind, though more objects wait for it than are looked at at a
@@ -175,7 +174,7 @@ async fn silent_webhook_delays_no_other_kind() {
     assert_eq!(server.calls().len(), 8);
 }
 
-/// A configuration that Karmada's webhook would refuse says what is wrong with it.
+/// A configuration that Karmada's webhook would refuse is told its problems.
 #[tokio::test(start_paused = true)]
 async fn wrong_configuration_is_told() {
     let mut stage = Stage::new().await;

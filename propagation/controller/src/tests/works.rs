@@ -104,7 +104,7 @@ impl Stage {
         self.send("POST", CLUSTERS, &object).await;
     }
 
-    /// Schedules the binding as a scheduler does, and returns what the program wrote then.
+    /// Schedules the binding as a scheduler does, and returns the writes of the program after it.
     pub(super) async fn schedule(&self, clusters: &[&str]) -> Vec<String> {
         let clusters: Vec<Value> = clusters
             .iter()
@@ -114,7 +114,7 @@ impl Stage {
         self.change("PATCH", &bound(), &spec).await
     }
 
-    /// Reports a Work as applied, with one replica ready, and returns what the program wrote then.
+    /// Reports a Work as applied, with one replica ready, and returns the writes of the program after it.
     async fn applied(&self, cluster: &str) -> Vec<String> {
         let status = self.report(cluster, 1).await;
         let path = format!("{}/status", work(cluster));
@@ -231,7 +231,7 @@ async fn each_cluster_gets_one_work() {
     assert_eq!(stage.events("ResourceBinding").await.len(), notes.len());
 }
 
-/// What works report within a second is written at once.
+/// The reports of Works within a second are written at once.
 #[tokio::test(start_paused = true)]
 async fn reports_are_written_together() {
     let stage = dispatched().await;
@@ -327,24 +327,24 @@ async fn edit_follows_pause() {
     assert!(after.is_suspended());
     assert_eq!(after.spec.workload.manifests[0]["spec"]["paused"], true);
     // At once: a version with the edit alone would have left.
-    let changes = |work: &Work| work.metadata.generation.unwrap();
-    assert_eq!(changes(&after) - changes(&before), 1);
+    let generations = [before, after].map(|work| work.metadata.generation.unwrap());
+    assert_eq!(generations[1] - generations[0], 1);
 }
 
 /// A pause that ends before it is in the binding leaves the works.
 #[tokio::test(start_paused = true)]
 async fn short_pause_leaves_works() {
     let stage = dispatched().await;
-    let pause = |suspension: Value| json!({ "spec": { "suspension": suspension } });
     let policy = format!("{POLICY}/pp");
     let refused = Fault::Conflict.kind("resourcebindings");
     stage.server.faults().inject(refused.verbs([Verb::Patch]));
-    let wanted = pause(json!({ "dispatching": true }));
-    stage.change("PATCH", &policy, &wanted).await;
+    let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
+    stage.change("PATCH", &policy, &pause).await;
     assert!(stage.work("m1").await.is_suspended());
     assert!(stage.binding().await.spec.suspension.is_none());
 
-    stage.change("PATCH", &policy, &pause(Value::Null)).await;
+    let end = json!({ "spec": { "suspension": null } });
+    stage.change("PATCH", &policy, &end).await;
     assert!(!stage.work("m1").await.is_suspended());
 }
 
@@ -367,7 +367,7 @@ async fn dropping_policy_pauses_nothing() {
     assert!(!stage.work("m1").await.is_suspended());
 }
 
-/// What a policy leaves keeps what its override policies made of it, though they go first. Case P89.
+/// A template that its policy leaves keeps the changes of its override policies, though they go first. Case P89.
 #[tokio::test(start_paused = true)]
 async fn left_workload_keeps_overrides() {
     let stage = dispatched().await;
@@ -396,8 +396,8 @@ async fn left_workload_keeps_overrides() {
     assert_eq!(work.spec.workload.manifests[0]["spec"]["replicas"], 7);
 }
 
-/// What is scaled to nothing, and so in no cluster, has been observed: `kubectl rollout status` waits for that.
-/// Case P92.
+/// A template that is scaled to nothing, and so in no cluster, has been observed: `kubectl rollout status` waits for
+/// that. Case P92.
 #[tokio::test(start_paused = true)]
 async fn empty_workload_is_observed() {
     let stage = dispatched().await;
@@ -471,7 +471,7 @@ async fn unlisted_template_keeps_works() {
     assert_eq!(stage.find(&bound()).await, None);
 }
 
-/// What no policy has stays in its clusters as it is.
+/// A template without a policy stays in its clusters as it is.
 #[tokio::test(start_paused = true)]
 async fn unclaimed_workload_stays() {
     let stage = dispatched().await;
@@ -778,7 +778,7 @@ async fn unseen_work_is_patched_once() {
         stage.settle().await;
         assert_eq!(stage.written(), [format!("PATCH {}", bound())]);
     }
-    // What is edited meanwhile arrives, too.
+    // An edit meanwhile arrives, too.
     for seconds in [5, 6] {
         let edit = json!({ "spec": { "minReadySeconds": seconds } });
         stage.send("PATCH", &web(DEPLOYMENT), &edit).await;

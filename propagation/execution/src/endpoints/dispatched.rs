@@ -10,14 +10,14 @@ use super::origin::Origin;
 /// The Services that Works bring to clusters, by cluster and by Service.
 #[derive(Debug, Default)]
 pub(super) struct Dispatched {
-    /// From a Work to what it brings.
+    /// From a Work to the Services that it brings.
     works: ReverseIndex<Key, Origin>,
     services: BTreeMap<String, BTreeSet<Key>>,
     clusters: BTreeMap<Key, BTreeSet<String>>,
 }
 
 impl Dispatched {
-    /// Takes in what a Work brings now, and returns what is new and what is no longer brought.
+    /// Takes in the Services that a Work brings now, and returns those that are new or no longer brought.
     pub(super) fn replace(&mut self, work: &Key, origins: BTreeSet<Origin>) -> Vec<Origin> {
         let before = self.works.targets(work).to_vec();
         let concerned: BTreeSet<Origin> =

@@ -44,8 +44,9 @@ pub(super) fn spawn(
 ) {
     let known = Arc::new(Known::default());
     let observing = Arc::clone(&known);
-    let observe = move |kind: &GroupVersionKind, event| observing.observe(kind, event);
-    let (watches, watching) = DynamicWatches::new(client, selected, observe);
+    let (watches, watching) = DynamicWatches::new(client, selected, move |kind, event| {
+        observing.observe(kind, event);
+    });
     watches.want([import_kind(), service_kind()].into());
     program.run_until_stopped("imports", watching);
     let queue = known.queue.clone();
@@ -143,7 +144,7 @@ impl Importer {
         let about = served.map(|served| import.object_ref(&served.resource));
         let write = write.about(about.into_iter().collect());
         match self.committer.write(&write, None).await {
-            // What has changed meanwhile the watch shows.
+            // The watch shows a change meanwhile.
             Err(error)
                 if matches!(
                     error.kind(),

@@ -1,4 +1,4 @@
-//! What is known of exports, members and collected slices.
+//! The known exports, members and collected slices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::stored::StoredWork;
 /// each pod.
 const PACE: Duration = Duration::from_secs(1);
 
-/// What is known behind a lock, and the queue of those that its changes wake.
+/// The index behind a lock, and the queue of those that its changes wake.
 #[derive(Debug)]
 pub(crate) struct SharedEndpoints {
     works: Arc<Mutex<WorkIndex>>,
@@ -38,11 +38,11 @@ pub(crate) struct SharedEndpoints {
     queue: Queue<Origin>,
 }
 
-/// What is known of exports, members and collected slices.
+/// The known exports, members and collected slices.
 #[derive(Debug)]
 pub(super) struct Index {
     exports: Store<ServiceExport>,
-    /// By what they are endpoints of, whoever collected them.
+    /// By their origins, whoever collected them.
     collected: Store<EndpointSlice, Origin>,
     dispatched: Dispatched,
     members: BTreeMap<String, InMember>,
@@ -87,7 +87,7 @@ impl SharedEndpoints {
         }
     }
 
-    /// Returns the queue of what is to be reconciled.
+    /// Returns the queue of the origins that are to be reconciled.
     pub(super) fn queue(&self) -> Queue<Origin> {
         self.queue.clone()
     }
@@ -119,8 +119,8 @@ impl SharedEndpoints {
             .wakes_when_known(&self.queue, |index, _| index.origins())
     }
 
-    /// Adds to the `rows` of Works what they wake here: the endpoints of the Services that are brought to a cluster now, or
-    /// no longer; and all of a cluster of which a Work that could not be read is gone, for what that brought was not known.
+    /// Adds to the `rows` of Works the origins that they wake here: those of the Services that are brought to a cluster now,
+    /// or no longer; and all of a cluster of which a Work that could not be read is gone, for its Services were not known.
     pub(crate) fn add_rows(
         &self,
         rows: Watch<WorkIndex, StoredWork>,
@@ -149,7 +149,7 @@ impl SharedEndpoints {
         })
     }
 
-    /// Wakes all of a cluster after a change of it. What is known of one that is gone is forgotten.
+    /// Wakes all of a cluster after a change of it. One that is gone is forgotten.
     pub(crate) fn observe_cluster(&self, cluster: &str, is_gone: bool) {
         let mut index = self.index.lock();
         if is_gone {
@@ -158,7 +158,7 @@ impl SharedEndpoints {
         self.queue.add_all(index.origins_in(cluster));
     }
 
-    /// Notes a new connection to a member, whose slices have to be listed again, and returns what is notified when other
+    /// Notes a new connection to a member, whose slices have to be listed again, and returns the signal that other
     /// Services may be needed.
     pub(super) fn connect(&self, cluster: &str) -> Arc<Notify> {
         let mut index = self.index.lock();
@@ -194,10 +194,10 @@ impl SharedEndpoints {
         };
         let changes = member.slices.observe(event);
         let is_mended = !changes.mended.is_empty();
-        let of_cluster = |service| Origin::new(cluster, service);
         let concerned = changes.objects.iter();
         let concerned = concerned.flat_map(|change| member.slices.concerned(change));
-        let concerned: BTreeSet<_> = concerned.map(of_cluster).collect();
+        let concerned = concerned.map(|service| Origin::new(cluster, service));
+        let concerned: BTreeSet<_> = concerned.collect();
         if !is_listed {
             for origin in concerned {
                 self.queue.add_paced(origin, PACE);
@@ -209,10 +209,11 @@ impl SharedEndpoints {
         }
         let was_forbidden = std::mem::take(&mut member.is_forbidden);
         let before = std::mem::replace(&mut member.listed, selected.services().clone());
-        let is_news = |service: &&Key| was_forbidden || is_mended || !before.contains(service);
-        let listed = index.dispatched.services(cluster).filter(is_news);
-        let listed = listed.cloned().map(of_cluster);
-        self.queue.add_all(concerned.into_iter().chain(listed));
+        let listed = index.dispatched.services(cluster);
+        let news =
+            listed.filter(|service| was_forbidden || is_mended || !before.contains(*service));
+        let news = news.map(|service| Origin::new(cluster, service.clone()));
+        self.queue.add_all(concerned.into_iter().chain(news));
     }
 
     /// Forgets the slices of a member, which nobody needs.
@@ -241,8 +242,8 @@ impl SharedEndpoints {
         self.index.lock().origins()
     }
 
-    /// Decides about the endpoints of a Service from a cluster; `None` while it is not known what was exported and
-    /// collected before.
+    /// Decides about the endpoints of a Service from a cluster; `None` while the exports and the slices that
+    /// were collected before are not known.
     pub(super) fn decide(&self, origin: &Origin) -> Option<Decision> {
         let Origin { cluster, service } = origin;
         let works = self.works.lock();
@@ -330,7 +331,7 @@ impl Index {
         all.into_iter().collect()
     }
 
-    /// Returns what of a cluster there are, or may have to be, collected slices.
+    /// Returns the origins in a cluster of which there are, or may have to be, collected slices.
     fn origins_in(&self, cluster: &str) -> BTreeSet<Origin> {
         let services = self.dispatched.services(cluster);
         let brought = services.map(|service| Origin::new(cluster, service.clone()));
@@ -339,7 +340,7 @@ impl Index {
         brought.chain(collected.cloned()).collect()
     }
 
-    /// Iterates over what there are collected slices of, once for each slice.
+    /// Iterates over the origins of the collected slices, once for each slice.
     fn of_collected(&self) -> impl Iterator<Item = &Origin> {
         let keys = self.collected.keys();
         keys.flat_map(|key| self.collected.targets(key))

@@ -1,21 +1,15 @@
 //! The watch of the slices of a member.
 
 use std::future::pending;
-use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden, kept};
+use karmada_runtime::watch::{Decoded, events_or_failures, is_forbidden, kept, until_outdated};
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
-use tokio::sync::Notify;
-use tokio::time::sleep;
 use traffic::endpoints::Selection;
 
 use super::index::SharedEndpoints;
-
-/// The time for further exports and Works after one that asks for other Services: each such change lists anew.
-const BURST: Duration = Duration::from_millis(100);
 
 /// Keeps the slices of the needed Services of a member known, and never returns.
 pub(crate) async fn watch(endpoints: &SharedEndpoints, cluster: &str, client: Client) {
@@ -24,7 +18,7 @@ pub(crate) async fn watch(endpoints: &SharedEndpoints, cluster: &str, client: Cl
         let selected = endpoints.selection(cluster);
         tokio::select! {
             () = follow(endpoints, cluster, &selected, client.clone()) => {}
-            () = until_others_are_needed(endpoints, cluster, &selected, &changed) => {}
+            () = until_outdated(&changed, || !selected.is_right_for(&endpoints.needed(cluster))) => {}
         }
     }
 }
@@ -45,21 +39,6 @@ async fn follow(endpoints: &SharedEndpoints, cluster: &str, selected: &Selection
     while let Some(event) = changes.next().await {
         if let Some(event) = kept(event, |slice| selected.keeps(slice)) {
             endpoints.observe_member(cluster, selected, event);
-        }
-    }
-}
-
-async fn until_others_are_needed(
-    endpoints: &SharedEndpoints,
-    cluster: &str,
-    selected: &Selection,
-    changed: &Notify,
-) {
-    loop {
-        changed.notified().await;
-        sleep(BURST).await;
-        if !selected.is_right_for(&endpoints.needed(cluster)) {
-            return;
         }
     }
 }

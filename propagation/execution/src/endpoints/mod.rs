@@ -6,12 +6,12 @@
 //! EndpointSlice in a member changed → member ↗
 //! ```
 //!
-//! - `origin`: what is reconciled, the endpoints of one Service from one cluster.
+//! - `origin`: the key of a reconcile, the endpoints of one Service from one cluster.
 //! - `dispatched`: which Services do Works bring to which clusters? No others are collected.
-//! - `index`: what is known of exports, members and collected slices, and whom a change of it wakes.
+//! - `index`: the known exports, members and collected slices, and the origins that a change of them wakes.
 //! - `member`: the watch in a member. It runs as long as an exported Service is there, on those slices only.
 //! - `imports`: keeps the Services for which the collected slices are where a ServiceImport takes them.
-//! - `reconcile`: carries out what `traffic::endpoints` plans, and `news` tells users what is in the way.
+//! - `reconcile`: carries out the plans of `traffic::endpoints`, and `news` tells users of obstacles.
 //!
 //! Trouble with any of it holds up no Work: exports and slices have no gate of readiness, and a queue of their own.
 

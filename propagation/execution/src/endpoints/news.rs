@@ -1,4 +1,4 @@
-//! The Events about what keeps endpoints from being collected, each when it arises.
+//! The Events about obstacles to the collection of endpoints, each when it arises.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use parking_lot::Mutex;
 use super::origin::Origin;
 use crate::reason::Reason;
 
-/// Records what is in the way of a collection on the export that asks for it.
+/// Records the obstacle to a collection on the export that asks for it.
 #[derive(Debug)]
 pub(super) struct News {
     /// Absent if nothing is written.
     events: Option<EventRecorder>,
-    /// What was recorded last.
+    /// The obstacles that were recorded last.
     recorded: Mutex<BTreeMap<Origin, Obstacle>>,
 }
 
-/// What keeps endpoints from being collected.
+/// An obstacle to the collection of endpoints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Obstacle {
     pub(super) reason: Reason,
@@ -35,7 +35,7 @@ impl News {
         }
     }
 
-    /// Takes in what is in the way now, and records it if that is news.
+    /// Takes in the obstacle of now, and records it if that is news.
     pub(super) fn tell(
         &self,
         origin: &Origin,

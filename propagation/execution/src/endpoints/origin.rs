@@ -1,4 +1,4 @@
-//! What endpoints are collected of.
+//! The origin of collected endpoints.
 
 use objects::Key;
 

@@ -65,7 +65,7 @@ impl Controller for Collector {
         for write in &decision.plan.writes {
             done = done.and(self.write(write).await);
         }
-        // What a retry may mend is no news.
+        // An error that a retry may mend is no news.
         if !done.as_ref().is_err_and(CollectError::is_transient) {
             let obstacle = obstacle(origin, &decision, done.as_ref().err());
             self.news.tell(origin, decision.export.as_deref(), obstacle);
@@ -83,7 +83,7 @@ impl Collector {
             Err(source) => Box::new(source),
         };
         let verb = match write.action {
-            // The namespace is gone, and with it what was exported.
+            // The namespace is gone, and with it the export.
             Action::Create(_) if source.kind() == WriteErrorKind::Missing => return Ok(()),
             Action::Create(_) => "create",
             Action::Delete => "delete",
@@ -110,25 +110,28 @@ fn obstacle(
     error: Option<&CollectError>,
 ) -> Option<Obstacle> {
     let Origin { cluster, service } = origin;
-    let failed = |note| Obstacle {
-        reason: Reason::CollectEndpointsFailed,
-        note,
-    };
-    match error {
-        Some(error) => Some(failed(format!(
-            "the endpoints of {service} in cluster {cluster} cannot be collected: {}",
-            Chain(error)
-        ))),
-        None if decision.is_forbidden => Some(failed(format!(
-            "the account in cluster {cluster} may not list EndpointSlices, and those collected last are kept: grant it list and watch of endpointslices.discovery.k8s.io there"
-        ))),
-        None if decision.plan.events.contains(&LeftToOthers) => Some(Obstacle {
-            reason: Reason::EndpointsNotOurs,
-            note: format!(
+    let (reason, note) = match error {
+        Some(error) => {
+            let error = Chain(error);
+            let note = format!(
+                "the endpoints of {service} in cluster {cluster} cannot be collected: {error}"
+            );
+            (Reason::CollectEndpointsFailed, note)
+        }
+        None if decision.is_forbidden => {
+            let note = format!(
+                "the account in cluster {cluster} may not list EndpointSlices, and those collected last are kept: grant it list and watch of endpointslices.discovery.k8s.io there"
+            );
+            (Reason::CollectEndpointsFailed, note)
+        }
+        None if decision.plan.events.contains(&LeftToOthers) => {
+            let note = format!(
                 "another program collects the endpoints of {service} in cluster {cluster}, and they are left to it: if it is gone for good, delete its EndpointSlices for derived-{}, which have no label app.kubernetes.io/managed-by",
                 service.name
-            ),
-        }),
-        None => None,
-    }
+            );
+            (Reason::EndpointsNotOurs, note)
+        }
+        None => return None,
+    };
+    Some(Obstacle { reason, note })
 }

@@ -2,7 +2,7 @@ use serde_json::{from_value, json};
 
 use super::*;
 
-/// What the watches have shown.
+/// The objects that the watches have shown.
 #[derive(Default)]
 struct Seen {
     imports: Imports,
@@ -113,7 +113,7 @@ fn slices_wake_their_service() {
     assert!(seen.withholds("web", "m1"));
 }
 
-/// What a person decides counts as long as it lasts, and wakes blocked clusters only. A Remedy that cannot be read may be
+/// A person's decision counts as long as it lasts, and wakes blocked clusters only. A Remedy that cannot be read may be
 /// such a decision.
 #[test]
 fn decisions_wake_while_blocked() {
@@ -140,7 +140,7 @@ fn decisions_wake_while_blocked() {
     assert!(seen.withholds("db", "m1"));
 }
 
-/// The slices of blocked clusters are counted by what becomes of them.
+/// The slices of blocked clusters are counted by their outcome.
 #[test]
 fn blocked_slices_are_counted() {
     let mut seen = Seen::new();

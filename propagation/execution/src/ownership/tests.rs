@@ -1,8 +1,7 @@
-//! The engine's plans for what a whole Karmada left in three members, and for what people make of it.
+//! The engine's plans for the objects that a whole Karmada left in three members, and for people's changes of them.
 
 use std::sync::LazyLock;
 
-use apply::ApplyPlan;
 use karmada_api::names::WORK_NAME;
 use karmada_runtime::program::Program;
 use lab_parts::test_api::TestApi;
@@ -21,7 +20,7 @@ struct Recorded {
     object: Value,
 }
 
-/// Returns what a whole Karmada left in three members.
+/// Returns the objects that a whole Karmada left in three members.
 fn recorded() -> Vec<Recorded> {
     let members = [
         include_str!("../../../../propagation/rules/src/execution/fixtures/member1.json"),
@@ -36,7 +35,7 @@ fn recorded() -> Vec<Recorded> {
             let work: Work = from_value(pair["work"].take()).unwrap();
             let manifest = work.spec.workload.manifests[0].clone();
             let mut object = pair["object"].take();
-            // The recording leaves this annotation out of what it took from the members.
+            // The recording leaves this annotation out of the members' objects.
             let last = "kubectl.kubernetes.io/last-applied-configuration";
             if let Some(text) = manifest["metadata"]["annotations"].get(last) {
                 object["metadata"]["annotations"][last] = text.clone();
@@ -74,8 +73,12 @@ fn nobody() -> Arc<Interpreters> {
     Arc::clone(&NOBODY.1)
 }
 
-/// Plans the write of `manifest` as the only one of `work`, of whose last write this is known.
-fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrite) -> ApplyPlan {
+type Planned = Result<Vec<Action>, String>;
+
+const UNCHANGED: Planned = Ok(Vec::new());
+
+/// Plans the write of `manifest` as the only one of `work`, after that `last` write.
+fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrite) -> Planned {
     let mut work = work.clone();
     work.spec.workload.manifests = vec![manifest.clone()];
     let namespace = work.metadata.namespace.clone().unwrap_or_default();
@@ -89,20 +92,17 @@ fn planned(work: &Work, manifest: &Value, object: Option<&Value>, last: LastWrit
     apply::plan::<KarmadaWork>(&instruction, manifest, object, last)
 }
 
-fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> ApplyPlan {
+fn plan(work: &Work, manifest: &Value, object: Option<&Value>) -> Planned {
     planned(work, manifest, object, LastWrite::Unknown)
 }
 
-fn is_replacement(plan: &ApplyPlan) -> bool {
-    matches!(plan, ApplyPlan::Act(actions) if matches!(&actions[..], [Action::Replace(_)]))
+fn is_replacement(plan: &Planned) -> bool {
+    matches!(plan.as_deref(), Ok([Action::Replace(_)]))
 }
 
 /// Returns the body of a plan that is a replacement.
-fn replacement(plan: ApplyPlan) -> Option<Value> {
-    let ApplyPlan::Act(actions) = plan else {
-        return None;
-    };
-    actions.into_iter().find_map(|action| match action {
+fn replacement(plan: Planned) -> Option<Value> {
+    plan.ok()?.into_iter().find_map(|action| match action {
         Action::Replace(body) => Some(body),
         _ => None,
     })
@@ -115,7 +115,8 @@ fn as_ours(mut object: Value) -> Value {
     object
 }
 
-/// What a whole Karmada left in three members needs no write, with managed fields or without, as caches keep it.
+/// The objects that a whole Karmada left in three members need no write, with managed fields or without, as caches keep
+/// them.
 #[test]
 fn karmada_objects_stay_unwritten() {
     let all = recorded();
@@ -127,21 +128,13 @@ fn karmada_objects_stay_unwritten() {
     } in all
     {
         let name = &work.metadata.name;
-        assert_eq!(
-            plan(&work, &manifest, Some(&object)),
-            ApplyPlan::Unchanged,
-            "{name:?}"
-        );
+        assert_eq!(plan(&work, &manifest, Some(&object)), UNCHANGED, "{name:?}");
         let mut cached = object.clone();
         cached["metadata"]
             .as_object_mut()
             .unwrap()
             .remove("managedFields");
-        assert_eq!(
-            plan(&work, &manifest, Some(&cached)),
-            ApplyPlan::Unchanged,
-            "{name:?}"
-        );
+        assert_eq!(plan(&work, &manifest, Some(&cached)), UNCHANGED, "{name:?}");
     }
 }
 
@@ -183,12 +176,9 @@ fn absent_created_deleting_awaited() {
     } = deployment();
     let created = plan(&work, &manifest, None);
     let creation = Action::Create(manifest.clone());
-    assert_eq!(created, ApplyPlan::Act(vec![creation]));
+    assert_eq!(created, Ok(vec![creation]));
     object["metadata"]["deletionTimestamp"] = json!("2026-11-22T08:00:00Z");
-    assert!(matches!(
-        plan(&work, &manifest, Some(&object)),
-        ApplyPlan::Refuse { .. }
-    ));
+    assert!(plan(&work, &manifest, Some(&object)).is_err());
 }
 
 /// An object of helm's is refused with the way out. Overwritten, its fields become ours, but not its metadata.
@@ -202,9 +192,7 @@ fn foreign_object_needs_overwrite() {
     object["metadata"]["labels"] = json!({ "app": "web" });
     object["metadata"]["annotations"] = json!({});
     object["metadata"]["managedFields"][0]["manager"] = json!("helm");
-    let ApplyPlan::Refuse { reason } = plan(&work, &manifest, Some(&object)) else {
-        panic!("not refused");
-    };
+    let reason = plan(&work, &manifest, Some(&object)).unwrap_err();
     assert!(
         reason.contains("work.karmada.io/conflict-resolution=overwrite"),
         "{reason}"
@@ -236,9 +224,7 @@ fn another_work_needs_overwrite() {
         mut object,
     } = deployment();
     object["metadata"]["annotations"][WORK_NAME] = json!("other");
-    let ApplyPlan::Refuse { reason } = plan(&work, &manifest, Some(&object)) else {
-        panic!("not refused");
-    };
+    let reason = plan(&work, &manifest, Some(&object)).unwrap_err();
     assert!(reason.contains("karmada-es-member1/other"), "{reason}");
     manifest["metadata"]["annotations"]["work.karmada.io/conflict-resolution"] = json!("overwrite");
     assert!(is_replacement(&plan(&work, &manifest, Some(&object))));
@@ -311,16 +297,12 @@ fn additions_of_others_are_drift() {
             LastWrite::Unknown,
         ] {
             let plan = planned(&work, &manifest, Some(&object), last);
-            assert_eq!(
-                plan != ApplyPlan::Unchanged,
-                is_drift,
-                "{image} {last:?}: {plan:?}"
-            );
+            assert_eq!(plan != UNCHANGED, is_drift, "{image} {last:?}: {plan:?}");
         }
     }
 }
 
-/// What nobody owns was added by a webhook at our write; what changes of the manifest is repaired.
+/// A field that nobody owns was added by a webhook at our write; a changed field of the manifest is repaired.
 #[test]
 fn only_changed_fields_are_repaired() {
     type Change = fn(&mut Value);

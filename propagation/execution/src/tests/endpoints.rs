@@ -14,7 +14,7 @@ const WITHOUT_MARKS: &str = "exists without the marks of those that this program
 
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices";
 
-/// Returns the name of what is collected of a slice of `m1`.
+/// Returns the name of the collected copy of a slice of `m1`.
 fn copied(name: &str) -> String {
     collected_slice("m1", name, "IPv4")
 }
@@ -99,13 +99,14 @@ impl Stage {
         slices(self.api.user())
     }
 
-    /// Waits until what is collected of a slice of `m1` has this address.
+    /// Waits until the collected copy of a slice of `m1` has this address.
     async fn has(&self, name: &str, address: &str) -> EndpointSlice {
-        let has = |slice: Option<&EndpointSlice>| {
+        let name = copied(name);
+        let copy = until(self.collected(), &name, |slice| {
             let endpoints = slice.and_then(|slice| slice.endpoints.as_ref());
             endpoints.is_some_and(|endpoints| endpoints[0].addresses == [address])
-        };
-        until(self.collected(), &copied(name), has).await.unwrap()
+        });
+        copy.await.unwrap()
     }
 
     async fn has_no(&self, name: &str) {
@@ -173,7 +174,7 @@ async fn exported_service_is_collected() {
     counts(&program, r#"collected_endpoint_slices{member="m1"} 2"#).await;
 }
 
-/// The next process writes only what has changed meanwhile.
+/// The next process writes only the slices that have changed meanwhile.
 #[tokio::test]
 async fn restart_writes_nothing() {
     let (stage, member, program) = collecting().await;
@@ -234,7 +235,7 @@ async fn endpoints_go_with_cause() {
     assert!(of_member(&member).get_opt("db-1").await.unwrap().is_some());
 }
 
-/// What a Karmada collects is left to it, with an Event; ours are back when it is gone.
+/// Slices that a Karmada collects are left to it, with an Event; ours are back when it is gone.
 #[tokio::test]
 async fn other_collector_is_left_alone() {
     let (stage, member) = fleet().await;
@@ -312,7 +313,7 @@ async fn taken_name_is_told() {
     );
 }
 
-/// A copy from which a user has taken what tells its cluster is known no more: an Event says so, and it comes again
+/// A copy from which a user has taken the mark of its cluster is known no more: an Event says so, and it comes again
 /// once it is deleted.
 #[tokio::test]
 async fn unmarked_copy_is_told() {

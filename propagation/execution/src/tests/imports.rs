@@ -42,13 +42,14 @@ impl Stage {
 
     /// Waits until the Service of an import has this port.
     async fn serves(&self, import: &str, port: i32) {
-        let has = |service: Option<&Service>| {
+        let services: Api<Service> = Api::namespaced(self.api.user(), "shop");
+        let name = format!("derived-{import}");
+        let served = until(services, &name, |service| {
             let spec = service.and_then(|service| service.spec.as_ref());
             let mut ports = spec.iter().flat_map(|spec| &spec.ports).flatten();
             ports.any(|one| one.port == port)
-        };
-        let services: Api<Service> = Api::namespaced(self.api.user(), "shop");
-        until(services, &format!("derived-{import}"), has).await;
+        });
+        served.await;
     }
 
     fn service_writes(&self) -> Vec<String> {
@@ -58,8 +59,8 @@ impl Stage {
     }
 }
 
-/// An import gets its Service, which follows its ports. A user's Service of that name stays, and a restart writes only what is
-/// new.
+/// An import gets its Service, which follows its ports. A user's Service of that name stays, and a restart writes only the
+/// new ones.
 #[tokio::test]
 async fn import_has_its_service() {
     let stage = fleet().await;

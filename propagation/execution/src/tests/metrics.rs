@@ -1,8 +1,8 @@
-//! What the metrics say of Works and members.
+//! The metrics of Works and members.
 
 use super::*;
 
-/// Works are counted by what became of them; the delay is that of the one that took a write, and no other's.
+/// Works are counted by their outcome; the delay is that of the one that took a write, and no other's.
 #[tokio::test]
 async fn works_counted_by_state() {
     let member = member(|_| true).await;

@@ -1,6 +1,5 @@
 //! The program inside a member of mode Pull.
 
-use karmada_runtime::client::with_service;
 use lab_parts::agent_rights::beyond_rights;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
@@ -46,12 +45,8 @@ fn inside(stage: &Stage, cluster: &str, member: &TestApi) -> Program {
         "--cluster-name",
         cluster,
     ];
-    let connect = |api: &TestApi| {
-        let config = kube::Config::new("http://api".parse().unwrap());
-        with_service(api.service(), config, NAME).unwrap()
-    };
     let mut program = Program::new(IDENTITY, ([127, 0, 0, 1], 0).into());
-    let (karmada, member) = (connect(&stage.api), connect(member));
+    let (karmada, member) = (client(&stage.api), client(member));
     assemble_in_member(&Args::parse_from(flags), karmada, member, &mut program);
     program
 }
@@ -89,11 +84,11 @@ async fn works_live_and_go() {
         json!({ "metadata": { "finalizers": ["x.io/theirs", "karmada.io/execution-controller"] } });
     stage.patch("m1", "m1", theirs).await;
     delete(&stage, "m1", "m1").await;
-    let is_released = |work: Option<&Work>| {
+    let released = until(stage.works("m1"), "m1", |work| {
         let finalizers = work.and_then(|work| work.metadata.finalizers.as_ref());
         finalizers.is_some_and(|finalizers| *finalizers == ["x.io/theirs"])
-    };
-    until(stage.works("m1"), "m1", is_released).await;
+    });
+    released.await;
     assert!(member.find(&format!("{MAPS}/m1")).await.is_none());
     // Events wait until nothing is in progress.
     sleep(Duration::from_secs(20)).await;
@@ -137,8 +132,8 @@ async fn modes_are_kept_apart() {
     stage.gone("m1", "gone").await;
 }
 
-/// Case I101: the control plane is away. What somebody changes or deletes in the member is put right by the last Works, for
-/// as long as that lasts, and nothing is taken away. What was dispatched meanwhile arrives in the end.
+/// Case I101: the control plane is away. Changes and deletions in the member are put right by the last Works, for as long
+/// as that lasts, and nothing is taken away. Works that were dispatched meanwhile arrive in the end.
 #[tokio::test(start_paused = true)]
 async fn drift_goes_without_control_plane() {
     let (stage, member) = registered().await;
@@ -159,12 +154,12 @@ async fn drift_goes_without_control_plane() {
         member
             .send("DELETE", &format!("{MAPS}/b"), &json!({}))
             .await;
-        let is_right = |map: Option<&ConfigMap>| {
-            let data = map.and_then(|map| map.data.as_ref());
-            data.is_some_and(|data| data["greeting"] == "hello")
-        };
         for name in ["a", "b"] {
-            until(maps.clone(), name, is_right).await;
+            let right = until(maps.clone(), name, |map| {
+                let data = map.and_then(|map| map.data.as_ref());
+                data.is_some_and(|data| data["greeting"] == "hello")
+            });
+            right.await;
         }
         sleep(Duration::from_mins(10)).await;
     }
@@ -220,7 +215,7 @@ async fn swapped_agent_writes_nothing() {
                     .remove(field);
             }
         }
-        // The recording leaves this annotation out of what it took from the member.
+        // The recording leaves this annotation out of the member's objects.
         let last = "kubectl.kubernetes.io/last-applied-configuration";
         let manifest = &pair["work"]["spec"]["workload"]["manifests"][0];
         let text = manifest["metadata"]["annotations"][last].clone();

@@ -67,13 +67,10 @@ impl Stage {
         name: &str,
         is_so: impl Fn(&ManifestStatus) -> bool,
     ) -> ManifestStatus {
-        let first = |work: &Work| {
-            let status = work.status.as_ref()?;
-            status.manifest_statuses.first().cloned()
-        };
-        let is_met = |work: Option<&Work>| work.and_then(first).is_some_and(|one| is_so(&one));
-        let work = until(self.works("m1"), name, is_met).await.unwrap();
-        first(&work).unwrap()
+        let work = until(self.works("m1"), name, |work| {
+            work.and_then(first_status).is_some_and(&is_so)
+        });
+        first_status(&work.await.unwrap()).unwrap().clone()
     }
 
     /// Returns the notes of a Work's Events with this reason.
@@ -97,6 +94,22 @@ impl Stage {
     }
 }
 
+fn first_status(work: &Work) -> Option<&ManifestStatus> {
+    work.status.as_ref()?.manifest_statuses.first()
+}
+
+pub(super) fn is_unknown(object: &ManifestStatus) -> bool {
+    object.health.as_deref() == Some("Unknown")
+}
+
+/// Waits until a script or webhook has put an object right, but for the field that it keeps.
+pub(super) async fn until_right(member: &ServedApi) {
+    let right = until(maps(member), "a", |map| {
+        map.is_some_and(|map| data(map) == json!({ "greeting": "hello", "counted": "7" }))
+    });
+    right.await;
+}
+
 pub(super) async fn set(member: &ServedApi, name: &str, data: Value) {
     let patch = Patch::Merge(json!({ "data": data }));
     let parameters = PatchParams {
@@ -106,7 +119,7 @@ pub(super) async fn set(member: &ServedApi, name: &str, data: Value) {
     maps(member).patch(name, &parameters, &patch).await.unwrap();
 }
 
-pub(super) fn data(map: &ConfigMap) -> Value {
+fn data(map: &ConfigMap) -> Value {
     json!(map.data)
 }
 
@@ -117,7 +130,7 @@ pub(super) async fn joined() -> (ServedApi, Stage) {
     (member, stage)
 }
 
-/// Case I65: scripts say what of an object is reported, whether it is well, and what it keeps.
+/// Case I65: scripts choose the reported part of an object's status, its health, and the fields that it keeps.
 #[tokio::test]
 async fn scripts_interpret_objects() {
     let (member, stage) = joined().await;
@@ -128,17 +141,14 @@ async fn scripts_interpret_objects() {
     assert_eq!(reported.status.unwrap()["greeting"], "hello");
     assert_eq!(reported.health.as_deref(), Some("Healthy"));
 
-    // What the script keeps stays; what it does not is put right.
+    // A field that the script keeps stays; another is put right.
     set(&member, "a", json!({ "counted": "7" })).await;
     set(&member, "a", json!({ "greeting": "bye", "other": "x" })).await;
-    let is_right = |map: Option<&ConfigMap>| {
-        map.is_some_and(|map| data(map) == json!({ "greeting": "hello", "counted": "7" }))
-    };
-    until(maps(&member), "a", is_right).await;
+    until_right(&member).await;
 }
 
-/// Case I77: what a script keeps is no drift, though another has written it: neither at rest nor after a restart is
-/// anything written. Case I78: a time in what is reported settles.
+/// Case I77: a field that a script keeps is no drift, though another has written it: neither at rest nor after a restart
+/// is anything written. Case I78: a time in a report settles.
 #[tokio::test]
 async fn retained_fields_settle() {
     let (member, stage) = joined().await;
@@ -196,7 +206,7 @@ async fn changed_script_is_applied() {
     stage.reported("a", is("Healthy")).await;
 }
 
-/// Case I69: where a script fails, what was reported last stays, or the health is unknown, and the Work says so once.
+/// Case I69: where a script fails, the last report stays, or the health is unknown, and the Work says so once.
 #[tokio::test]
 async fn failed_report_is_told() {
     let (_member, stage) = joined().await;
@@ -206,10 +216,8 @@ async fn failed_report_is_told() {
     stage.dispatch("m1", "a", json!({})).await;
     let _program = stage.start(&[]);
     let before = stage.reported("a", |one| one.status.is_some()).await;
-    let error = |function: &str| format!("function {function}() error('no', 0) end");
-    let health = error("InterpretHealth");
-    stage.customize(&[("healthInterpretation", &health)]).await;
-    let is_unknown = |one: &ManifestStatus| one.health.as_deref() == Some("Unknown");
+    let health = "function InterpretHealth() error('no', 0) end";
+    stage.customize(&[("healthInterpretation", health)]).await;
     stage.reported("a", is_unknown).await;
     let why = "failed, err: no (ResourceInterpreterCustomization maps).";
     assert_eq!(
@@ -218,8 +226,8 @@ async fn failed_report_is_told() {
     );
     stage.customize(&[timeless]).await;
     stage.reported("a", |one| *one == before).await;
-    let status = error("ReflectStatus");
-    stage.customize(&[("statusReflection", &status)]).await;
+    let status = "function ReflectStatus() error('no', 0) end";
+    stage.customize(&[("statusReflection", status)]).await;
     assert_eq!(
         stage.told(Reason::ReflectStatusFailed).await,
         format!("Reflect status for object(ConfigMap/shop/a) {why}")
@@ -228,7 +236,7 @@ async fn failed_report_is_told() {
     assert_eq!(stage.notes(Reason::ReflectStatusFailed).await.len(), 1);
 }
 
-/// Case I69: where the script fails that says what an object keeps, the member is not written.
+/// Case I69: where the script fails that chooses the fields which an object keeps, the member is not written.
 #[tokio::test]
 async fn failed_retention_writes_nothing() {
     let (member, stage) = joined().await;

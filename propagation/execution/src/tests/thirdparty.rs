@@ -1,4 +1,4 @@
-//! Kinds of other projects in a member: what is reported of them, and what they keep.
+//! Kinds of other projects in a member: the reports about them, and the fields that they keep.
 
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 
@@ -50,7 +50,7 @@ fn work((group, version, kind, _): (&str, &str, &str, &str), spec: &Value) -> Va
     }] } })
 }
 
-/// A Work tells of an object what its project's users read, and whether it is well (Case P84).
+/// A Work tells the status of an object that its project's users read, and whether it is well (Case P84).
 #[tokio::test]
 async fn clone_set_is_reported() {
     let member = member(|_| true).await;
@@ -61,34 +61,22 @@ async fn clone_set_is_reported() {
     stage.dispatch("m1", "web", spec).await;
     let _program = stage.start(&[]);
     until(sets.clone(), "web", |set| set.is_some()).await;
-    let reports = |health: &'static str| {
-        let works = stage.works("m1");
-        async move {
-            let has = |work: Option<&Work>| {
-                let statuses = work.and_then(|work| work.status.as_ref());
-                let mut statuses = statuses.iter().flat_map(|status| &status.manifest_statuses);
-                statuses.any(|one| one.health.as_deref() == Some(health))
-            };
-            until(works, "web", has)
-                .await
-                .unwrap()
-                .status
-                .unwrap()
-                .manifest_statuses
-        }
-    };
     // Nothing runs before its controller says so.
-    reports("Unhealthy").await;
+    stage
+        .reported("web", |one| one.health.as_deref() == Some("Unhealthy"))
+        .await;
     let status = json!({ "status": { "observedGeneration": 1, "replicas": 2, "updatedReplicas": 2,
         "availableReplicas": 2, "collisionCount": 1 } });
     let parameters = PatchParams::default();
     sets.patch_status("web", &parameters, &Patch::Merge(&status))
         .await
         .unwrap();
-    let statuses = reports("Healthy").await;
+    let reported = stage
+        .reported("web", |one| one.health.as_deref() == Some("Healthy"))
+        .await;
     let reflected = json!({ "generation": 1, "observedGeneration": 1, "resourceTemplateGeneration": 3,
         "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2 });
-    assert_eq!(statuses[0].status, Some(reflected));
+    assert_eq!(reported.status, Some(reflected));
 }
 
 /// Who suspends a source does it in its member. New manifests leave it suspended, and nothing is written on its account
@@ -111,10 +99,10 @@ async fn suspended_source_stays_suspended() {
     stage
         .patch("m1", "web", json!({ "spec": spec("https://b.example") }))
         .await;
-    let is_new = |source: Option<&DynamicObject>| {
+    let edited = until(sources.clone(), "web", |source| {
         source.is_some_and(|source| source.data["spec"]["url"] == "https://b.example")
-    };
-    let source = until(sources.clone(), "web", is_new).await.unwrap();
+    });
+    let source = edited.await.unwrap();
     assert_eq!(source.data["spec"]["suspend"], true);
     drop(program);
 
@@ -129,7 +117,7 @@ async fn suspended_source_stays_suspended() {
     );
 }
 
-/// A user's script for such a kind says what it keeps, in place of what is known of the kind (Case I65).
+/// A user's script for such a kind chooses the fields that it keeps, in place of the rules for the kind (Case I65).
 #[tokio::test]
 async fn script_decides_suspension() {
     let member = member(|_| true).await;
@@ -148,11 +136,11 @@ async fn script_decides_suspension() {
     let suspended = Patch::Merge(json!({ "spec": { "suspend": true } }));
     let parameters = PatchParams::default();
     let written = sources.patch("web", &parameters, &suspended).await.unwrap();
-    let is_put_right = |source: Option<&DynamicObject>| {
+    let right = until(sources, "web", |source| {
         source.is_some_and(|source| {
             source.metadata.resource_version != written.metadata.resource_version
                 && source.data["spec"]["suspend"] == false
         })
-    };
-    until(sources, "web", is_put_right).await;
+    });
+    right.await;
 }

@@ -1,4 +1,4 @@
-//! Slices of other clusters, and what of them is kept out of a member.
+//! The slices of other clusters that are kept out of a member.
 
 use karmada_api::work::WITHHELD;
 

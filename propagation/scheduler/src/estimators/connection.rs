@@ -115,20 +115,18 @@ impl Connector {
 
     async fn connect_to(&self, host: &str, port: u16) -> Result<Channel, EstimatorError> {
         let scheme = if self.uses_tls() { "https" } else { "http" };
-        let no_host = |_| EstimatorError::Host {
+        let url = format!("{scheme}://{host}:{port}").parse::<Uri>();
+        let url = url.map_err(|_| EstimatorError::Host {
             host: host.to_owned(),
-        };
-        let url: Uri = format!("{scheme}://{host}:{port}")
-            .parse()
-            .map_err(no_host)?;
+        })?;
         let mut config = Config::new(url.clone());
         config.root_cert = self.authorities()?;
         // In plaintext nothing is verified, and an image without authorities of its own will do.
         config.accept_invalid_certs = config.root_cert.is_none();
-        let path = |path: &Path| path.display().to_string();
+        let args = &self.args;
         config.auth_info.client_certificate =
-            self.args.scheduler_estimator_cert_file.as_deref().map(path);
-        config.auth_info.client_key = self.args.scheduler_estimator_key_file.as_deref().map(path);
+            args.scheduler_estimator_cert_file.as_deref().map(text);
+        config.auth_info.client_key = args.scheduler_estimator_key_file.as_deref().map(text);
         let connector = client::connector(&config, Transport::new(self.addresses.clone(), None))?;
         let connected = Endpoint::from(url).connect_with_connector(connector).await;
         connected.map_err(|source| EstimatorError::Connect {
@@ -163,6 +161,10 @@ impl fmt::Debug for Connector {
             .field("args", &self.args)
             .finish_non_exhaustive()
     }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// Returns the host outside of the cluster that the Service stands for.

@@ -1,7 +1,7 @@
-//! What is asked of an estimator, and what it answers, in the protocol buffers of Karmada's
+//! The questions to an estimator, and its answers, in the protocol buffers of Karmada's
 //! `pkg/estimator/pb/service.proto` and of Kubernetes.
 //!
-//! What is of Kubernetes' own types is said twice: Karmada reads it as bytes since 1.18, and as messages before.
+//! Values of Kubernetes' own types are sent twice: Karmada reads them as bytes since 1.18, and as messages before.
 
 use std::collections::BTreeMap;
 

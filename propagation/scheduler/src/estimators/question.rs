@@ -32,8 +32,8 @@ const SETS: &str =
     "/github.com.karmada_io.karmada.pkg.estimator.service.Estimator/MaxAvailableComponentSets";
 
 impl Question {
-    /// Returns the question about a cluster for a binding, besides what is `assumed` to be there; `None` if it needs no room
-    /// there.
+    /// Returns the question about a cluster for a binding, besides the workloads that are `assumed` to be there; `None` if
+    /// it needs no room there.
     ///
     /// # Errors
     /// Fails if the needs of its replicas are not as Karmada writes them.
@@ -82,7 +82,7 @@ impl Question {
     }
 }
 
-/// Returns what an estimator is told of a workload that is assumed.
+/// Returns the message to an estimator about a workload that is assumed.
 fn told(workload: &schedule::AssumedWorkload) -> AssumedWorkload {
     let components = workload.components.iter().map(|component| {
         // A need of another binding that cannot be read spoils no question about this one: its Pods count.
@@ -109,8 +109,8 @@ where
     A: Message + Default + Send + Sync + 'static,
 {
     let mut client = Grpc::new(channel);
-    let not_ready = |error: tonic::transport::Error| Status::unavailable(error.to_string());
-    client.ready().await.map_err(not_ready)?;
+    let ready = client.ready().await;
+    ready.map_err(|error| Status::unavailable(error.to_string()))?;
     let codec: ProstCodec<Q, A> = ProstCodec::default();
     let method = PathAndQuery::from_static(method);
     let answer = client.unary(Request::new(request), method, codec).await?;

@@ -1,4 +1,5 @@
 use clap::Parser;
+use lab_parts::port::ReservedPort;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, from_value, json};
 
@@ -87,7 +88,7 @@ fn estimates<const N: usize>(answers: [(&str, i32); N]) -> Estimates {
         .collect()
 }
 
-/// Lets this time pass at once; what is read from a socket before and after it takes the time that it takes.
+/// Lets this time pass at once; reads from a socket before and after it take the time that they take.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -130,7 +131,7 @@ fn claim_bytes() -> Vec<u8> {
     claim.concat()
 }
 
-/// What is asked are the bytes that Karmada's generated code and that of Kubernetes write. An estimator of Karmada 1.17
+/// The questions are the bytes that Karmada's generated code and that of Kubernetes write. An estimator of Karmada 1.17
 /// knows none of the fields that have bytes in them, and would find a request for nothing. Case I95.
 #[test]
 fn request_has_karmadas_bytes() {
@@ -150,7 +151,7 @@ fn request_has_karmadas_bytes() {
     assert_eq!(prost::Message::encode_to_vec(&request), expected);
 }
 
-/// What a binding leaves out, or has as null, is left out.
+/// A field that a binding leaves out, or has as null, is left out.
 #[test]
 fn gaps_are_no_needs() {
     let read = |value: Value| ReplicaRequirements::read(Some(&value)).unwrap();
@@ -169,12 +170,12 @@ async fn failing_ones_are_unknown() {
     let knows = Server::start(Script::Room(3)).await;
     let does_not = Server::start(Script::Room(-1)).await;
     let refuses = Server::start(Script::Error).await;
-    let away = Server::closed_port().await;
+    let away = ReservedPort::reserve().unwrap();
     let ports = [
         ("m1", knows.port),
         ("m2", does_not.port),
         ("m3", refuses.port),
-        ("m4", away),
+        ("m4", away.address().port()),
     ];
     let stage = Stage::new(&[], &ports).await;
     let service = json!({
@@ -221,8 +222,8 @@ async fn silent_one_is_asked_later() {
     assert_eq!(speaks.connections(), 1);
 }
 
-/// One that refuses a question is there: an older one does not know them all, and a team may ask what nobody can read. The
-/// next question may be another's. Case I95.
+/// One that refuses a question is there: an older one does not know them all, and a team may ask a question that nobody can
+/// read. The next one may be another's. Case I95.
 #[tokio::test]
 async fn refusing_one_is_asked_on() {
     let refuses = Server::start(Script::Error).await;
@@ -247,11 +248,11 @@ async fn estimators_are_verified() {
         flag("scheduler-estimator-key-file", "client.key"),
     ];
     let by = |file: &str| vec![flag("scheduler-estimator-ca-file", file)];
-    let unverified = || vec!["--insecure-skip-estimator-verify".to_owned()];
+    let unverified = vec!["--insecure-skip-estimator-verify".to_owned()];
     let known = Some(estimates([("m1", 4)]));
     for (flags, shows_ours, expected) in [
         (by("ca.crt"), true, known.clone()),
-        (unverified(), true, known),
+        (unverified, true, known),
         (by("ca.crt"), false, None),
         (by("other.crt"), true, None),
         (by("missing.crt"), true, None),

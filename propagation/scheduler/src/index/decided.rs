@@ -1,5 +1,5 @@
 //! The decisions that count before they are written, and then before the watch shows them, and the bindings that wait for
-//! what they free.
+//! the room that they free.
 
 use karmada_api::TargetCluster;
 use karmada_runtime::cache::Transition;
@@ -12,7 +12,7 @@ use super::Index;
 use crate::binding::AnyBinding;
 
 impl Index {
-    /// Counts what is decided about a binding that heeds others, and returns those that wait for what this frees.
+    /// Counts the decision about a binding that heeds others, and returns those that wait for the room that this frees.
     pub(crate) fn decide(&mut self, binding: &AnyBinding, plan: &SchedulePlan) -> Vec<Key> {
         let decided = match plan {
             SchedulePlan::Write {
@@ -26,7 +26,7 @@ impl Index {
     }
 
     /// Notes that this write of a binding's clusters is over, which is `stored` now; `None` if nothing new is. Returns the
-    /// bindings that wait for what this frees.
+    /// bindings that wait for the room that this frees.
     pub(crate) fn written(&mut self, write: &Write, stored: Option<&ObjectRef>) -> Vec<Key> {
         let key = &write.object.key;
         self.decisions.remove(key);
@@ -35,7 +35,7 @@ impl Index {
         woken
     }
 
-    /// Takes in what was written to a binding, and returns those whom the event wakes that shows it.
+    /// Takes in a write of a binding, and returns those whom the event wakes that shows it.
     fn take_in(&mut self, write: &Write, stored: &ObjectRef) -> Vec<Key> {
         if stored.key.namespace.is_empty() {
             let change = self.cluster_bindings.written(write, stored);
@@ -49,8 +49,8 @@ impl Index {
         woken
     }
 
-    /// Counts these clusters as those of the binding `key` from now on; `None` to count only what was written. Returns the
-    /// bindings that wait for what is not counted any longer.
+    /// Counts these clusters as those of the binding `key` from now on; `None` to count only its stored ones. Returns the
+    /// bindings that wait for those that do not count any longer.
     pub(crate) fn assume(&mut self, key: &Key, decided: Option<&[TargetCluster]>) -> Vec<Key> {
         let before = match decided {
             Some(decided) => self.decisions.insert(key.clone(), decided.to_vec()),

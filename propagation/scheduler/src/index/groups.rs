@@ -1,4 +1,4 @@
-//! The others in the groups of a binding: the clusters that they are in, and those that wait for what it leaves.
+//! The others in the groups of a binding: the clusters that they are in, and those that wait for it to leave one.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ impl Index {
         (!groups.is_empty()).then_some(neighbours)
     }
 
-    /// Returns the others in the groups that a binding was or is in that wait for what it has left.
+    /// Returns the others in the groups that a binding was or is in that wait for the clusters that it has left.
     pub(crate) fn left_beside(&self, change: &Transition<ResourceBinding>) -> BTreeSet<Key> {
         let groups = self.bindings.concerned(change);
         if groups.is_empty() {

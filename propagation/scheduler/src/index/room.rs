@@ -9,7 +9,7 @@ use crate::assumptions::AssumedBindings;
 use crate::binding::AnyBinding;
 
 impl Index {
-    /// Ends what is assumed of the binding `key` for long enough, and returns those that wait for that room.
+    /// Ends the assumptions about the binding `key` that have lasted long enough, and returns those that wait for that room.
     pub(crate) fn end_assumptions(&mut self, key: &Key) -> Vec<Key> {
         if let Some(assumed) = &mut self.assumed {
             assumed.end(key);
@@ -29,7 +29,7 @@ impl Index {
         Some(assumed.all_if(key, &assumed.shown(key)))
     }
 
-    /// Ends what is assumed of any binding for long enough, or was decided by an earlier leader.
+    /// Ends the assumptions about any binding that have lasted long enough, or were made by an earlier leader.
     pub(super) fn end_all_assumptions(&mut self) {
         let keys = self.assumed.iter().flat_map(AssumedBindings::keys);
         let keys: Vec<_> = keys.cloned().collect();
@@ -48,8 +48,8 @@ impl Index {
         }
     }
 
-    /// Counts what is assumed of the binding `key` after a change, and returns the bindings that wait for the room that it
-    /// frees.
+    /// Counts the assumptions about the binding `key` after a change, and returns the bindings that wait for the room that
+    /// it frees.
     pub(super) fn recount(&mut self, key: &Key) -> Vec<Key> {
         let counted = self.counted(key);
         let Some(mut assumed) = self.assumed.take() else {
@@ -74,7 +74,7 @@ impl Index {
         woken
     }
 
-    /// Returns what counts of the binding `key`, with the decision that is not written yet.
+    /// Returns the assumptions that count of the binding `key`, with the decision that is not written yet.
     fn counted(&self, key: &Key) -> Assumptions {
         let Some(assumed) = &self.assumed else {
             return Assumptions::default();

@@ -89,8 +89,8 @@ async fn another_groups_workload_stays() {
     assert_eq!(other["spec"]["rescheduleTriggeredAt"], Value::Null);
 }
 
-/// Bindings of both scopes are to be scheduled anew as of the request's creation, what has none is named, and an
-/// edited request serves only what is new. Case I97.
+/// Bindings of both scopes are to be scheduled anew as of the request's creation, a workload without one is named, and an
+/// edited request serves only its new workloads. Case I97.
 #[tokio::test(start_paused = true)]
 async fn bindings_are_scheduled_anew() {
     let api = started(&["--rebalance-workloads"]).await;

@@ -24,7 +24,7 @@ impl Reconciler {
             if self.to_ask(&snapshot, &snapshot.clusters()).is_empty() {
                 return None;
             }
-            // An answer leaves out what is assumed when it is asked for: nobody else asks before this one has decided.
+            // An answer leaves out the assumptions of the moment of its question: nobody else asks before this one has decided.
             turn = Some(estimators.turn().await);
             snapshot = self.index.lock().snapshot(key)?;
         }

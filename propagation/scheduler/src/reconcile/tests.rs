@@ -70,7 +70,7 @@ async fn api() -> TestApi {
     api
 }
 
-/// A scheduler with its API, whose watches show what the test shows.
+/// A scheduler with its API; its watches show the objects that the test shows.
 struct Stage {
     api: TestApi,
     reconciler: Reconciler,
@@ -179,7 +179,7 @@ impl Stage {
         self.reconciler.reconcile(key).await
     }
 
-    /// Shows what is stored and asserts that the binding needs nothing more.
+    /// Shows the stored object and asserts that the binding needs nothing more.
     async fn assert_settled(&self, path: &str, key: &Key) -> Value {
         let stored = self.api.get(path).await;
         self.show(&stored);
@@ -351,9 +351,9 @@ async fn settled_start_writes_nothing() {
 #[tokio::test]
 async fn cluster_wakes_concerned_bindings() {
     let stage = Stage::new().await;
-    let only = |name: &str| json!({ "clusterAffinity": { "clusterNames": [name] } });
     for name in ["m1", "m2"] {
-        let new = binding(name, "ResourceBinding", &only(name));
+        let only = json!({ "clusterAffinity": { "clusterNames": [name] } });
+        let new = binding(name, "ResourceBinding", &only);
         stage.show(&stage.api.create(&new).await);
         let key = Key::new("shop", name);
         stage.reconcile(&key).await.unwrap();

@@ -86,7 +86,7 @@ impl Waiting {
     }
 }
 
-/// Lets a template wait until the event is over, and edits it; fails unless the edit is what moves it.
+/// Lets a template wait until the event is over, and edits it; fails unless only the edit moves it.
 async fn only_an_edit_moves(event: Event) {
     let mut waiting = Waiting::start(event).await;
     waiting.happens(event).await;

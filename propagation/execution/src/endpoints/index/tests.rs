@@ -6,7 +6,7 @@ use super::*;
 use crate::arrivals::Arrivals;
 use crate::index::Works;
 
-/// Returns what a watch sees of an object that cannot be read.
+/// Returns an object that cannot be read, as a watch sees it.
 fn unreadable<K>(namespace: &str, labels: &serde_json::Value) -> Decoded<K> {
     let metadata = json!({ "namespace": namespace, "name": "unreadable", "labels": labels });
     Decoded::Invalid {
@@ -33,12 +33,12 @@ fn shared() -> (Works, SharedEndpoints) {
 fn gone_unread_slice_wakes() {
     let (_, endpoints) = shared();
     endpoints.connect("m1");
-    let slice = || unreadable("shop", &json!({ "kubernetes.io/service-name": "web" }));
-    let observe = |event| endpoints.observe_member("m1", &Selection::default(), event);
-    observe(Event::Apply(slice()));
-    assert!(endpoints.queue.is_empty());
-    observe(Event::Delete(slice()));
-    assert_eq!(endpoints.queue.len(), 1);
+    let labels = json!({ "kubernetes.io/service-name": "web" });
+    let slice: Decoded<EndpointSlice> = unreadable("shop", &labels);
+    for (event, woken) in [(Event::Apply(slice.clone()), 0), (Event::Delete(slice), 1)] {
+        endpoints.observe_member("m1", &Selection::default(), event);
+        assert_eq!(endpoints.queue.len(), woken);
+    }
 }
 
 /// A Work that cannot be read may bring any Service: when it is gone, its cluster is told.
@@ -54,7 +54,7 @@ fn gone_unread_work_wakes() {
     assert_eq!(endpoints.queue.len(), 1);
 }
 
-/// While an export cannot be read, what was collected is kept: when it is gone, all is looked at again.
+/// While an export cannot be read, its collected slices are kept: when it is gone, all is looked at again.
 #[test]
 fn gone_unread_export_wakes() {
     let (_, endpoints) = shared();

@@ -1,5 +1,7 @@
 //! The question to a webhook.
 
+use std::sync::Arc;
+
 use karmada_api::ResourceInterpreterWebhookConfiguration;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::{Value, json};
@@ -12,18 +14,18 @@ pub(super) const KIND: &str = "ResourceInterpreterContext";
 pub(super) const API_VERSION: &str = ResourceInterpreterWebhookConfiguration::API_VERSION;
 
 /// A question about an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// The operation that is asked about.
     pub operation: Operation,
     /// The object.
     pub object: &'a Value,
-    /// The object that is to be replaced, if what it keeps is asked.
+    /// The object that is to be replaced, if the fields that it keeps are asked for.
     pub observed: Option<&'a Value>,
     /// The replicas that the object is to have, if it is revised.
     pub replicas: i32,
-    /// What the copies of the object have reported, as a binding has it, if its status is put together.
-    pub items: &'a [Value],
+    /// The reports of the object's copies, as a binding has them, if its status is put together.
+    pub items: Arc<[Value]>,
 }
 
 impl<'a> Request<'a> {
@@ -34,7 +36,7 @@ impl<'a> Request<'a> {
             object,
             observed: None,
             replicas: 0,
-            items: &[],
+            items: Arc::default(),
         }
     }
 
@@ -61,7 +63,7 @@ impl<'a> Request<'a> {
             request["observedObject"] = observed.clone();
         }
         if !self.items.is_empty() {
-            request["aggregatedStatus"] = json!(self.items);
+            request["aggregatedStatus"] = json!(&*self.items);
         }
         json!({ "kind": KIND, "apiVersion": API_VERSION, "request": request })
     }

@@ -52,7 +52,7 @@ fn request_is_karmadas() {
     let all = Request {
         observed: Some(&observed),
         replicas: 5,
-        items: &items,
+        items: items.clone().into(),
         ..request
     };
     expected["observedObject"] = observed.clone();

@@ -1,4 +1,4 @@
-//! What estimators are told of Pods that no node has yet.
+//! The messages to estimators about Pods that no node has yet.
 
 use karmada_api::ResourceBinding;
 use propagation_rules::schedule::Assumptions;
@@ -6,7 +6,7 @@ use propagation_rules::schedule::Assumptions;
 use super::*;
 use crate::estimators::question::Question;
 
-/// Returns what is assumed once a binding with this spec has got its clusters.
+/// Returns the assumptions once a binding with this spec has got its clusters.
 fn placed(spec: &ResourceBindingSpec) -> Assumed {
     let of = |spec: ResourceBindingSpec| ResourceBinding {
         spec,
@@ -31,7 +31,7 @@ fn web() -> ResourceBindingSpec {
     web
 }
 
-/// Returns the bytes of what is told of [`web`].
+/// Returns the bytes of the message about [`web`].
 fn web_bytes() -> Vec<u8> {
     let component = [
         bytes(0x0a, b"web"),
@@ -42,7 +42,7 @@ fn web_bytes() -> Vec<u8> {
     workload.concat()
 }
 
-/// Both questions have what is assumed, in the fields and bytes of Karmada 1.18. Case I98.
+/// Both questions have the assumed workloads, in the fields and bytes of Karmada 1.18. Case I98.
 #[test]
 fn request_has_karmadas_bytes() {
     let assumed = placed(&web());

@@ -29,7 +29,7 @@ use super::super::message::{
     MaxAvailableReplicasRequest, MaxAvailableReplicasResponse,
 };
 
-/// What the server answers.
+/// The answer of the server.
 #[derive(Clone, Copy)]
 pub(crate) enum Script {
     /// This many replicas, or sets.
@@ -60,15 +60,9 @@ impl Server {
         Self::start_on(script, None).await
     }
 
-    /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes to the directory what its clients need.
+    /// Starts a server that speaks TLS 1.3 as Karmada's does, and writes the files of its clients to the directory.
     pub(super) async fn start_with_tls(script: Script, directory: &Path) -> Self {
         Self::start_on(script, Some(certify(directory))).await
-    }
-
-    /// Returns a port on which nobody listens.
-    pub(super) async fn closed_port() -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap().port()
     }
 
     async fn start_on(script: Script, tls: Option<TlsAcceptor>) -> Self {
@@ -100,12 +94,12 @@ impl Server {
         }
     }
 
-    /// Returns what was asked so far.
+    /// Returns the questions so far.
     pub(crate) fn asked(&self) -> Vec<MaxAvailableReplicasRequest> {
         self.seen.asked.lock().clone()
     }
 
-    /// Returns what was asked about sets so far.
+    /// Returns the questions about sets so far.
     pub(super) fn asked_for_sets(&self) -> Vec<MaxAvailableComponentSetsRequest> {
         self.seen.asked_for_sets.lock().clone()
     }
@@ -128,12 +122,16 @@ async fn serve(
             let method = request.uri().path().rsplit('/').next();
             Ok::<_, Infallible>(match method.unwrap_or_default() {
                 "MaxAvailableReplicas" => {
-                    let of = |max_replicas| MaxAvailableReplicasResponse { max_replicas };
-                    respond(request, script, seen.asked, of).await
+                    respond(request, script, seen.asked, |max_replicas| {
+                        MaxAvailableReplicasResponse { max_replicas }
+                    })
+                    .await
                 }
                 "MaxAvailableComponentSets" => {
-                    let of = |max_sets| MaxAvailableComponentSetsResponse { max_sets };
-                    respond(request, script, seen.asked_for_sets, of).await
+                    respond(request, script, seen.asked_for_sets, |max_sets| {
+                        MaxAvailableComponentSetsResponse { max_sets }
+                    })
+                    .await
                 }
                 other => panic!("{other}"),
             })

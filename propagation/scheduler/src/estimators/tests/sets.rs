@@ -18,7 +18,7 @@ fn job(workers: i32, clusters: &Value) -> ResourceBindingSpec {
     .unwrap()
 }
 
-/// What is asked are the bytes that Karmada's generated code writes. Case I86.
+/// The questions are the bytes that Karmada's generated code writes. Case I86.
 #[test]
 fn request_has_karmadas_bytes() {
     let question = Question::about(&job(2, &json!([])), "m1", &[]).unwrap();
@@ -40,7 +40,7 @@ fn request_has_karmadas_bytes() {
     assert_eq!(prost::Message::encode_to_vec(&request), expected.concat());
 }
 
-/// A cluster that has the job is asked about what it lacks, and one that lacks nothing is not asked. Case I88.
+/// A cluster that has the job is asked about the sets that it lacks, and one that lacks none is not asked. Case I88.
 #[tokio::test]
 async fn only_what_lacks_is_asked() {
     let server = Server::start(Script::Room(3)).await;

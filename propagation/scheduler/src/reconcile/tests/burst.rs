@@ -1,4 +1,4 @@
-//! Bindings that are decided before their clusters report what the ones before take.
+//! Bindings that are decided before their clusters report the room that the ones before take.
 
 use std::time::Duration;
 
@@ -58,8 +58,8 @@ impl Stage {
         stage
     }
 
-    /// Creates twenty bindings of one replica each and decides about all of them at once, before the watch shows what was
-    /// written. Returns the stored ones.
+    /// Creates twenty bindings of one replica each and decides about all of them at once, before the watch shows the
+    /// writes. Returns the stored ones.
     async fn burst(&self) -> Vec<Value> {
         let names: Vec<_> = (0..20).map(|nth| format!("b{nth:02}")).collect();
         for name in &names {
@@ -79,7 +79,7 @@ impl Stage {
         join_all(stored).await
     }
 
-    /// Decides about a binding and shows what was written.
+    /// Decides about a binding and shows the write.
     async fn decide_and_show(&self, name: &str) -> Value {
         self.reconcile(&key(name)).await.unwrap();
         let stored = self.api.get(&path(name)).await;
@@ -172,7 +172,7 @@ async fn promises_are_off_by_default() {
     assert!(stored.iter().all(|stored| replicas(stored) == Some(1)));
 }
 
-/// Where only an estimator knows that there is no more room, it is asked in turn, with what is assumed by then. Case I98.
+/// Where only an estimator knows that there is no more room, it is asked in turn, with the assumptions of then. Case I98.
 #[tokio::test]
 async fn estimator_hears_of_burst() {
     let mut stage = Stage::of_promises(1000).await;
@@ -198,7 +198,7 @@ async fn estimator_hears_of_burst() {
     assert_eq!((asked.len(), workloads), (20, 5));
 }
 
-/// A copy that is Healthy is in what its cluster reports: who waits goes on. Case I98.
+/// A copy that is Healthy is in the report of its cluster: who waits goes on. Case I98.
 #[tokio::test]
 async fn healthy_copy_frees_promise() {
     let stage = Stage::of_promises(2).await;
@@ -260,7 +260,7 @@ async fn time_frees_promise() {
     assert_eq!(replicas(&api.get(&path("b")).await), Some(2));
 }
 
-/// A scheduler that starts again promises no room twice: the bindings say what was placed of late. Case I98.
+/// A scheduler that starts again promises no room twice: the bindings tell the placements of late. Case I98.
 #[tokio::test]
 async fn restart_keeps_promises() {
     let stage = Stage::of_promises(2).await;
@@ -280,7 +280,7 @@ async fn restart_keeps_promises() {
     assert_waits(&stage.api.get(&path("b")).await);
 }
 
-/// What is remembered goes with its binding. Case I98.
+/// Assumptions go with their binding. Case I98.
 #[tokio::test]
 async fn nothing_outlives_its_binding() {
     let stage = Stage::of_promises(2).await;

@@ -61,7 +61,7 @@ async fn dead_estimator_stops_nothing() {
 }
 
 /// An estimator is to know the nodes that a replica may be on, its namespace and its class: none of that is dropped from
-/// what is remembered of a binding.
+/// the stored binding.
 #[tokio::test]
 async fn needs_are_remembered() {
     let stage = Stage::new().await;

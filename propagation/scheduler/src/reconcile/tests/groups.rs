@@ -53,7 +53,7 @@ impl Stage {
     }
 }
 
-/// Two that must not meet are decided before the watch shows what was written: neither takes the cluster of the
+/// Two that must not meet are decided before the watch shows the writes: neither takes the cluster of the
 /// other, and the third has none. Case I91.
 #[tokio::test]
 async fn unseen_writes_count() {
@@ -74,7 +74,7 @@ async fn unseen_writes_count() {
     );
 }
 
-/// One is decided again before the watch shows what was written: that counts on, though the second write is refused
+/// One is decided again before the watch shows the write: that counts on, though the second write is refused
 /// for the version that it was decided on. Case I91.
 #[tokio::test]
 async fn second_decision_forgets_nothing() {

@@ -30,7 +30,7 @@ async fn any_cluster_wakes_unscheduled() {
     assert!(message.unwrap().starts_with("0/3 clusters"), "{message:?}");
 }
 
-/// The watch of the clusters may miss what would wake it.
+/// The watch of the clusters may miss the change that would wake it.
 #[tokio::test(start_paused = true)]
 async fn unscheduled_binding_is_retried() {
     let stage = Stage::without_its_cluster().await;
