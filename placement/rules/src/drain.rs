@@ -116,20 +116,17 @@ fn picked(facts: &DrainFacts<'_>, bindings: &[&Binding]) -> Vec<String> {
             obstacle: eligibility(cluster, heard, HEARTBEAT_TIMEOUT, facts.now).obstacle,
         }
     });
-    let plan = plan(&SchedulingFacts {
+    let [writes, _] = plan(&SchedulingFacts {
         placement: facts.placement,
         policy: facts.policy,
         clusters: &clusters.collect::<Vec<_>>(),
         bindings,
         now: facts.now,
     });
-    let created = plan
-        .bindings
-        .iter()
-        .filter_map(|write| match &write.action {
-            Action::Create(binding) => binding.pointer("/spec/targetCluster")?.as_str(),
-            _ => None,
-        });
+    let created = writes.iter().filter_map(|write| match &write.action {
+        Action::Create(binding) => binding.pointer("/spec/targetCluster")?.as_str(),
+        _ => None,
+    });
     created.map(str::to_owned).collect()
 }
 
