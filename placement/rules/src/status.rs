@@ -49,15 +49,6 @@ use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
 
-/// The plan of a placement's status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatusPlan {
-    /// Its status, unless it is up to date.
-    pub status: Option<PlacementStatus>,
-    /// The time at which the same facts mean something else.
-    pub wake_at: Option<Timestamp>,
-}
-
 /// The text before a selector that selects nothing.
 const IDLE: &str = "; nothing is selected by ";
 
@@ -69,14 +60,11 @@ pub fn said_of_idle_selectors(scope: Scope, status: &PlacementStatus) -> &str {
     said.unwrap_or_default().trim_start_matches("; ")
 }
 
-/// Plans what is said of a placement.
-pub fn plan(facts: &StatusFacts<'_>) -> StatusPlan {
+/// Returns the status of a placement, unless it is up to date, and the time at which the same facts mean something else.
+pub fn plan(facts: &StatusFacts<'_>) -> (Option<PlacementStatus>, Option<Timestamp>) {
     let bindings = current(facts).into_values();
     let stuck = Stuck::among(bindings, facts.progress_deadline, facts.now);
-    StatusPlan {
-        status: status(facts, &stuck),
-        wake_at: stuck.next,
-    }
+    (status(facts, &stuck), stuck.next)
 }
 
 fn status(facts: &StatusFacts<'_>, stuck: &Stuck) -> Option<PlacementStatus> {

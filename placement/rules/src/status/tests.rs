@@ -56,7 +56,7 @@ impl World {
 
     fn status(&self) -> Option<PlacementStatus> {
         let bindings: Vec<_> = self.bindings.iter().collect();
-        plan(&StatusFacts {
+        let (status, _) = plan(&StatusFacts {
             placement: &self.placement,
             selection: Ok(&self.selection),
             policy: self.policy.as_ref(),
@@ -66,8 +66,8 @@ impl World {
             held: &self.held,
             progress_deadline: SignedDuration::MAX,
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
-        })
-        .status
+        });
+        status
     }
 
     /// Puts every binding back to where it had these conditions, the first of all that it goes through.
@@ -363,7 +363,7 @@ fn recorded_shortages_are_ours() {
 fn invalid_selectors_change_one_condition() {
     let world = World::seed("crp-1-available");
     let invalid = Refusal::from(&InvalidSelector::ReservedNamespace("default".to_owned()));
-    let after = plan(&StatusFacts {
+    let (after, _) = plan(&StatusFacts {
         placement: &world.placement,
         selection: Err(&invalid),
         policy: None,
@@ -374,7 +374,7 @@ fn invalid_selectors_change_one_condition() {
         progress_deadline: SignedDuration::MAX,
         now: "2026-11-25T17:00:00Z".parse().unwrap(),
     });
-    let (after, before) = (after.status.unwrap(), world.placement.status.unwrap());
+    let (after, before) = (after.unwrap(), world.placement.status.unwrap());
     let recorded = recorded_conditions("crp-twice-invalid");
     let ours = said(&after.conditions);
     assert_eq!(
@@ -580,7 +580,7 @@ fn stuck_rollout_is_named() {
     }
     let bindings: Vec<_> = world.bindings.iter().collect();
     let at = |now: &str| {
-        plan(&StatusFacts {
+        let (status, wake_at) = plan(&StatusFacts {
             placement: &world.placement,
             selection: Ok(&world.selection),
             policy: world.policy.as_ref(),
@@ -590,18 +590,14 @@ fn stuck_rollout_is_named() {
             held: &[],
             progress_deadline: SignedDuration::from_mins(10),
             now: now.parse().unwrap(),
-        })
+        });
+        (status.unwrap().conditions.pop().unwrap(), wake_at)
     };
-    let last = |plan: StatusPlan| plan.status.unwrap().conditions.pop().unwrap();
-    let before = at("2026-11-25T16:59:59Z");
-    assert_eq!(
-        before.wake_at,
-        Some("2026-11-25T17:00:00Z".parse().unwrap())
-    );
-    assert_eq!(last(before).reason, "ResourceNotAvailableYet");
-    let after = at("2026-11-25T17:00:00Z");
-    assert_eq!(after.wake_at, None);
-    let condition = last(after);
+    let (condition, wake_at) = at("2026-11-25T16:59:59Z");
+    assert_eq!(wake_at, Some("2026-11-25T17:00:00Z".parse().unwrap()));
+    assert_eq!(condition.reason, "ResourceNotAvailableYet");
+    let (condition, wake_at) = at("2026-11-25T17:00:00Z");
+    assert_eq!(wake_at, None);
     assert_eq!(
         (&*condition.reason, &*condition.status),
         ("RolloutStuck", FALSE)
