@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::Metadata;
 use objects::condition::{Condition, FALSE, TRUE, find};
 
-use super::condition::{condition, put};
+use super::condition::{condition, current_condition, is_true, put};
 use super::strategy::part_of;
 
 const VALID: &str = "Valid";
@@ -174,11 +174,8 @@ fn allowed(
 }
 
 fn available(bindings: &[Binding]) -> usize {
-    let serving = bindings.iter().filter(|binding| {
-        let says = says(binding, AVAILABLE);
-        !binding.metadata.is_deleting() && says == Some(TRUE)
-    });
-    serving.count()
+    let present = bindings.iter().filter(|one| !one.metadata.is_deleting());
+    present.filter(|one| is_true(one, AVAILABLE)).count()
 }
 
 /// Returns `true` if the cluster may have something of the placement.
@@ -193,22 +190,12 @@ fn may_be_there(binding: &Binding) -> bool {
 /// Returns `true` if nothing is lost with a binding: it has failed, or only looks.
 fn serves_nobody(binding: &Binding) -> bool {
     let steps = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE];
-    let mut steps = steps.iter().filter_map(|kind| current(binding, kind));
+    let mut steps = steps
+        .iter()
+        .filter_map(|kind| current_condition(binding, kind));
     // A cluster that has not answered yet serves what it had before.
     let has_failed = steps.any(|step| step.status == FALSE && step.reason != APPLY_IN_PROGRESS);
-    has_failed || says(binding, DIFF_REPORTED) == Some(TRUE)
-}
-
-/// Returns the status of a condition that is about a binding as it is.
-fn says<'a>(binding: &'a Binding, kind: &str) -> Option<&'a str> {
-    current(binding, kind).map(|condition| &*condition.status)
-}
-
-/// Returns a condition that is about a binding as it is.
-fn current<'a>(binding: &'a Binding, kind: &str) -> Option<&'a Condition> {
-    let condition = find(&binding.status.as_ref()?.conditions, kind)?;
-    let is_current = condition.observed_generation == binding.metadata.generation;
-    is_current.then_some(condition)
+    has_failed || is_true(binding, DIFF_REPORTED)
 }
 
 /// Returns the conditions of an eviction about which this was decided.

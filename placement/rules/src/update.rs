@@ -47,10 +47,9 @@ use step::{Obstacle, Step};
 /// Returns `true` if nothing becomes of a run any more.
 pub fn is_finished(run: &StagedUpdateRun) -> bool {
     run.status.as_ref().is_some_and(|status| {
-        let is = |kind: &str, value: &str| {
-            find(&status.conditions, kind).is_some_and(|one| one.status == value)
-        };
-        is(INITIALIZED, FALSE) || is(SUCCEEDED, FALSE) || is(SUCCEEDED, TRUE)
+        let ends = [(INITIALIZED, FALSE), (SUCCEEDED, FALSE), (SUCCEEDED, TRUE)];
+        ends.iter()
+            .any(|(kind, value)| facts::is(&status.conditions, kind, value))
     })
 }
 

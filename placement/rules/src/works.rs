@@ -13,12 +13,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use fleet_api::Work;
 use fleet_api::binding::BindingState;
 use fleet_api::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use fleet_api::placement::ApplyStrategy;
-use fleet_api::{Binding, Work};
 use objects::Metadata;
-use objects::condition::{Condition, TRUE, find};
 use objects::metadata::has_marks;
 use objects::write::{ObjectRef, Write};
 use serde_json::json;
@@ -26,6 +25,7 @@ use serde_json::json;
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
+use super::condition::{current_condition, is_true};
 use super::strategy::change;
 use desired::{are_current, desired};
 
@@ -55,14 +55,17 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         let writes = works.map(|work| take_away(work));
         return WorksPlan::Remove(writes.collect());
     }
+    let started = current_condition(binding, ROLLOUT_STARTED);
+    // A binding is held if the rollout keeps it at an earlier snapshot.
+    let is_held = started.is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED);
     match binding.spec.state {
         BindingState::Scheduled => return WorksPlan::Wait,
         // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
         // not answered, and be held for ever.
-        BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
+        BindingState::Bound if is_held && !facts.works.is_empty() => {
             return keep(facts);
         }
-        BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
+        BindingState::Bound if !is_true(binding, ROLLOUT_STARTED) => return WorksPlan::Wait,
         BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
             return WorksPlan::Wait;
         }
@@ -111,22 +114,6 @@ fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
         .filter(|work| strategy.is_some() && !work.metadata.is_deleting());
     let writes = works.filter_map(|work| rewrite(work, strategy));
     WorksPlan::Keep(writes.collect())
-}
-
-fn is_started(binding: &Binding) -> bool {
-    rollout(binding).is_some_and(|started| started.status == TRUE)
-}
-
-/// Returns `true` if the rollout keeps a binding at an earlier snapshot.
-fn is_held(binding: &Binding) -> bool {
-    rollout(binding).is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED)
-}
-
-/// Returns the condition whether a rollout has started, if it is about the binding as it is now.
-fn rollout(binding: &Binding) -> Option<&Condition> {
-    let status = binding.status.as_ref()?;
-    let started = find(&status.conditions, ROLLOUT_STARTED)?;
-    (started.observed_generation == binding.metadata.generation).then_some(started)
 }
 
 /// Returns the write that makes a Work as desired, or `None` if it is.

@@ -12,7 +12,7 @@ use objects::condition::{TRUE, find};
 use super::facts::is;
 use super::step::Step;
 use super::words;
-use crate::condition::{condition, put};
+use crate::condition::{condition, is_true, put};
 use crate::overrides::Applicable;
 use crate::rollout::{Latest, give, is_rendered, write_conditions};
 use crate::select::show;
@@ -195,21 +195,10 @@ fn applicable(cluster: &ClusterUpdate) -> Applicable {
     }
 }
 
-/// Returns `true` if a condition is True of a binding as it is.
-fn says(binding: &Binding, kind: &str) -> bool {
-    let status = binding.status.as_ref();
-    let said = status.and_then(|status| find(&status.conditions, kind));
-    said.is_some_and(|one| {
-        one.status == TRUE && one.observed_generation == binding.metadata.generation
-    })
-}
-
 fn has_started(binding: &Binding) -> bool {
-    says(binding, ROLLOUT_STARTED)
+    is_true(binding, ROLLOUT_STARTED)
 }
 
 fn is_ready(binding: &Binding) -> bool {
-    let status = binding.status.as_ref();
-    status.is_some_and(|status| is_rendered(binding, status))
-        && (says(binding, AVAILABLE) || says(binding, DIFF_REPORTED))
+    is_rendered(binding) && (is_true(binding, AVAILABLE) || is_true(binding, DIFF_REPORTED))
 }
