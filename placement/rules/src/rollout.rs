@@ -132,12 +132,12 @@ impl<'f> Step<'f, '_> {
             ..
         } = self;
         let mut writes: Vec<_> = deleted.iter().map(|binding| delete(binding)).collect();
-        let is_deleted = |one: &Candidate<'_>| {
+        for one in bindings {
             let mut deleted = deleted.iter();
-            one.binding.metadata.is_deleting()
-                || deleted.any(|binding| binding.metadata.name() == one.name())
-        };
-        for one in bindings.iter().filter(|one| !is_deleted(one)) {
+            let is_deleted = deleted.any(|binding| binding.metadata.name() == one.name());
+            if is_deleted || one.binding.metadata.is_deleting() {
+                continue;
+            }
             let latest = given.contains(one.name()).then(|| Latest {
                 snapshot: facts.snapshot,
                 overrides: facts.overrides.applicable(one.binding),

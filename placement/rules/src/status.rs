@@ -316,10 +316,8 @@ fn keep_order(after: &mut [ClusterPlacementStatus], before: &[ClusterPlacementSt
     let places: BTreeMap<_, _> = places
         .map(|(one, place)| (&*one.cluster_name, place))
         .collect();
-    let is_known = |one: &ClusterPlacementStatus| {
-        one.cluster_name.is_empty() || places.contains_key(&*one.cluster_name)
-    };
-    if after.iter().all(is_known) {
+    let mut named = after.iter().filter(|one| !one.cluster_name.is_empty());
+    if named.all(|one| places.contains_key(&*one.cluster_name)) {
         after.sort_by_key(|one| (one.cluster_name.is_empty(), places.get(&*one.cluster_name)));
     }
 }
