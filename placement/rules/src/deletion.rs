@@ -96,14 +96,14 @@ pub fn with_work_finalizer(binding: &Binding) -> Option<Vec<String>> {
 /// it is in its cluster any more.
 pub fn without_finalizers(binding: &Binding, works: usize) -> Option<Vec<String>> {
     let present = binding.metadata.finalizers.as_deref()?;
-    let is_ours = |one: &str| [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER].contains(&one);
-    let others = present.iter().filter(|one| !is_ours(one));
+    let ours = [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER];
+    let others = present.iter().filter(|one| !ours.contains(&&***one));
     let others: Vec<_> = others.cloned().collect();
     let is_over = binding.metadata.is_deleting() && works == 0;
     (is_over && others.len() < present.len()).then_some(others)
 }
 
-/// Returns what the Works of a binding say of objects that they give up and something holds; empty if they say nothing.
+/// Returns the message of the Works of a binding about objects that they give up and something holds; empty without one.
 pub fn held(works: &[Work]) -> String {
     let statuses = works.iter().filter_map(|work| work.status.as_ref());
     let removing = statuses.filter_map(|status| find(&status.conditions, REMOVING));
@@ -120,8 +120,10 @@ pub fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
     }
     let clusters = facts.bindings.iter().map(|one| &*one.spec.target_cluster);
     let clusters: BTreeSet<_> = clusters.collect();
-    let is_unreachable = |cluster: &&str| facts.clusters.get(cluster) == Some(&Reach::Unreachable);
-    let unreachable: Vec<_> = clusters.iter().copied().filter(is_unreachable).collect();
+    let unreachable = clusters.iter().copied();
+    let unreachable: Vec<_> = unreachable
+        .filter(|cluster| facts.clusters.get(cluster) == Some(&Reach::Unreachable))
+        .collect();
     let mut message = format!(
         "Something of the placement is left in {} cluster(s)",
         clusters.len()

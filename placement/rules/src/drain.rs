@@ -76,13 +76,11 @@ impl fmt::Display for Departure {
 
 /// Returns the fate of a placement; `None` if it is in none of the drained clusters.
 pub fn departure(facts: &DrainFacts<'_>) -> Option<Departure> {
-    let is_placed = |binding: &&&Binding| {
+    let placed = facts.bindings.iter().copied().filter(|binding| {
         !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
-    };
-    let placed: Vec<&Binding> = facts.bindings.iter().filter(is_placed).copied().collect();
-    let is_drained = |binding: &&Binding| facts.drained.contains(&binding.spec.target_cluster);
+    });
     let (leaving, staying): (Vec<&Binding>, Vec<&Binding>) =
-        placed.iter().copied().partition(is_drained);
+        placed.partition(|binding| facts.drained.contains(&binding.spec.target_cluster));
     if leaving.is_empty() {
         return None;
     }
@@ -95,7 +93,7 @@ pub fn departure(facts: &DrainFacts<'_>) -> Option<Departure> {
     if more.iter().any(|name| facts.drained.contains(name)) {
         return Some(Departure::Tolerant);
     }
-    let (left, before) = (staying.len() + more.len(), placed.len());
+    let (left, before) = (staying.len() + more.len(), leaving.len() + staying.len());
     let is_enough = match placement_type {
         Some(PlacementType::PickN) => left >= before,
         _ => left > 0,

@@ -62,7 +62,7 @@ pub enum Verdict<'a> {
     },
 }
 
-/// Returns `true` if it was said what became of an eviction: it is never executed again.
+/// Returns `true` if the outcome of an eviction was told: it is never executed again.
 pub fn is_decided(eviction: &ClusterResourcePlacementEviction) -> bool {
     let status = eviction.status.as_ref();
     let conditions = status.map_or(&[][..], |status| &status.conditions);
@@ -82,30 +82,39 @@ pub fn judge<'a>(facts: &EvictionFacts<'a>) -> Verdict<'a> {
     if binding.metadata.is_deleting() {
         return Verdict::Leaving;
     }
-    if !may_be_there(binding) {
-        return Verdict::Blocked(NOTHING_THERE.to_owned());
+    match permission(facts, &policy, binding) {
+        Ok(message) => Verdict::Evict { binding, message },
+        Err(message) => Verdict::Blocked(message),
     }
-    let evict = |message: &str| Verdict::Evict {
-        binding,
-        message: message.to_owned(),
-    };
+}
+
+/// Returns why a binding may be deleted.
+///
+/// # Errors
+/// Fails with the reason if it may not.
+fn permission(
+    facts: &EvictionFacts<'_>,
+    policy: &PlacementPolicy,
+    binding: &Binding,
+) -> Result<String, String> {
+    if !may_be_there(binding) {
+        return Err(NOTHING_THERE.to_owned());
+    }
     if serves_nobody(binding) {
-        return evict(HAS_FAILED);
+        return Ok(HAS_FAILED.to_owned());
     }
     let Some(budget) = facts.budget else {
-        return evict(NO_BUDGET);
+        return Ok(NO_BUDGET.to_owned());
     };
     let (available, total) = (available(facts.bindings), facts.bindings.len());
-    let Some(allowed) = allowed(&budget.spec, &policy, (available, total)) else {
-        return Verdict::Blocked(BAD_BUDGET.to_owned());
-    };
+    let allowed = allowed(&budget.spec, policy, (available, total)).ok_or(BAD_BUDGET)?;
     let by = format!(
         "by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: {available}, totalPlacements: {total}"
     );
     if allowed > 0 {
-        evict(&format!("Eviction is allowed {by}"))
+        Ok(format!("Eviction is allowed {by}"))
     } else {
-        Verdict::Blocked(format!("Eviction is blocked {by}"))
+        Err(format!("Eviction is blocked {by}"))
     }
 }
 
@@ -204,22 +213,29 @@ pub fn told(
     verdict: &Verdict<'_>,
     now: Timestamp,
 ) -> Vec<Condition> {
-    let reason = |what: &str| format!("ClusterResourcePlacementEviction{what}");
-    let valid = || condition((VALID, TRUE), &reason("Valid"), "Eviction is valid");
-    let executed = |message: &str| condition((EXECUTED, TRUE), &reason("Executed"), message);
+    let reason = "ClusterResourcePlacementEvictionValid";
+    let valid = condition((VALID, TRUE), reason, "Eviction is valid");
     let new = match verdict {
-        Verdict::Invalid(message) => vec![condition((VALID, FALSE), &reason("Invalid"), message)],
-        Verdict::Blocked(message) => {
-            let blocked = condition((EXECUTED, FALSE), &reason("NotExecuted"), message);
-            vec![valid(), blocked]
+        Verdict::Invalid(message) => {
+            let reason = "ClusterResourcePlacementEvictionInvalid";
+            vec![condition((VALID, FALSE), reason, message)]
         }
-        Verdict::Leaving => vec![valid(), executed(BEING_REMOVED)],
-        Verdict::Evict { message, .. } => vec![valid(), executed(message)],
+        Verdict::Blocked(message) => {
+            let reason = "ClusterResourcePlacementEvictionNotExecuted";
+            vec![valid, condition((EXECUTED, FALSE), reason, message)]
+        }
+        Verdict::Leaving => vec![valid, executed(BEING_REMOVED)],
+        Verdict::Evict { message, .. } => vec![valid, executed(message)],
     };
     let status = eviction.status.clone().unwrap_or_default();
     let mut conditions = status.conditions;
     put(&mut conditions, new, (eviction.metadata.generation, now));
     conditions
+}
+
+fn executed(message: &str) -> Condition {
+    let reason = "ClusterResourcePlacementEvictionExecuted";
+    condition((EXECUTED, TRUE), reason, message)
 }
 
 #[cfg(test)]

@@ -103,18 +103,15 @@ fn unfit(schema: &Value, value: &Value, path: &str) -> Vec<String> {
     }
     match value {
         Value::Object(fields) => {
-            let inner = |name: &String, value: &Value| {
+            let unfit = fields.iter().flat_map(|(name, value)| {
                 let path = format!("{path}.{name}");
                 let field = schema["properties"].get(name);
                 match field.or_else(|| schema.get("additionalProperties")) {
                     Some(schema) => unfit(schema, value, &path),
                     None => vec![path],
                 }
-            };
-            fields
-                .iter()
-                .flat_map(|(name, value)| inner(name, value))
-                .collect()
+            });
+            unfit.collect()
         }
         Value::Array(list) => {
             let elements = list.iter();

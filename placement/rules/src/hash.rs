@@ -81,11 +81,12 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
 /// # Errors
 /// Fails if the manifest cannot be written as JSON, which none that was read is.
 pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
-    let own = |part: &str| metadata::but_for(manifest, part, is_reserved);
+    let [annotations, labels] =
+        ["annotations", "labels"].map(|part| metadata::but_for(manifest, part, is_reserved));
     let mut hashed = manifest.clone();
     if let Some(fields) = hashed.as_object_mut() {
         fields.remove("status");
-        let metadata = json!({ "annotations": own("annotations"), "finalizers": [], "labels": own("labels"),
+        let metadata = json!({ "annotations": annotations, "finalizers": [], "labels": labels,
             "managedFields": [], "ownerReferences": [] });
         fields.insert("metadata".to_owned(), metadata);
     }

@@ -105,25 +105,13 @@ pub fn prepare(work: &Work, owner: Option<&AppliedWork>) -> Vec<Prepared> {
     let mut seen = BTreeSet::new();
     let manifests = work.spec.workload.manifests.iter();
     let prepared = manifests.map(|manifest| {
-        let fails = |failure, message: &str| Prepared::Failed(failure, message.to_owned());
         let identifier = identifier(manifest, 0, "");
-        if identifier.kind.is_empty() || identifier.version.is_empty() {
-            return fails(
-                Failure::Undecodable,
-                "The manifest has no apiVersion or no kind",
-            );
-        }
-        if identifier.name.is_empty() {
-            return if metadata::field(manifest, "generateName").is_some() {
-                let message = "The manifest has a generateName in place of a name";
-                fails(Failure::GenerateName, message)
-            } else {
-                fails(Failure::Undecodable, "The manifest has no name")
-            };
+        if let Some((failure, message)) = problem(manifest, &identifier) {
+            return Prepared::Failed(failure, message.to_owned());
         }
         if !seen.insert(object(&identifier).map(ToOwned::to_owned)) {
             let message = "An earlier manifest of the Work is of the same object";
-            return fails(Failure::Duplicate, message);
+            return Prepared::Failed(Failure::Duplicate, message.to_owned());
         }
         match of_manifest(manifest) {
             Ok(hash) if is_finished(work, manifest, &hash) => Prepared::Finished,
@@ -135,6 +123,24 @@ pub fn prepare(work: &Work, owner: Option<&AppliedWork>) -> Vec<Prepared> {
         }
     });
     prepared.collect()
+}
+
+/// Returns the reason why a manifest is not of one object, if it is not.
+fn problem(
+    manifest: &Value,
+    identifier: &WorkResourceIdentifier,
+) -> Option<(Failure, &'static str)> {
+    if identifier.kind.is_empty() || identifier.version.is_empty() {
+        let message = "The manifest has no apiVersion or no kind";
+        Some((Failure::Undecodable, message))
+    } else if !identifier.name.is_empty() {
+        None
+    } else if metadata::field(manifest, "generateName").is_some() {
+        let message = "The manifest has a generateName in place of a name";
+        Some((Failure::GenerateName, message))
+    } else {
+        Some((Failure::Undecodable, "The manifest has no name"))
+    }
 }
 
 /// Returns a manifest with its hash and the marks of its owner.

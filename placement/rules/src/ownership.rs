@@ -97,7 +97,7 @@ pub fn instruction(
     }
 }
 
-/// Decides what a Work may do with an object that exists where one of its manifests is to be applied.
+/// Decides about an object that exists where one of its manifests is to be applied.
 fn adoption(
     work: &Work,
     own: &Own,
@@ -107,11 +107,9 @@ fn adoption(
     let strategy = Strategy::of(work.spec.apply_strategy.as_ref());
     let references = object.owners();
     // The reference of one that is gone goes with the next write.
-    let is_there = |owner: &&Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
     let mut others = references
         .iter()
-        .filter(is_there)
-        .filter(|owner| owner.uid != own.uid);
+        .filter(|owner| owner.uid != own.uid && is_there(owner, owners));
     if let Some(other) = others.find(|owner| is_applied_work(owner) || !strategy.allow_co_ownership)
     {
         let Owner { kind, name, .. } = other;
@@ -134,7 +132,7 @@ fn adoption(
     let has_manifest = object.annotation(SPEC_HASH).is_some()
         && object.annotation(SPEC_HASH) == manifest.annotation(SPEC_HASH);
     if is_ours && has_manifest {
-        // What it lacks somebody has taken away, and what stands there instead is not beside it.
+        // The fields that it lacks somebody has taken away, and those in their places are not beside them.
         Adoption::Adopt {
             fields: TakeOver::Displaced,
         }
@@ -151,17 +149,16 @@ fn adoption(
     }
 }
 
-/// Decides what becomes of an object that a Work gives up. One that only reports deletes what it has applied before, which has
-/// the hash of a manifest; what KubeFleet's agent owns because it has looked at it is let go.
+/// Decides the fate of an object that a Work gives up. One that only reports deletes the objects that it has applied before, which
+/// have the hash of a manifest; those that KubeFleet's agent owns because it has looked at them are let go.
 pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Removal {
     let references = object.owners();
     if !own.has(object) || object.is_deleting() || object.uid().is_empty() {
         return Removal::Nothing;
     }
-    let is_there = |owner: &Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
     let is_shared = references
         .iter()
-        .any(|owner| owner.uid != own.uid && is_there(owner));
+        .any(|owner| owner.uid != own.uid && is_there(owner, owners));
     let strategy = Strategy::of(work.spec.apply_strategy.as_ref());
     let is_applied = !strategy.only_reports() || object.annotation(SPEC_HASH).is_some();
     if !is_shared && is_applied {
@@ -185,6 +182,11 @@ pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Remov
     Removal::Release {
         patch: guarded(Some(object.resource_version()), body),
     }
+}
+
+/// Returns `true` unless an owner is an `AppliedWork` that is gone.
+fn is_there(owner: &Owner<'_>, owners: &Owners) -> bool {
+    !is_applied_work(owner) || owners.contains_key(owner.uid)
 }
 
 fn is_applied_work(owner: &Owner<'_>) -> bool {

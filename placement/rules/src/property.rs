@@ -126,16 +126,15 @@ mod tests {
     #[test]
     fn properties_have_their_places() {
         let cluster = recorded();
-        let quantity = |text| Quantity::parse(text);
         for (name, value) in [
-            ("kubernetes-fleet.io/node-count", quantity("1")),
+            ("kubernetes-fleet.io/node-count", Quantity::parse("1")),
             (
                 "resources.kubernetes-fleet.io/total-memory",
-                quantity("8Gi"),
+                Quantity::parse("8Gi"),
             ),
             (
                 "resources.kubernetes-fleet.io/allocatable-cpu",
-                quantity("4"),
+                Quantity::parse("4"),
             ),
             (
                 "resources.kubernetes-fleet.io/available-ephemeral-storage",

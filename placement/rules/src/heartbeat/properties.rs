@@ -1,4 +1,4 @@
-//! The properties of its cluster that the agent tells beside the room in it: what the nodes cost, and how others reach its API.
+//! The properties of its cluster that the agent tells beside the room in it: the costs of its nodes, and how others reach its API.
 //!
 //! The names are those of KubeFleet's provider for its cloud, so that policies which sort by them go on.
 
@@ -12,7 +12,7 @@ use fleet_api::names::{
 };
 use jiff::Timestamp;
 use objects::Mistake;
-use objects::condition::{Condition, FALSE, TRUE, whole_seconds};
+use objects::condition::{Condition, FALSE, TRUE, find, whole_seconds};
 use objects::quantity::Quantity;
 
 use crate::condition::{condition, put};
@@ -164,11 +164,10 @@ fn costs_of<'u>(usage: &'u ClusterUsage, prices: &Prices) -> Result<Costs<'u>, S
             named(&costs.missing)
         ));
     }
-    let amount = |resource: &str| {
+    let [cores, bytes] = ["cpu", "memory"].map(|resource| {
         let amount = Quantity::parse(&usage.capacity.text(resource));
         amount.unwrap_or_default().approximate()
-    };
-    let (cores, bytes) = (amount("cpu"), amount("memory"));
+    });
     if cores <= 0.001 || bytes <= 1.0 {
         return Err(format!(
             "the nodes have {cores} cores and {bytes} bytes of memory"
@@ -196,16 +195,16 @@ fn named(types: &[&str]) -> String {
     named
 }
 
-/// Tells what was collected, and takes back what was before.
+/// Tells the properties that were collected, and takes back those before.
 pub(super) fn write(
     collected: &Collected,
     status: &mut MemberClusterStatus,
     (generation, now): (Option<i64>, Timestamp),
 ) {
-    let is_ours = |name: &str| TOLD.contains(&name) || name.starts_with(INSTANCES_PROPERTY);
-    status
-        .properties
-        .retain(|name, _| !is_ours(name) || collected.properties.contains_key(name));
+    status.properties.retain(|name, _| {
+        let is_ours = TOLD.contains(&&**name) || name.starts_with(INSTANCES_PROPERTY);
+        !is_ours || collected.properties.contains_key(name)
+    });
     for (name, value) in &collected.properties {
         let value = PropertyValue {
             value: value.clone(),
@@ -213,10 +212,9 @@ pub(super) fn write(
         };
         status.properties.insert(name.clone(), value);
     }
-    let says = |kind: &str| collected.conditions.iter().any(|one| one.type_ == kind);
-    status
-        .conditions
-        .retain(|one| one.type_ != COSTS_COLLECTED || says(&one.type_));
+    if find(&collected.conditions, COSTS_COLLECTED).is_none() {
+        status.conditions.retain(|one| one.type_ != COSTS_COLLECTED);
+    }
     let conditions = collected.conditions.iter().cloned();
     put(&mut status.conditions, conditions, (generation, now));
 }

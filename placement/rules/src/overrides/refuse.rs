@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use fleet_api::overrides::{NamedResource, Override, OverrideRule, OverrideSpec};
-use fleet_api::placement::ResourceSelector;
 use json_patch::jsonptr::Pointer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::Metadata;
@@ -27,18 +26,20 @@ pub fn problems(name: &str, spec: &OverrideSpec) -> Vec<Problem> {
 
 fn of_selectors(spec: &OverrideSpec) -> Vec<Check> {
     let selectors = &spec.cluster_resource_selectors;
-    let by_name = |one: &ResourceSelector| !one.name.is_empty() && one.label_selector.is_none();
-    let of_scope =
-        |one: &ResourceSelector| ["", "NamespaceWithResources"].contains(&&*one.selection_scope);
+    let scopes = ["", "NamespaceWithResources"];
     vec![
         (
             OF_CLUSTER,
-            !selectors.iter().all(by_name),
+            selectors
+                .iter()
+                .any(|one| one.name.is_empty() || one.label_selector.is_some()),
             "has one that does not select by name",
         ),
         (
             OF_CLUSTER,
-            !selectors.iter().all(of_scope),
+            selectors
+                .iter()
+                .any(|one| !scopes.contains(&&*one.selection_scope)),
             "has a selectionScope, which overrides have no use for",
         ),
         (OF_CLUSTER, has_twice(selectors), "has one twice"),
@@ -56,8 +57,6 @@ fn of_rules(rules: &[OverrideRule]) -> Vec<Check> {
         .filter_map(|rule| rule.cluster_selector.as_ref());
     let terms = selectors.flat_map(|selector| &selector.cluster_selector_terms);
     let terms: Vec<_> = terms.collect();
-    let is_delete = |rule: &OverrideRule| rule.override_type == "Delete";
-    let has_patches = |rule: &OverrideRule| !rule.patches.is_empty();
     vec![
         (
             RULES,
@@ -75,14 +74,14 @@ fn of_rules(rules: &[OverrideRule]) -> Vec<Check> {
             RULES,
             rules
                 .iter()
-                .any(|rule| is_delete(rule) && has_patches(rule)),
+                .any(|rule| rule.override_type == "Delete" && !rule.patches.is_empty()),
             "has a Delete with jsonPatchOverrides",
         ),
         (
             RULES,
-            !rules
+            rules
                 .iter()
-                .all(|rule| is_delete(rule) || has_patches(rule)),
+                .any(|rule| rule.override_type != "Delete" && rule.patches.is_empty()),
             "has a JSONPatch without jsonPatchOverrides",
         ),
     ]
