@@ -159,8 +159,9 @@ fn applier(
         owners: owners.clone(),
     };
     let waking = Arc::clone(agent);
-    let wake = move |wake| waking.wake_work(wake);
-    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), move |wake| {
+        waking.wake_work(wake);
+    });
     program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

@@ -110,17 +110,18 @@ impl HubObjects {
                 let selected = placed.selected_kinds();
                 // Its objects of a group that is not known would look as if they were deleted.
                 let mut groups = selected.iter().map(|(group, _)| group);
-                let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
-                if let Some(group) =
-                    groups.find(|group| unanswered.contains(*group) && !is_known(group))
-                {
+                let unknown = groups.find(|group| {
+                    unanswered.contains(*group)
+                        && namespaced.iter().all(|kind| kind.group != **group)
+                });
+                if let Some(group) = unknown {
                     return Knowledge::Unanswered(show_group(group));
                 }
                 // A kind that cannot be listed holds up nobody who has nothing of it.
-                let has = |kind: &GroupVersionKind| {
-                    selected.contains(&(kind.group.clone(), kind.kind.clone()))
-                };
-                namespaced.retain(|kind| !self.is_failing(kind) || has(kind));
+                namespaced.retain(|kind| {
+                    let selected_kind = (kind.group.clone(), kind.kind.clone());
+                    !self.is_failing(kind) || selected.contains(&selected_kind)
+                });
             }
             kinds.extend(namespaced);
         }
@@ -163,13 +164,12 @@ impl HubObjects {
     }
 
     fn may_be_of(&self, selector: &ResourceSelector, kind: &GroupVersionKind, key: &Key) -> bool {
-        let is_named = |name: &str| selector.name.is_empty() || selector.name == name;
-        if kinds_of_selector(selector).contains(kind) && is_named(&key.name) {
+        if kinds_of_selector(selector).contains(kind) && is_named(selector, &key.name) {
             return true;
         }
         sweeps(selector)
             && !key.namespace.is_empty()
-            && is_named(&key.namespace)
+            && is_named(selector, &key.namespace)
             && selector.label_selector.as_ref().is_none_or(|labels| {
                 let namespace = Key::cluster_scoped(&*key.namespace);
                 let namespace = self.watches.get(&gvk(selector), &namespace);
@@ -182,6 +182,11 @@ impl HubObjects {
         let wanted = self.wanted.lock();
         wanted.namespaced.as_ref().map(|one| one.kinds.clone())
     }
+}
+
+/// Returns `true` if a selector is about objects of this name.
+fn is_named(selector: &ResourceSelector, name: &str) -> bool {
+    selector.name.is_empty() || selector.name == name
 }
 
 impl Inventory for HubObjects {

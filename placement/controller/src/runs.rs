@@ -92,10 +92,11 @@ impl RunIndex {
         let (mut ended, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
         ended.retain(|run| has_succeeded(run));
         ended.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
-        let given = |run: Arc<StagedUpdateRun>| snapshot_of(&run, []);
-        let mut pinned: BTreeSet<String> = open.into_iter().filter_map(given).collect();
+        let [open, ended] =
+            [open, ended].map(|runs| runs.into_iter().filter_map(|run| snapshot_of(&run, [])));
+        let mut pinned: BTreeSet<String> = open.collect();
         let mut released = 0;
-        for name in ended.into_iter().filter_map(given) {
+        for name in ended {
             if released < RELEASES && pinned.insert(name) {
                 released += 1;
             }

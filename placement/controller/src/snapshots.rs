@@ -15,7 +15,7 @@ use placement_rules::refuse::Refusal;
 use placement_rules::select::{Selection, select};
 use placement_rules::snapshot::{is_of_last, plan_policies, plan_resources, tidy_resources};
 use placement_rules::strategy::is_external;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::deletion;
@@ -179,7 +179,7 @@ impl SnapshotReconciler {
         Ok(self.hub.write_snapshots(writes, &subject).await?)
     }
 
-    /// Notes what a placement selects, and wakes its status if that is news.
+    /// Notes the selection of a placement, and wakes its status if that is news.
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
@@ -193,14 +193,14 @@ impl SnapshotReconciler {
 
 /// Returns a selection of which only the identities of the objects are left.
 fn outline(selection: &Selection) -> Selection {
-    let outline = |object: &Value| {
+    let objects = selection.objects.iter().map(|object| {
         json!({
             "apiVersion": api_version(object), "kind": kind(object),
             "metadata": { "namespace": object.namespace(), "name": object.name() },
         })
-    };
+    });
     Selection {
-        objects: selection.objects.iter().map(outline).collect(),
+        objects: objects.collect(),
         too_large: selection.too_large.clone(),
         idle: selection.idle.clone(),
         unanswered: selection.unanswered.clone(),

@@ -22,7 +22,6 @@ use placement_rules::envelope::Opening;
 use placement_rules::update::{UpdatePlan, is_finished, placement_of};
 use tokio::time::Instant;
 
-use crate::index::Index;
 use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 use crate::topics::{BINDINGS, RUNS, SNAPSHOTS};
@@ -77,9 +76,9 @@ impl Updater {
             return Ok(());
         };
         let asks_for_latest = known.asks_for_latest();
-        let is_answered = |index: &Index| index.runs.is_answered(&placement, run);
-        if asks_for_latest && !self.index.read(is_answered) {
-            // Nothing else makes one: what does wakes the run then.
+        let is_answered = (self.index).read(|index| index.runs.is_answered(&placement, run));
+        if asks_for_latest && !is_answered {
+            // The loop of snapshots makes one, and wakes the run then.
             self.index.queues.snapshots.add(placement);
             return Ok(());
         }

@@ -15,7 +15,6 @@ use fleet_api::{
     PolicySnapshot, ResourceOverride, StagedUpdateRun, StagedUpdateStrategy,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
@@ -454,8 +453,9 @@ fn to_schedule(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
 
 /// Returns the placements whose rollout is complete with a change of one binding.
 fn completed(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
-    let arrived = |version: Option<&Binding>| version.is_some_and(has_arrived);
-    if arrived(change.old.as_deref()) || !arrived(change.new.as_deref()) {
+    let [before, now] =
+        [&change.old, &change.new].map(|version| version.as_deref().is_some_and(has_arrived));
+    if before || !now {
         return BTreeSet::new();
     }
     let mut placements = placements_of(change);
@@ -471,7 +471,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
     let Some(snapshot) = change.new.as_deref().map(Resource::meta) else {
         return Vec::new();
     };
-    let group = |metadata: &ObjectMeta| metadata.label(RESOURCE_INDEX).map(str::to_owned);
+    let index_label = snapshot.label(RESOURCE_INDEX);
     let placement = placement_of(snapshot).unwrap_or_default();
     let bindings = index.bindings_of(&placement).into_iter();
     let naming = bindings.filter(|binding| {
@@ -479,7 +479,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
         let master = index.snapshots.get(&master);
         // The label of the latest says nothing to a binding.
         let is_news = change.old.is_none() || snapshot.label(IS_LATEST).is_none();
-        is_news && master.is_some_and(|master| group(master.meta()) == group(snapshot))
+        is_news && master.is_some_and(|master| master.meta().label(RESOURCE_INDEX) == index_label)
     });
     naming.map(|binding| binding.metadata.key()).collect()
 }
