@@ -1,7 +1,7 @@
 //! The endpoints of the placed Services, collected into the namespace of the cluster on the hub, where an ingress-controller
 //! reads them.
 //!
-//! Trouble with any of it holds up no Work: what it watches has no gate of readiness, and it has a queue of its own.
+//! Trouble with any of it holds up no Work: its watches have no gate of readiness, and it has a queue of its own.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -91,7 +91,7 @@ impl Endpoints {
 
     async fn follow(&self, selected: &Selection, member: Client) {
         if selected.services().is_empty() {
-            // Nobody needs what is known of the member.
+            // Nobody needs the facts about the member.
             *self.in_member.lock() = InMember::new();
             return pending().await;
         }
@@ -134,7 +134,7 @@ impl Endpoints {
         }
     }
 
-    /// Plans what is collected of a Service; `None` while it is not known what was collected before.
+    /// Plans the collection of a Service; `None` while the slices collected before are not known.
     fn plan(&self, service: &Key) -> Option<Plan<LeftToOthers>> {
         let index = self.agent.index.lock();
         if !index.works.is_listed() || !index.collected.is_listed() {

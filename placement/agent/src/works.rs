@@ -55,7 +55,7 @@ impl Controller for WorkReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let work = self.agent.index.lock().works.get(key).cloned();
         let Some(work) = work else {
-            // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
+            // A Work that is gone although we held it was not deleted by its placement: its objects stay.
             self.applier.forget(key);
             return Ok(());
         };
@@ -82,7 +82,7 @@ impl Controller for WorkReconciler {
                 }
                 let is_applied = self.agent.index.lock().applied(key).is_some();
                 if is_held && !is_applied && !self.reporter.exists(&work).await? {
-                    // A list was out of date: what it shows has ended, and nobody would take away what comes of it now.
+                    // A list was out of date: this Work has ended, and nobody would take away its objects.
                     return Ok(());
                 }
                 self.apply(key, work).await
@@ -146,13 +146,13 @@ impl WorkReconciler {
         told.and(synced).and(pruned)
     }
 
-    /// Reports in what the member's objects differ from the manifests of a Work. Nothing is written there, not even an
-    /// owner: what one has since the Work was applied stays its, so that it can be applied again.
+    /// Reports the differences between the member's objects and the manifests of a Work. Nothing is written there, not even an
+    /// owner: an object that has one since the Work was applied keeps it, so that it can be applied again.
     async fn compare(&self, key: &Key, work: Work) -> Result<(), BoxError> {
         let known = self.agent.index.lock().applied(key);
         let known = known.filter(|known| is_of(known, &work));
         if let Some(owner) = &known {
-            // What is said now does not tell any more that it may be there.
+            // The new status does not tell any more that it may be there.
             let begun = begun(&work, owner);
             let applied = owner.status.iter().flat_map(|one| &one.applied_resources);
             let applied = applied.cloned().collect();

@@ -1,4 +1,4 @@
-//! The objects of a snapshot: which may be in one, what it has of them, and in which order.
+//! The objects of a snapshot: which may be in one, with which of their fields, and in which order.
 
 use objects::allocated::Allocated;
 use objects::fields::remove;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use objects::apis::Apis;
 
-/// The settings of a hub that decide what is placed.
+/// The settings of a hub that decide about the objects to be placed.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
     /// True if the hub runs workloads itself, so that its volumes are its own.
@@ -145,7 +145,7 @@ const OF_A_BOUND_CLAIM: [&str; 5] = [
 /// nobody else.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// Returns what KubeFleet's snapshots have of an object: without most of what is true of it on the hub only.
+/// Returns an object as KubeFleet's snapshots have it: without most of the fields that count on the hub only.
 pub fn content(mut object: Value) -> Value {
     remove(&mut object, "", &["status"]);
     remove(&mut object, "/metadata", &OF_THE_SERVER);
@@ -159,8 +159,8 @@ pub fn content(mut object: Value) -> Value {
     object
 }
 
-/// Returns what our snapshots have of what KubeFleet's have of an object: nothing that ties it to the hub. `allocated` is
-/// what the hub has allocated to it.
+/// Returns an object of KubeFleet's snapshots as ours have it: nothing ties it to the hub. `allocated` are the fields that
+/// the hub has allocated to it.
 pub(super) fn portable(content: &Value, allocated: Option<&Allocated>) -> Value {
     let mut object = content.clone();
     // Whoever would take it off is not in the members.
@@ -191,7 +191,7 @@ fn strip_volume(volume: &mut Value) {
     if volume.annotation(BOUND_BY_CONTROLLER).is_some() {
         remove(volume, "/spec", &["claimRef"]);
     }
-    // By the uid of a claim of the hub, another cluster takes the volume for released, and may delete what is in it.
+    // By the uid of a claim of the hub, another cluster takes the volume for released, and may delete its data.
     remove(volume, "/spec/claimRef", &["resourceVersion", "uid"]);
     remove(volume, "/metadata/annotations", &[BOUND_BY_CONTROLLER]);
     remove_empty_annotations(volume);
@@ -225,7 +225,7 @@ fn strip_job(job: &mut Value) {
     }
 }
 
-/// Kinds in the order in which they are placed: each stands behind what it may need.
+/// Kinds in the order in which they are placed: each stands behind those that it may need.
 const ORDER: [&str; 32] = [
     "PriorityClass",
     "Namespace",
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Cases F100 and F101: what ties an object to the hub stays there. A
+    /// Cases F100 and F101: the fields that tie an object to the hub stay there. A
     /// claim keeps a volume that a user has chosen, and a volume such a claim.
     #[test]
     fn ties_to_the_hub_stay() {
@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    /// What KubeFleet's `TestSortResources` says of kinds in several groups and of namespaces: a swap makes no new snapshot.
+    /// The order of KubeFleet's `TestSortResources` for kinds in several groups and for namespaces: a swap makes no new snapshot.
     #[test]
     fn order_is_kubefleets() {
         let object = |api_version: &str, kind: &str, namespace: &str| {

@@ -1,7 +1,7 @@
 //! The end of a placement: it stays until nothing of it is left in any member that can be reached.
 //!
 //! ```text
-//! placement → bindings → Works → objects in the members, and back: a finalizer goes with what it waited for
+//! placement → bindings → Works → objects in the members, and back: a finalizer goes with the objects for which it waited
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub struct DeletionFacts<'a> {
     pub now: Timestamp,
 }
 
-/// Plans the next writes to what is left of a placement, of which `policies` and `snapshots` are the metadata: the bindings
+/// Plans the next writes to the rest of a placement, of which `policies` and `snapshots` are the metadata: the bindings
 /// go, whatever their states; then the snapshots, which no binding needs any more; and once nothing is left the placement
 /// loses its finalizers.
 pub fn plan(
@@ -179,7 +179,7 @@ mod tests {
         said.map(|said| said.message)
     }
 
-    /// Bindings first, and with them what the members have; then the snapshots, and then the placement.
+    /// Bindings first, and with them the objects in members; then the snapshots, and then the placement.
     #[test]
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();

@@ -142,7 +142,7 @@ mod tests {
         })
     }
 
-    /// What a running KubeFleet reported of a map with other values, of a namespace that has everything, and of what is
+    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on what is
     /// absent.
     #[test]
     fn recorded_differences_are_ours() {
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(paths, ["/metadata/labels/app"]);
     }
 
-    /// What kubectl created has the defaults of its cluster among the fields of kubectl, in an element that merges by a key,
+    /// An object of kubectl has the defaults of its cluster among the fields of kubectl, in an element that merges by a key,
     /// too. They are nobody's work; another value in their place is, and so is a whole element.
     #[test]
     fn defaults_are_not_compared() {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Case F113: whoever may place in one namespace is not told what is in objects that are not of
+    /// Case F113: whoever may place in one namespace is not told the values of objects that are not of
     /// his placement.
     #[test]
     fn foreign_values_are_not_told() {

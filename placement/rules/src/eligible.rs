@@ -93,7 +93,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Whether what is written for a cluster arrives there.
+/// Whether a write for a cluster arrives there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// It does.

@@ -1,4 +1,4 @@
-//! Evictions: whether a placement is taken from a cluster, once, and what is said of that. The words are KubeFleet's, by
+//! Evictions: whether a placement is taken from a cluster, once, and its conditions. The words are KubeFleet's, by
 //! which its users' scripts tell one outcome from another.
 
 use fleet_api::binding::BindingState;
@@ -118,7 +118,7 @@ fn permission(
     }
 }
 
-/// Returns `true` if the binding that was to be deleted is, or is about to be. What has been picked again since is not to
+/// Returns `true` if the binding that was to be deleted is, or is about to be. A binding that was picked since is not to
 /// go as well.
 fn is_noted_and_gone(facts: &EvictionFacts<'_>) -> bool {
     let Some(uid) = facts.eviction.metadata.annotation(EVICTED_BINDING) else {
@@ -202,7 +202,7 @@ fn serves_nobody(binding: &Binding) -> bool {
     let mut steps = steps
         .iter()
         .filter_map(|kind| current_condition(binding, kind));
-    // A cluster that has not answered yet serves what it had before.
+    // A cluster that has not answered yet serves the version before.
     let has_failed = steps.any(|step| step.status == FALSE && step.reason != APPLY_IN_PROGRESS);
     has_failed || is_true(binding, DIFF_REPORTED)
 }

@@ -17,14 +17,14 @@ use super::snapshot::{latest_policy, latest_resources};
 use super::strategy::Strategy;
 use super::update::{self, RunExplanation};
 
-/// A placement and what was made of it.
+/// A placement and the objects made for it.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainFacts<'a> {
     /// The placement.
     pub placement: &'a Placement,
     /// The snapshots of its policy.
     pub policies: &'a [&'a PolicySnapshot],
-    /// The metadata of the snapshots of what it selects.
+    /// The metadata of the snapshots of its selection.
     pub snapshots: &'a [&'a ObjectMeta],
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
@@ -40,7 +40,7 @@ pub struct PlacementExplanation {
     pub placement: String,
     /// Its conditions.
     pub conditions: Vec<Condition>,
-    /// The latest snapshot of what it selects, if there is one.
+    /// The latest snapshot of its selection, if there is one.
     pub latest_snapshot: Option<String>,
     /// The clusters that it is in, or is to be in.
     pub clusters: Vec<PlacedCluster>,
@@ -63,7 +63,7 @@ pub struct PlacedCluster {
     pub snapshot: String,
     /// True if that is the latest.
     pub is_latest: bool,
-    /// Where it stands, and what it waits for.
+    /// Where it stands, and the reason why it waits.
     pub state: String,
     /// The objects that are not as they are to be.
     pub failures: Vec<String>,
@@ -188,7 +188,7 @@ fn short(value: &str) -> String {
     }
 }
 
-/// Returns where a binding stands: the first step that is not done, with what it says.
+/// Returns where a binding stands: the first step that is not done, with its message.
 fn state(binding: &Binding) -> String {
     if binding.metadata.is_deleting() {
         return "is being removed".to_owned();

@@ -1,4 +1,4 @@
-//! The manifests of a Work as they are written in its member, and what is kept in mind of them there.
+//! The manifests of a Work as they are written in its member, and the record of them there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub enum Failure {
     Drift,
     /// The member refused it.
     Apply,
-    /// The member did not tell what differs.
+    /// The member did not tell the differences.
     Report,
 }
 
@@ -75,7 +75,7 @@ impl Prepared {
     }
 }
 
-/// Returns the owner of what a Work becomes in its member. It carries the placement's name, and so do the objects of
+/// Returns the owner of the objects of a Work in its member. It carries the placement's name, and so do the objects of
 /// an owner that does.
 pub fn owner(work: &Work) -> AppliedWork {
     let labels = [PARENT_PLACEMENT, PARENT_NAMESPACE].into_iter();
@@ -203,7 +203,7 @@ pub fn is_same_object(one: &WorkResourceIdentifier, manifest: &Value) -> bool {
     object(one) == object(&identifier(manifest, 0, ""))
 }
 
-/// Returns what was, or was about to be, written for a Work, and is in none of its manifests any more. Both its own
+/// Returns the objects that were, or were about to be, written for a Work, and are in no manifest of it any more. Both its own
 /// status and its owner's tell: between the writes of the two, the agent may have ended.
 pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
     let manifests = work.spec.workload.manifests.iter();
@@ -225,7 +225,7 @@ pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier
         .collect()
 }
 
-/// Returns what a Work says to have applied, or to be about to, and its owner does not have: between the writes of the two,
+/// Returns the objects that a Work has applied, or is about to, as it says, and its owner does not have: between the writes of the two,
 /// the agent may have ended.
 pub fn begun(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
     let known = owner.status.iter().flat_map(|one| &one.applied_resources);
@@ -397,7 +397,7 @@ mod tests {
         );
     }
 
-    /// A status says nothing anew of what is as it was.
+    /// A status says nothing anew of objects that are as they were.
     #[test]
     fn recorded_owner_status_stands() {
         let applied: AppliedWork = read("crp-all-appliedwork");

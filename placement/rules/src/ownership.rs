@@ -1,4 +1,4 @@
-//! Whose an object in a member is, and what a Work may do with it.
+//! The owner of an object in a member, and the rights of a Work to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use super::strategy::{Strategy, WhenToTakeOver};
 use super::takeover::{LEFT_ALONE, comparison};
 use super::waves::wave;
 
-/// The managers of what is written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
+/// The managers of the fields written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
 /// of the other; the second was ours before, and the third takes over there.
 pub const MANAGERS: Managers = Managers {
     ours: "work-api-agent",
     predecessors: &["placement-agent", "memberagent"],
 };
 
-/// The label of what Karmada propagates.
+/// The label of objects that Karmada propagates.
 const MANAGED_BY_KARMADA: &str = "karmada.io/managed";
 
 /// The names of the `AppliedWork`s that exist in a member, by their uids.
@@ -72,7 +72,7 @@ pub fn owner_of<'a>(object: &impl Metadata, owners: &'a Owners) -> Option<&'a st
     placed.find_map(|owner| owners.get(owner.uid).map(String::as_str))
 }
 
-/// Tells what becomes of a manifest of a Work, by the object that is found in its place.
+/// Decides about a manifest of a Work, by the object that is found in its place.
 pub fn instruction(
     work: &Work,
     own: &Own,
@@ -149,7 +149,7 @@ fn adoption(
     }
 }
 
-/// Decides the fate of an object that a Work gives up. One that only reports deletes the objects that it has applied before, which
+/// Decides the fate of an object that a Work gives up. One that only reports deletes the objects that it has applied, which
 /// have the hash of a manifest; those that KubeFleet's agent owns because it has looked at them are let go.
 pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Removal {
     let references = object.owners();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     /// Fields of others are taken unless somebody asks for an apply that spares them, and an object that appears meanwhile is
-    /// taken over unless it is to be looked at first. A word of a newer KubeFleet means what is done without it.
+    /// taken over unless it is to be looked at first. A word of a newer KubeFleet means the default.
     #[test]
     fn strategies_decide_about_writes() {
         let forced = json!({ "force": true });
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(removed, Removal::Nothing);
     }
 
-    /// What somebody has put where an object had something of its manifest goes, once that is all there is to write.
+    /// Fields that somebody has put in the place of those of the manifest go, once that is all there is to write.
     #[test]
     fn written_object_is_restored() {
         let mut ours = object(&[(PLACED, "ours")]);
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(removal(&going), Removal::Nothing);
     }
 
-    /// Who only looks takes away what he has applied before, and nothing that he has only looked at.
+    /// A Work that only reports takes away the objects that it has applied before, and none that it has only looked at.
     #[test]
     fn reporter_deletes_what_was_applied() {
         let work: Work =

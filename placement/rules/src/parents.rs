@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// A placement and one in a namespace may have the same name: what is made for one is not for the other.
+    /// A placement and one in a namespace may have the same name: the objects of one are not those of the other.
     #[test]
     fn namespace_tells_parents_apart() {
         let metadata = |fields| from_value::<ObjectMeta>(fields).unwrap();

@@ -7,11 +7,11 @@
 //! A decision stays: a cluster that has the placement under the latest policy keeps it, whatever becomes of
 //! its labels, taints or health. Only a new policy, a smaller number or the end of the cluster takes it away.
 //!
-//! - `facts`: what decides, and which binding is of what kind.
+//! - `facts`: the facts that decide, and the bindings by their kinds.
 //! - `choice`: the clusters that are picked, and why not the others; `number` picks the best.
 //! - `binding`: the writes to bindings.
 //! - `wake`: which changes of clusters are worth another pass.
-//! - `decisions`: what the policy snapshot says of all that, with a `reason` for each.
+//! - `decisions`: the status of the policy snapshot, with a `reason` for each.
 
 mod binding;
 mod choice;

@@ -1,6 +1,6 @@
 //! The `ClusterProfile` of a cluster of the fleet, by which programs of others find it.
 //!
-//! It has the names and words of KubeFleet's, so that either controller goes on with what the other has written.
+//! It has the names and words of KubeFleet's, so that either controller goes on with the objects of the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

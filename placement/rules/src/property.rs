@@ -1,4 +1,4 @@
-//! The properties of a cluster: what its agent reports, and the room that it has.
+//! The properties of a cluster: those that its agent reports, and the room in it.
 
 use fleet_api::MemberCluster;
 use fleet_api::policy::PropertyRequirement;
@@ -27,7 +27,7 @@ pub(super) fn property(cluster: &MemberCluster, name: &str) -> Option<Quantity> 
     };
     match amounts.get(resource) {
         Some(amount) => Quantity::parse(amount),
-        // A cluster without nodes has none of what every node has.
+        // A cluster without nodes has none of the resources of a node.
         None => (usage.observation_time.is_some() && matches!(resource, "cpu" | "memory"))
             .then(Quantity::default),
     }

@@ -1,4 +1,4 @@
-//! The strategy of a placement, with what it leaves out, and what its words mean.
+//! The strategy of a placement, with its defaults, and the meaning of its words.
 
 use fleet_api::Placement;
 use fleet_api::placement::ApplyStrategy;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The strategy by which runs through stages give snapshots to clusters, and nothing else does.
 const EXTERNAL: &str = "External";
 
-/// How the objects of a Work are written. A word that is left out, or unknown, means what is done without it.
+/// How the objects of a Work are written. A word that is left out, or unknown, means the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategy {
     pub(super) type_: ApplyType,
@@ -134,7 +134,7 @@ pub(super) fn allows_no_change(placement: &Placement) -> bool {
     bound.and_then(|bound| part_of(bound, 1)) == Some(0)
 }
 
-/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: what is left out goes.
+/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: fields that are left out go.
 pub(super) fn change(
     before: Option<&ApplyStrategy>,
     after: Option<&ApplyStrategy>,

@@ -46,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    /// Case F70: what is asked for decides, and whether the object is the Work's and has its manifest.
+    /// Case F70: the strategy decides, and whether the object is the Work's and has its manifest.
     #[test]
     fn strategies_decide_about_comparisons() {
         let object = |hash: &str| json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });

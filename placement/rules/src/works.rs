@@ -1,6 +1,6 @@
-//! The Works of a binding, and what the binding says of them.
+//! The Works of a binding, and its report about them.
 //!
-//! - `facts`: what decides about them.
+//! - `facts`: the facts that decide about them.
 //! - `desired`: the Works that its cluster should have, from the parts of a snapshot and the overrides.
 //! - `report`: the conditions of the binding, from those of its Works; `listed`: the objects that it names.
 
@@ -36,9 +36,9 @@ pub enum WorksPlan {
     Wait,
     /// These writes; none if the Works are up to date.
     Write(Vec<Write>),
-    /// What is there stays, and is reported. Only how it is written may change, by these writes.
+    /// The Works stay, and are reported. Only how their objects are written may change, by these writes.
     Keep(Vec<Write>),
-    /// Nothing: what the snapshots ask for cannot be done.
+    /// Nothing: the snapshots ask for something that cannot be done.
     Refuse(Failure),
     /// Everything goes, for the binding does: these writes are next.
     Remove(Vec<Write>),
@@ -60,7 +60,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
     let is_held = started.is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED);
     match binding.spec.state {
         BindingState::Scheduled => return WorksPlan::Wait,
-        // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
+        // A binding that is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
         // not answered, and be held for ever.
         BindingState::Bound if is_held && !facts.works.is_empty() => {
             return keep(facts);
@@ -105,7 +105,7 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
     WorksPlan::Write(writes)
 }
 
-/// Keeps what the Works have. A new way to write goes to everybody at once: who is held would never say that it works so.
+/// Keeps the content of the Works. A new way to write goes to everybody at once: who is held would never say that it works so.
 fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
     let strategy = facts.binding.spec.apply_strategy.as_ref();
     let works = facts

@@ -121,7 +121,7 @@ impl<'a> Overrides<'a> {
         {
             return true;
         }
-        // Where nobody noted what they came to, another controller gave them.
+        // Where nobody noted their effect, another controller gave them.
         let given = binding.metadata.annotation(OVERRIDES_DIGEST);
         given.is_some() && self.digest_of(listed.into_iter(), cluster).as_deref() != given
     }

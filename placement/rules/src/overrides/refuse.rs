@@ -135,17 +135,17 @@ pub(super) fn problem_of_path(path: &str) -> Option<&'static str> {
     }
 }
 
-/// An override, and what of its objects it has.
+/// An override, and its claim to its objects.
 #[derive(Debug)]
 pub struct Claim<'a, K> {
     /// The override.
     pub one: &'a K,
-    /// What it was when it was last taken up.
+    /// Its content when it was last taken up.
     pub taken: Option<&'a OverrideSpec>,
 }
 
 impl<K: Override> Claim<'_, K> {
-    /// Returns the objects that nobody else of its scope gets: what it said when it was last taken up goes on.
+    /// Returns the objects that nobody else of its scope gets: its content when it was last taken up goes on.
     fn objects(&self) -> BTreeSet<NamedResource> {
         objects(self.taken.unwrap_or_else(|| self.one.spec()))
     }
@@ -160,7 +160,7 @@ impl<K: Override> Claim<'_, K> {
     }
 }
 
-/// Returns why an override is not taken up, or `None` if it is: what is wrong with it, or which of its `rivals`, those of
+/// Returns why an override is not taken up, or `None` if it is: its mistake, or which of its `rivals`, those of
 /// its scope that name one of its objects, has that object. A rival that has nothing and is refused itself is none.
 pub fn refusal<K: Override>(claim: &Claim<'_, K>, rivals: &[Claim<'_, K>]) -> Option<String> {
     let spec = claim.one.spec();

@@ -1,4 +1,4 @@
-//! An override as it was at one moment, and what it is about.
+//! An override as it was at one moment, and its subject.
 
 use fleet_api::names::PARENT_OVERRIDE;
 use fleet_api::overrides::{OverriddenPlacement, OverrideRule, OverrideSnapshot, OverrideSpec};

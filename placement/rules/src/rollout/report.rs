@@ -16,7 +16,7 @@ use super::facts::RolloutFacts;
 use crate::condition::current_condition;
 use crate::strategy::apply_strategy;
 
-/// What a placement and its hub make of a report.
+/// The settings by which a report is judged, of a placement and its hub.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// How the objects are to be written.
@@ -26,7 +26,7 @@ pub(super) struct Rules {
     now: Timestamp,
 }
 
-/// The seconds after which what nobody can track is taken for available, where a placement does not say.
+/// The seconds after which objects that nobody can track are taken for available, where a placement does not say.
 const UNAVAILABLE_SECONDS: i32 = 60;
 
 impl Rules {
@@ -66,7 +66,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn of(binding: &Binding, rules: &Rules) -> Self {
-        // Once the strategy is changed, or what overrides come to, every report is on what was before.
+        // Once the strategy is changed, or the effect of overrides, every report is on the version before.
         let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy)
             || !is_rendered(binding);
         let outcome = match outcome(binding, rules) {
@@ -104,7 +104,7 @@ impl Report {
     }
 }
 
-/// Returns `true` if the Works are made by what the overrides came to when they were given, as far as that is known. The
+/// Returns `true` if the Works are made by the effect that the overrides had when they were given, as far as that is known. The
 /// generation does not say so: the same overrides come to something else where the labels of a cluster change.
 pub(crate) fn is_rendered(binding: &Binding) -> bool {
     let status = binding.status.as_ref();
@@ -138,7 +138,7 @@ fn outcome(binding: &Binding, rules: &Rules) -> Outcome {
         Some(reported) if reported.reason != DIFF_REPORT_IN_PROGRESS => return Outcome::Failed,
         _ => {}
     }
-    // Nothing of what it is to have can be made: nothing of it will serve.
+    // Its Works cannot be made: nothing of it will serve.
     let overridden = current_condition(binding, OVERRIDDEN);
     if overridden.is_some_and(|overridden| overridden.status == FALSE) {
         return Outcome::Failed;

@@ -1,4 +1,4 @@
-//! The parts of what was selected, each small enough for etcd.
+//! The parts of a selection, each small enough for etcd.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// Case F97: what becomes of many small objects fits into the status of their Works, too.
+    /// Case F97: the report on many small objects fits into the status of their Works, too.
     #[test]
     fn many_objects_are_parted() {
         let objects = |number: usize| vec![json!({ "kind": "ConfigMap" }); number];

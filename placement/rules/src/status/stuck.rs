@@ -1,4 +1,4 @@
-//! A rollout that gets no further: what some cluster has does not become available.
+//! A rollout that gets no further: the version of some cluster does not become available.
 
 use fleet_api::Binding;
 use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};

@@ -17,7 +17,7 @@ use super::picked::Picked;
 /// Returns the stages of a run as they are before it begins.
 ///
 /// # Errors
-/// Fails with a message if a picked cluster is not in exactly one of them, or one asks for what cannot be.
+/// Fails with a message if a picked cluster is not in exactly one of them, or one asks for something impossible.
 pub(super) fn stages(
     run: &str,
     configs: &[StageConfig],

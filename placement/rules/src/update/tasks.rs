@@ -128,7 +128,7 @@ impl Step<'_, '_> {
             put(&mut task.conditions, [words::request_approved()], dated);
             return Ok(Tasks::DoneNow);
         }
-        // Only what is accepted counts: until then it can be taken back.
+        // Only an accepted approval counts: until then it can be taken back.
         if says(request, APPROVED) {
             self.accept(request);
         }

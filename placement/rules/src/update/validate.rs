@@ -1,4 +1,4 @@
-//! Whether a run can go on: what it began with must still be so.
+//! Whether a run can go on: the facts with which it began must still be so.
 
 use fleet_api::update::{StageStatus, UpdateRunStatus};
 use objects::Metadata;

@@ -6,7 +6,7 @@ use objects::condition::{Condition, FALSE, TRUE, find};
 
 use crate::condition::condition;
 
-/// Returns the conditions of a Work whose manifests have these, and are only reported on or not. Of what is not all applied,
+/// Returns the conditions of a Work whose manifests have these, and are only reported on or not. Where not all is applied,
 /// nobody asks whether it is available.
 pub(super) fn whole(manifests: &[ManifestCondition], is_reported: bool) -> Vec<Condition> {
     let [compared, applied, available] = [DIFF_REPORTED, APPLIED, AVAILABLE].map(|kind| {

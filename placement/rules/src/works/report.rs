@@ -19,7 +19,7 @@ use crate::condition::{been_available, condition, put};
 use crate::overrides::listed;
 use crate::strategy::Strategy;
 
-/// Whether the Works of a binding are what its cluster should have.
+/// Whether the Works of a binding are those that its cluster should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synchronization<'a> {
     /// They are.
@@ -32,8 +32,8 @@ pub enum Synchronization<'a> {
     Failed(&'a Failure),
 }
 
-/// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
-/// binding stays. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
+/// Returns the status of a binding after a look at its Works, or `None` if it is up to date. The conditions of
+/// others stay. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
 pub fn report(
     binding: &Binding,
     synchronization: Synchronization<'_>,
@@ -204,7 +204,7 @@ enum Answer<'w> {
     Yes,
     /// This one says that it is not.
     No(&'w Work),
-    /// One has not said anything about what it has now.
+    /// One has not said anything about its present content.
     Pending,
 }
 
