@@ -138,7 +138,7 @@ pub(crate) struct WaitArgs {
 }
 
 impl Args {
-    /// Returns what is true of the hub.
+    /// Returns the settings of the hub.
     pub(crate) fn hub(&self) -> Hub {
         let SelectionArgs {
             skipped_apis,
@@ -156,7 +156,7 @@ impl Args {
         }
     }
 
-    /// Returns which objects are opened, so that what is in them is placed instead.
+    /// Returns which objects are opened, so that those in them are placed instead.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             config_maps: self.selection.configmap_envelopes,

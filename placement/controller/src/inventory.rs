@@ -70,7 +70,7 @@ impl HubObjects {
         }
     }
 
-    /// Watches from now on what the placement `key` selects; nothing on its account if it is `None`.
+    /// Watches from now on the selection of the placement `key`; nothing on its account if it is `None`.
     pub(crate) fn want(&self, key: &Key, placement: Option<&Placement>) {
         let mut wanted = self.wanted.lock();
         let named = placement.into_iter().flat_map(kinds_of).collect();
@@ -241,7 +241,7 @@ fn show_group(group: &str) -> String {
     format!("the API group {group}")
 }
 
-/// Returns the kinds on which depends what a placement selects, apart from what is in a namespace that it selects.
+/// Returns the kinds on which the selection of a placement depends, apart from those in a namespace that it selects.
 fn kinds_of(placement: &Placement) -> impl Iterator<Item = GroupVersionKind> {
     let selectors = placement.spec.resource_selectors.iter();
     selectors.flat_map(kinds_of_selector)
@@ -256,7 +256,7 @@ fn kinds_of_selector(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
     kinds
 }
 
-/// Returns `true` if it depends on the objects of a kind what a placement selects.
+/// Returns `true` if the selection of a placement depends on the objects of a kind.
 pub(crate) fn depends_on(placement: &Placement, kind: &GroupVersionKind) -> bool {
     is_sweeping(placement) || kinds_of(placement).any(|one| one == *kind)
 }

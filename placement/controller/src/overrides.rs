@@ -1,7 +1,7 @@
 //! The overrides of the hub and their snapshots, of both scopes.
 //!
-//! What a placement asks of them is answered by an index: which may be about it, the latest snapshot of each, and which have
-//! none yet. What an override asks is answered by another: which name one of its objects, and who of them has it (`claims`).
+//! The questions of a placement about them are answered by an index: which may be about it, the latest snapshot of each, and which have
+//! none yet. Those of an override are answered by another: which name one of its objects, and who of them has it (`claims`).
 
 mod claims;
 

@@ -1,4 +1,4 @@
-//! Brings the snapshots of one placement up to date, of its policy and of what it selects.
+//! Brings the snapshots of one placement up to date, of its policy and of its selection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Controller for SnapshotReconciler {
         }
         self.hold(&placed.placement).await?;
         let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
-        // While it cannot be told what it selects, no cluster gets or loses anything for another policy.
+        // While its selection is not known, no cluster gets or loses anything for another policy.
         if !policies.is_empty() {
             let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
             if !is_told {
@@ -86,7 +86,7 @@ impl Controller for SnapshotReconciler {
 }
 
 impl SnapshotReconciler {
-    /// Gives a placement the finalizers with which it waits for what is made of it.
+    /// Gives a placement the finalizers with which it waits for the objects that are made for it.
     async fn hold(&self, placement: &Placement) -> Result<(), BoxError> {
         let metadata = &placement.metadata;
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
@@ -110,7 +110,7 @@ impl SnapshotReconciler {
             Knowledge::Complete => true,
             // Everything has been listed once the watch of the last kind says so, which wakes it again.
             Knowledge::Growing => false,
-            // Without them, what is placed would look as if they were deleted.
+            // Without them, their objects would look as if they were deleted.
             Knowledge::Forbidden(kind) => {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
                 false
@@ -133,7 +133,7 @@ impl SnapshotReconciler {
         }
     }
 
-    /// Selects, and snapshots what is selected.
+    /// Selects, and snapshots the selection.
     async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
         let knows = self.knows(key, placed);
         if knows

@@ -25,7 +25,7 @@ use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 use crate::topics::STATUSES;
 
-/// The time between two looks at what is left of a placement that is being deleted.
+/// The time between two looks at the rest of a placement that is being deleted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Reconciles the status of placements.
@@ -82,7 +82,7 @@ impl StatusReconciler {
         selected: Option<Selected>,
         now: Timestamp,
     ) -> (Option<PlacementStatus>, Option<Timestamp>) {
-        // While that is not known, what was said of it stays.
+        // While that is not known, its status stays.
         let Some(selected) = selected.filter(|_| !has_lost_part(placed.snapshots())) else {
             return (None, None);
         };

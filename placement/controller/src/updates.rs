@@ -1,7 +1,7 @@
 //! Takes the next step of one run: some clusters of its placement get its snapshot, stage by stage.
 //!
-//! - `known`: what decides about one, as the watches show it, or as the API has it where the run is to fail for good.
-//! - `events`: what users are told.
+//! - `known`: the facts that decide about one, as the watches show it, or as the API has it where the run is to fail for good.
+//! - `events`: the Events about one.
 
 mod events;
 mod known;
@@ -92,7 +92,7 @@ impl Updater {
         let now = (self.clock)();
         let mut plan = known.plan(self.opening, now);
         if plan.has_failed {
-            // A failure is for good: it is not decided on what one watch shows later than another.
+            // A failure is for good: it is not decided while one watch shows less than another.
             let Some(certain) = known.certain(&self.hub).await? else {
                 return Ok(());
             };
@@ -129,7 +129,7 @@ impl Updater {
         self.set_finalizers(key, run, &finalizers).await
     }
 
-    /// Ends a run: what it has asked for goes with it. The clusters stay as they are.
+    /// Ends a run: its requests go with it. The clusters stay as they are.
     async fn end(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
         let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
         let before = finalizers.len();

@@ -1,4 +1,4 @@
-//! Brings the Works of one binding up to date, and says on the binding what its Works say.
+//! Brings the Works of one binding up to date, and the status of the binding with theirs.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) struct WorksReconciler {
     pub(crate) clock: fn() -> Timestamp,
 }
 
-/// A binding, and what decides about its Works.
+/// A binding, and the facts that decide about its Works.
 struct Known {
     binding: Arc<Binding>,
     placement: Key,
@@ -153,7 +153,7 @@ impl Controller for WorksReconciler {
 }
 
 impl WorksReconciler {
-    /// Notes what holds objects that the Works of a binding give up, and wakes the status of its placement if that is news.
+    /// Notes the holders of objects that the Works of a binding give up, and wakes the status of its placement if that is news.
     fn note_held(&self, key: &Key, known: &Known) {
         let held = held(&known.works);
         let before = self.index.change(|index| {
@@ -206,7 +206,7 @@ impl WorksReconciler {
         Ok(())
     }
 
-    /// Returns the write that says on a binding what its Works say.
+    /// Returns the write of the report of its Works to a binding.
     fn report(
         &self,
         binding: &Binding,

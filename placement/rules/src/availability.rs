@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Case F108: what is left at an older version on purpose is as it is to be.
+    /// Case F108: pods that are left at an older version on purpose are as they are to be.
     #[test]
     fn workloads_wait_for_their_replicas() {
         let deployment = |replicas: Value, status: Value| {

@@ -142,7 +142,7 @@ mod tests {
         })
     }
 
-    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on what is
+    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on objects that are
     /// absent.
     #[test]
     fn recorded_differences_are_ours() {

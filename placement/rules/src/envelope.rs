@@ -14,7 +14,7 @@ use super::select::{identifier, show};
 /// The longest name that fits into a label.
 const LONGEST_NAME: usize = 63;
 
-/// Which objects are opened, so that what is in them is placed instead.
+/// The objects that are opened, so that those in them are placed instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// True if a `ConfigMap` is that is annotated as an envelope.
@@ -156,7 +156,7 @@ mod tests {
         json!({ "apiVersion": "v1", "kind": "X", "metadata": { "name": "x", "namespace": namespace } })
     }
 
-    /// Case P112: the YAML of an envelope means what it means to kubectl, as KubeFleet reads it.
+    /// Case P112: the YAML of an envelope has the meaning that it has for kubectl, as KubeFleet reads it.
     #[test]
     fn yaml_is_kubernetes() {
         let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n\
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(opened.manifests[0]["data"], data);
     }
 
-    /// Case F38: what may be in which envelope, and what is said of the rest.
+    /// Case F38: the objects that may be in each envelope, and the words about the rest.
     #[test]
     fn scopes_must_fit() {
         let (cluster, own, other) = (object(None), object(Some("shop")), object(Some("b")));
@@ -229,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Case F90: a placement of a namespace brings no more out of a `ConfigMap` than what is in its namespace.
+    /// Case F90: a placement of a namespace brings no more out of a `ConfigMap` than the objects of its namespace.
     #[test]
     fn namespace_bounds_content() {
         for (entry, is_good) in [

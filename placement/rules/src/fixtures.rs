@@ -75,7 +75,7 @@ pub(super) fn items(name: &str) -> Vec<Value> {
     fixture(name)["items"].as_array().cloned().unwrap()
 }
 
-/// Returns an object without what only its server knows.
+/// Returns an object without the fields that only its server knows.
 pub(super) fn without_server_fields(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.retain(|name, _| {

@@ -225,7 +225,7 @@ pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier
         .collect()
 }
 
-/// Returns the objects that a Work has applied, or is about to, as it says, and its owner does not have: between the writes of the two,
+/// Returns the objects that a Work names as applied, or about to be, and its owner does not: between the writes of the two,
 /// the agent may have ended.
 pub fn begun(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
     let known = owner.status.iter().flat_map(|one| &one.applied_resources);

@@ -1,4 +1,4 @@
-//! The next step of a run: which clusters of a placement get its snapshot now, stage by stage, and what the run says of that.
+//! The next step of a run: which clusters of a placement get its snapshot now, stage by stage, and the status of the run.
 //!
 //! ```text
 //! policy, bindings → picked ─┐
@@ -10,11 +10,11 @@
 //! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
 //! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
 //!
-//! - `step`: the step as it is being planned; `facts`: what decides; `words`: what is said in it.
+//! - `step`: the step as it is being planned; `facts`: the facts that decide; `words`: its messages.
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
-//!   last stage; `explain`: what a person is told who asks.
+//!   last stage; `explain`: the answer to a person who asks.
 
 mod advance;
 mod cluster;

@@ -3,20 +3,20 @@
 use objects::group_kind;
 use serde_json::Value;
 
-/// A group of kinds; what is in an earlier one is applied before what may need it.
+/// A group of kinds; those of an earlier one are applied before those that may need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wave {
     /// Where the others live, and how important they are.
     Namespaces,
-    /// What they are bound by, and what they read.
+    /// Their limits, and the objects that they read.
     Configuration,
-    /// What may be done.
+    /// Permissions.
     Roles,
     /// Who may do it.
     RoleBindings,
-    /// What runs, and how it is reached.
+    /// Workloads, and the ways to reach them.
     Workloads,
-    /// What changes or answers requests of others.
+    /// Objects that change or answer the requests of others.
     ApiExtensions,
     /// Kinds that nobody here knows.
     Others,

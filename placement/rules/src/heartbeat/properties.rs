@@ -38,7 +38,7 @@ pub type Prices = BTreeMap<String, f64>;
 /// Reads prices, a map in YAML or JSON.
 ///
 /// # Errors
-/// Fails with what is wrong with them, which quotes nothing: it is told on the hub, and the file may be another than was meant.
+/// Fails with their mistake, which quotes nothing: it is told on the hub, and the file may be another than was meant.
 pub fn read_prices(text: &str) -> Result<Prices, String> {
     let prices: Prices = serde_saphyr::from_str(text).map_err(|error| {
         let mistake = Mistake::from(&error);
@@ -72,7 +72,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Tells how many nodes there are of each type, and what a core and a GiB of them cost on average. A node whose price nobody
+    /// Tells how many nodes there are of each type, and the average costs of a core and a GiB of them. A node whose price nobody
     /// knows costs nothing.
     pub fn add_costs(&mut self, usage: &ClusterUsage, prices: &Result<Prices, String>) {
         let types = usage
@@ -251,7 +251,7 @@ mod tests {
         status.properties.get(name).map(|one| &*one.value)
     }
 
-    /// Case F118: a core and a GiB cost what the nodes do, shared among all of them; of nodes without a price it is said, and
+    /// Case F118: the costs of a core and a GiB are those of the nodes, shared among all of them; of nodes without a price it is said, and
     /// without any nothing is told.
     #[test]
     fn nodes_have_their_costs() {

@@ -93,7 +93,7 @@ pub(super) fn unschedule(binding: &Binding) -> Write {
 
 fn picked(facts: &SchedulingFacts<'_>, decision: &ClusterDecision) -> Value {
     let mut decision = json!(decision);
-    // A merge patch keeps what is left out.
+    // A merge patch keeps the fields that it leaves out.
     if decision.get("clusterScore").is_none() {
         decision["clusterScore"] = Value::Null;
     }

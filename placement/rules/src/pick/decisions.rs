@@ -85,7 +85,7 @@ fn targets(
             .all(|one| are_selected.clone().any(|other| one == other));
     let refused = match &choice.refused {
         Some(refused) => refused.clone(),
-        // Nobody looked at the others: what was found last stands, if it was about the same.
+        // Nobody looked at the others: the last finding stands, if it was about the same.
         None if is_same_set => {
             let others = before.iter().filter(|decision| !decision.selected);
             others.cloned().collect()

@@ -67,7 +67,7 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
 }
 
 /// Returns `true` if the change of a cluster is worth another pass for a placement. `has_binding` says whether the
-/// placement has one there. What was picked is not picked again because something better came.
+/// placement has one there. No cluster loses it because a better one came.
 pub fn wakes(policy: &PolicySnapshot, has_binding: bool, change: ClusterChange) -> bool {
     let kind = policy
         .spec

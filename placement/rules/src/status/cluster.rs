@@ -18,9 +18,9 @@ pub(super) struct Standing {
     scheduled: Condition,
     /// The steps that it takes.
     pub(super) steps: &'static [Step],
-    /// What is said of each step, up to the first that is not done.
+    /// The condition of each step, up to the first that is not done.
     pub(super) reached: Vec<Condition>,
-    /// What its entry has beside the conditions.
+    /// Its entry without the conditions.
     details: ClusterPlacementStatus,
 }
 
@@ -45,7 +45,7 @@ impl Standing {
 /// The message about a cluster that is kept from the objects that it is to have.
 const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
 
-/// What is added where no waiting helps.
+/// The end of a message where no waiting helps.
 pub(super) const FOR_GOOD: &str = ": maxUnavailable is 0, so that no cluster that has the placement may ever change: raise \
      spec.strategy.rollingUpdate.maxUnavailable";
 

@@ -6,7 +6,7 @@ use fleet_api::conditions::{AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED};
 use super::facts::is_current;
 use crate::condition::is_true;
 
-/// Returns `true` if the cluster of a binding says of what it was given last that it is available, or what differs.
+/// Returns `true` if the cluster of a binding says of the version that it was given last that it is available, or how it differs.
 pub fn has_arrived(binding: &Binding) -> bool {
     is_current(binding)
         && is_true(binding, ROLLOUT_STARTED)
