@@ -174,7 +174,7 @@ impl InMember {
     }
 }
 
-/// Adds to the `rows` of Works the keys that they wake here: the Services that one brings now, or no longer; and all once one is known
+/// Adds to the `rows` of Works the keys that they wake here: the Services that one brings, or no longer; and all once one is known
 /// that could not be read, for it might have brought any.
 pub(crate) fn add_rows(
     agent: &Agent,

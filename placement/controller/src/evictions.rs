@@ -56,7 +56,7 @@ impl Controller for Evictor {
 }
 
 impl Evictor {
-    /// Decides about an eviction, for good, by the objects of the API now: a watch may not have shown yet those that its user made
+    /// Decides about an eviction, for good, by the objects of the API now: a watch may not show yet those that its user made
     /// just before it.
     async fn execute(&self, placement: &Key, name: &str) -> Result<(), BoxError> {
         let hub = &self.hub;

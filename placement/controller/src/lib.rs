@@ -16,12 +16,12 @@
 //!                                     status       says where a placement stands
 //! ```
 //!
-//! `watch` says which change wakes which key, and `shared` has the parts that the loops have in common. A loop reads the `index`, asks
-//! one function of `rules::placement`, and has the committer of `requests` send the writes that it returns. Nothing is passed from
+//! `watch` says which change wakes which key, and `shared` has their common parts. A loop reads the `index`, asks
+//! one function of `rules::placement`, and has the committer of `requests` send its writes. Nothing is passed from
 //! loop to loop: each sees the writes of another once the watch shows them.
 //!
 //! - The differences between clusters: `overrides`, of which `override_snapshots` takes up the changes.
-//! - The objects that may be placed: `inventory`, of the `kinds` that the hub has. When a change of it counts: `bursts`. Which clusters
+//! - The objects that may be placed: `inventory`, of the `kinds` that the hub has. Their bursts of changes: `bursts`. Which clusters
 //!   may be given it: `fleet`. Who gives it to them stage by stage: `runs`.
 //! - Which writes a loop waits for until the watch shows them: `topics`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.

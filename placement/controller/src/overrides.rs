@@ -1,6 +1,6 @@
 //! The overrides of the hub and their snapshots, of both scopes.
 //!
-//! The questions of a placement about them are answered by an index: which may be about it, the latest snapshot of each, and which have
+//! The questions of a placement are answered by an index: which may be about it, the latest snapshot of each, and which have
 //! none yet. Those of an override are answered by another: which name one of its objects, and who of them has it (`claims`).
 
 mod claims;

@@ -136,7 +136,7 @@ fn watch_hub(to: &mut Starter<'_>) {
     profiles(shared).start_if_served(to.program, "clusterprofiles", (ours, &()));
 }
 
-/// Every loop that decides about it, and the watches of its selection. Its status is ours, and wakes nothing but the loop that writes
+/// Every loop that decides about it, and the watches of its selection. Its status is ours, and wakes only the loop that writes
 /// it; of one that is going, which is told from time to time, not even that.
 fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placement> {
     let (wanting, queues) = (Arc::clone(shared), shared.queues.clone());

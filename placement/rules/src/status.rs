@@ -254,7 +254,7 @@ fn leaving<'a>(
     left.filter(move |cluster| selected.iter().all(|one| one.cluster_name != **cluster))
 }
 
-/// Returns the latest policy and the condition whether clusters were found by it, if the scheduler has seen it as the placement has it.
+/// Returns the latest policy and the scheduler's condition about it, if that has seen it as the placement has it.
 fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condition)> {
     let policy = facts.policy.filter(|_| !names_nobody(facts))?;
     let status = policy.status.as_ref()?;

@@ -83,7 +83,7 @@ async fn placed_service_has_endpoints() {
     assert_eq!(collected(&stage).await, [""; 0]);
 }
 
-/// A Work that cannot be read may bring any Service. Once it is gone, what was collected is decided anew.
+/// A Work that cannot be read may bring any Service. Once it is gone, the collection is decided anew.
 #[test]
 fn gone_work_keeps_nothing() {
     let agent = Agent::new("fleet-member-m1".to_owned(), true);

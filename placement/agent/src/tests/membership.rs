@@ -1,4 +1,4 @@
-//! What the hub hears of the member.
+//! The reports about the member to the hub.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn beats(stage: &Stage) -> usize {
     count
 }
 
-/// A cluster that joins says what KubeFleet's agent said of one like it.
+/// A cluster that joins has the status that KubeFleet's agent gave to one like it.
 #[tokio::test(start_paused = true)]
 async fn joining_says_everything() {
     let status = status(&joined().await).await;
@@ -245,7 +245,7 @@ async fn namespaces_are_told() {
     assert_eq!(status(&stage).await["conditions"], Value::Null);
 }
 
-/// Case F118: an agent that is given prices tells what its nodes cost, and one that is no longer takes it back; the URL by which
+/// Case F118: an agent that is given prices tells the costs of its nodes, and one that is no longer takes it back; the URL by which
 /// others reach its member goes with the version.
 #[tokio::test(start_paused = true)]
 async fn costs_are_told() {

@@ -1,4 +1,4 @@
-//! Works that only report what differs in the member.
+//! Works that only report differences in the member.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn of_member(mut writes: Vec<String>) -> Vec<String> {
     writes
 }
 
-/// Case F72: of what the member had before, the Work tells what differs. It is never written, and outlives the Work.
+/// Case F72: of an object that the member had before, the Work tells the differences. It is never written, and outlives the Work.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_there() {
     let mut theirs = map();
@@ -124,7 +124,7 @@ async fn applying_begins_at_once() {
     }
 }
 
-/// Case F72: a Work that only reports takes away what it has applied before, whichever write the program dies after.
+/// Case F72: a Work that only reports takes away the objects that it has applied before, whichever write the program dies after.
 #[tokio::test(start_paused = true)]
 async fn deletion_takes_applied_objects() {
     for limit in 0.. {

@@ -121,7 +121,7 @@ impl Stage {
 
     /// Gives the Work another strategy.
     pub(super) async fn strategy(&self, mut strategy: Value) {
-        // What is not named goes.
+        // Fields that are not named go.
         for field in ["type", "comparisonOption", "whenToApply", "whenToTakeOver"] {
             if strategy.get(field).is_none() {
                 strategy[field] = Value::Null;
@@ -147,7 +147,7 @@ impl Stage {
         assert_eq!(self.asked(), [""; 0]);
     }
 
-    /// Returns what the program has asked of the member since the last call, watches and heartbeats aside.
+    /// Returns the requests of the program to the member since the last call, watches and heartbeats aside.
     pub(super) fn asked(&self) -> Vec<String> {
         let mut calls = self.member.calls();
         let watched = ["configmaps", "namespaces", "appliedworks", "nodes", "pods"];
@@ -205,7 +205,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
 
-    /// Returns what the program has written since the last call, heartbeats aside: to the hub, then to the member.
+    /// Returns the writes of the program since the last call, heartbeats aside: to the hub, then to the member.
     pub(super) fn written(&self) -> Vec<String> {
         let mut writes = self.hub.writes();
         writes.extend(self.member.writes());

@@ -1,4 +1,4 @@
-//! Works, their objects in the member, and what is said of them.
+//! Works, their objects in the member, and the reports on them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const ALL: [&str; 2] = [
     "Available True AllManifestsAvailable",
 ];
 
-/// What a placement places is there, belongs to it, and is reported, in as few writes as that takes.
+/// The objects of a placement are there, belong to it, and are reported, in as few writes as that takes.
 #[tokio::test(start_paused = true)]
 async fn manifests_become_objects() {
     let stage = Stage::joined().await;
@@ -71,7 +71,7 @@ async fn nothing_is_written_at_rest() {
     assert_eq!(single.count(), 0);
 }
 
-/// Cases F44 and F54: what somebody changes, deletes or disowns is put right, and what somebody adds stays; even while
+/// Cases F44 and F54: a change, a deletion or a lost owner is put right, and additions stay; even while
 /// the hub is gone.
 #[tokio::test(start_paused = true)]
 async fn drift_is_repaired() {
@@ -147,7 +147,7 @@ async fn emptied_work_owns_nothing() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
-/// Case F47: what another has is not touched, and the Work says whose it is; once it is free, it is taken.
+/// Case F47: an object of another is not touched, and the Work names the owner; once it is free, it is taken.
 #[tokio::test(start_paused = true)]
 async fn foreign_object_is_refused() {
     let stage = Stage::joined().await;
@@ -306,7 +306,7 @@ async fn leaving_keeps_objects() {
     assert_eq!(stage.member.writes(), [""; 0]);
 }
 
-/// Another fleet's agent may work in the member, too: what it owns is left to it, and the Work says so.
+/// Another fleet's agent may work in the member, too: its objects are left to it, and the Work says so.
 #[tokio::test(start_paused = true)]
 async fn other_fleets_owner_is_named() {
     let stage = Stage::joined().await;
@@ -492,7 +492,7 @@ async fn observer_writes_nothing() {
     assert!(!stage.written().is_empty());
 }
 
-/// Case F39: before what depends on it comes what it depends on, whatever the order of the manifests.
+/// Case F39: an object comes after those on which it depends, whatever the order of the manifests.
 #[tokio::test(start_paused = true)]
 async fn waves_follow_each_other() {
     let stage = Stage::joined().await;
@@ -583,7 +583,7 @@ async fn recorded_member_is_taken_over() {
     assert_eq!(map.uid(), uids[1]);
 }
 
-/// Case F101: what holds an object that is to go is named, until it is gone.
+/// Case F101: the holder of an object that is to go is named, until it is gone.
 #[tokio::test(start_paused = true)]
 async fn held_object_is_named() {
     let stage = Stage::placed().await;
@@ -605,7 +605,7 @@ async fn held_object_is_named() {
 const WEB: &str = "/apis/apps/v1/namespaces/application-1/deployments/web";
 const SERVICE: &str = "/api/v1/namespaces/application-1/services/web";
 
-/// Case F103: what somebody renames is as it is placed again, and nothing is beside it. What he adds
+/// Case F103: an element that somebody renames is as placed again, and nothing is beside it. What he adds
 /// stays.
 #[tokio::test(start_paused = true)]
 async fn renamed_parts_are_restored() {
@@ -668,7 +668,7 @@ async fn renamed_parts_are_restored() {
     assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
 }
 
-/// Case F109: what leaves the manifest goes, what the member has added stays.
+/// Case F109: elements that leave the manifest go, those that the member has added stay.
 #[tokio::test(start_paused = true)]
 async fn pull_secret_leaves() {
     let stage = Stage::joined().await;

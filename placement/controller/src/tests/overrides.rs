@@ -1,4 +1,4 @@
-//! What differs between clusters.
+//! The differences between clusters.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::stage::*;
 
 const OVERRIDE: &str = "own-value";
 
-/// Returns an override of what is placed, with these rules.
+/// Returns an override of the placed object, with these rules.
 fn of_map(placement: Option<&str>, rules: &Value) -> Value {
     let mut new = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceOverride",
@@ -186,7 +186,7 @@ async fn unnamed_override_waits() {
     assert_eq!(values(&stage).await, ["own"; 2]);
 }
 
-/// Case F36: what is written together arrives together: no cluster has the object without its override.
+/// Case F36: objects that are written together arrive together: no cluster has the object without its override.
 #[tokio::test(start_paused = true)]
 async fn new_placement_waits_for_override() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -208,7 +208,7 @@ async fn new_placement_waits_for_override() {
     assert_eq!(works.len(), 1, "{works:?}");
 }
 
-/// Case F36: where an override cannot be applied, the cluster keeps what it has and is named, and others go on.
+/// Case F36: where an override cannot be applied, the cluster keeps its version and is named, and others go on.
 #[tokio::test(start_paused = true)]
 async fn failure_names_its_cluster() {
     let stage = Stage::with_clusters(&[]).await;
@@ -234,7 +234,7 @@ async fn failure_names_its_cluster() {
                     application-1/own-value cannot be applied to ConfigMap application-1/app-config-1 for m2: replace \
                     /data/key: the cluster has no label region";
     assert_eq!(*message, expected);
-    // The label is what was missing.
+    // The label was missing.
     let label = json!({ "metadata": { "labels": { "region": "west" } } });
     stage
         .change("PATCH", &format!("{CLUSTERS}/m2"), &label)
@@ -245,7 +245,7 @@ async fn failure_names_its_cluster() {
     assert_eq!(last.as_deref(), Some("Available True ResourceAvailable"));
 }
 
-/// Case F61: where admission does not refuse it, an override that may not be is told of; what it said before goes on.
+/// Case F61: where admission does not refuse it, an override that may not be is told of; its content before goes on.
 #[tokio::test(start_paused = true)]
 async fn refused_override_is_told() {
     let stage = placed(&["m1"]).await;
@@ -305,7 +305,7 @@ async fn successor_rolls_out() {
     assert_eq!(values(&stage).await, ["next"; 3]);
 }
 
-/// Case F36: an override for what is not there says so, once its placement has had time to follow.
+/// Case F36: an override for a placement that is not there says so, once its placement has had time to follow.
 #[tokio::test(start_paused = true)]
 async fn unknown_placement_is_told() {
     let stage = placed(&["m1"]).await;
@@ -328,7 +328,7 @@ async fn unknown_placement_is_told() {
     assert_eq!(told(&stage).await, ["OverriddenPlacementUnknown"]);
 }
 
-/// Case F61: an override that the API does not let us snapshot stops nothing but what it is about, and that for a minute. Its
+/// Case F61: an override that the API does not let us snapshot stops only its own objects, and these for a minute. Its
 /// author is told once.
 #[tokio::test(start_paused = true)]
 async fn rejected_snapshot_holds_its_own() {
@@ -380,7 +380,7 @@ async fn copies_are_told_at_once() {
     assert_eq!(refused.count(), COPIES - 1);
 }
 
-/// Case F61: where the API takes no Work like one that an override has made, the placement says what it answers.
+/// Case F61: where the API takes no Work like one that an override has made, the placement quotes its answer.
 #[tokio::test(start_paused = true)]
 async fn rejected_work_is_told() {
     let stage = placed(&["m1"]).await;
@@ -417,7 +417,7 @@ async fn long_name_is_refused() {
     assert_eq!(told(&stage).await, ["OverrideRefused"]);
 }
 
-/// Case F68: all clusters get other labels at once, by which a rule takes away what is there: it goes in waves, as any change
+/// Case F68: all clusters get other labels at once, by which a rule takes away the object: it goes in waves, as any change
 /// does.
 #[tokio::test(start_paused = true)]
 async fn labels_change_in_waves() {
@@ -477,7 +477,7 @@ async fn deleted_override_stays_listed() {
     assert_eq!(names(&stage, OVERRIDE_SNAPSHOTS).await, [""; 0]);
 }
 
-/// Case F69: a hub whose definitions are older than the program: what it serves goes on, and overrides are served as soon as
+/// Case F69: a hub whose definitions are older than the program: the kinds that it serves go on, and overrides are served as soon as
 /// their kinds are.
 #[tokio::test(start_paused = true)]
 async fn older_hub_is_served() {

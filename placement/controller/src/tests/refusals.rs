@@ -1,4 +1,4 @@
-//! What a placement may not ask for: it is told, and nothing is made of it.
+//! The demands that a placement may not make: they are told, and nothing is made of them.
 
 use embedded_apiserver::{Fault, Injection, Verb};
 use objects::Metadata;
@@ -54,7 +54,7 @@ async fn wrong_selector_moves_nobody() {
     assert_eq!(bindings(&stage).await, [""; 0]);
 }
 
-/// A kind that the controller may not list is named: as long as it may not, what is placed of it would look as if it
+/// A kind that the controller may not list is named: as long as it may not, each placed object of it would look as if it
 /// were deleted. Once it may, it is placed.
 #[tokio::test(start_paused = true)]
 async fn forbidden_kind_is_named() {

@@ -9,7 +9,7 @@ use super::stage::*;
 
 const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 
-/// The kinds of what belongs to a placement of a namespace.
+/// The kinds of the objects of a placement of a namespace.
 const KINDS: [&str; 4] = [
     "resourceplacements",
     "schedulingpolicysnapshots",
@@ -24,7 +24,7 @@ const UPDATES: [&str; 3] = [
     "approvalrequests",
 ];
 
-/// What is said of a placement that is available in all of its clusters.
+/// The conditions of a placement that is available in all of its clusters.
 const COMPLETE: [&str; 6] = [
     "ResourcePlacementScheduled True SchedulingPolicyFulfilled",
     "ResourcePlacementRolloutStarted True RolloutStarted",
@@ -43,7 +43,7 @@ fn web(namespace: &str) -> String {
     format!("{}/web", path(namespace, "resourceplacements"))
 }
 
-/// Returns the placement `web` of what is in a namespace of one kind by its name.
+/// Returns the placement `web` of one object in a namespace, by its kind and name.
 fn placing(namespace: &str, kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourcePlacement",
@@ -73,7 +73,7 @@ async fn place_map(stage: &Stage, namespace: &str) {
     stage.settle().await;
 }
 
-/// Returns what the placement of a namespace says of itself.
+/// Returns the conditions of the placement of a namespace.
 async fn said(stage: &Stage, namespace: &str) -> Vec<String> {
     conditions(&stage.get(&web(namespace)).await["status"])
 }
@@ -144,7 +144,7 @@ async fn namespace_has_its_placement() {
     }
 }
 
-/// Case F90: a placement of a namespace selects in it: what has none, or a namespace, is refused by name and nothing is made.
+/// Case F90: a placement of a namespace selects in it: a kind without one, or a namespace, is refused by name and nothing is made.
 #[tokio::test(start_paused = true)]
 async fn rest_of_hub_is_refused() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -218,7 +218,7 @@ async fn namesakes_do_not_meet() {
     }
 }
 
-/// Returns an override of the map in a namespace, with what it says of a placement.
+/// Returns an override of the map in a namespace, with its words about a placement.
 fn override_of_map(name: &str, placement: &Value, key: &str) -> Value {
     json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceOverride",
@@ -288,7 +288,7 @@ async fn absent_placement_is_told() {
     assert_eq!(notes, [note]);
 }
 
-/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as what was there.
+/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as those that were there.
 #[tokio::test(start_paused = true)]
 async fn later_kind_is_placed() {
     let stage = Stage::with_clusters(&["m1"]).await;

@@ -192,7 +192,7 @@ async fn nothing_goes_without_a_run() {
     assert_eq!(stage.list(SNAPSHOTS).await.len(), 0);
 }
 
-/// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; what is edited then is in the next one, which
+/// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; an edit then is in the next one, which
 /// is made for a run.
 #[tokio::test(start_paused = true)]
 async fn latest_stays_latest() {
@@ -225,7 +225,7 @@ async fn latest_stays_latest() {
     assert_eq!(values(&stage).await, ["new"]);
 }
 
-/// Case F80: a run through stages, with approvals and a wait; the placement speaks of what all clusters have.
+/// Case F80: a run through stages, with approvals and a wait; the placement speaks of the version that all clusters have.
 #[tokio::test(start_paused = true)]
 async fn run_goes_through_stages() {
     let mut stage = external().await;
@@ -267,7 +267,7 @@ async fn run_goes_through_stages() {
         conditions(&done).last().unwrap(),
         "Available True ResourceAvailable"
     );
-    // An edit changes nothing of what the clusters have, and so nothing of what is said of them.
+    // An edit changes nothing in the clusters, and so nothing in the words about them.
     stage
         .change("PATCH", MAP, &json!({ "data": { "key": "new" } }))
         .await;
@@ -294,7 +294,7 @@ async fn earlier_snapshot_comes_back() {
     let stage = external().await;
     stage.change("POST", RUNS, &run("first", "", "Run")).await;
     finish(&stage, "first").await;
-    // What was edited just before it is in what it gives.
+    // An edit just before it is in the version that it gives.
     stage
         .send("PATCH", MAP, &json!({ "data": { "key": "new" } }))
         .await;
@@ -309,7 +309,7 @@ async fn earlier_snapshot_comes_back() {
     assert_eq!(told["selectedResources"].as_array().unwrap().len(), 2);
 }
 
-/// Case F81: a run that can never begin says so for good, and what it lacks.
+/// Case F81: a run that can never begin says so for good, and why.
 #[tokio::test(start_paused = true)]
 async fn bad_run_is_over() {
     let stage = external().await;
@@ -337,7 +337,7 @@ async fn bad_run_is_over() {
     }
 }
 
-/// Case F110: of what is written together the run may come first.
+/// Case F110: of objects that are written together the run may come first.
 #[tokio::test(start_paused = true)]
 async fn run_may_come_first() {
     let mut stage = Stage::new();
@@ -385,7 +385,7 @@ async fn deleted_request_comes_back() {
     assert_eq!(said(&stage, "go").await, "UpdateRunWaiting");
 }
 
-/// A cluster that is no longer picked keeps what it has until a run has gone through its stages.
+/// A cluster that is no longer picked keeps its version until a run has gone through its stages.
 #[tokio::test(start_paused = true)]
 async fn left_cluster_waits_for_a_run() {
     let stage = external().await;

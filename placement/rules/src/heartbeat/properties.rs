@@ -1,4 +1,4 @@
-//! The properties of its cluster that the agent tells beside the room in it: the costs of its nodes, and how others reach its API.
+//! The properties of its cluster that the agent tells beside the room in it: the costs of its nodes, and the ways to its API.
 //!
 //! The names are those of KubeFleet's provider for its cloud, so that policies which sort by them go on.
 
@@ -251,7 +251,7 @@ mod tests {
         status.properties.get(name).map(|one| &*one.value)
     }
 
-    /// Case F118: the costs of a core and a GiB are those of the nodes, shared among all of them; of nodes without a price it is said, and
+    /// Case F118: a core and a GiB cost a share of all nodes; of nodes without a price it is said, and
     /// without any nothing is told.
     #[test]
     fn nodes_have_their_costs() {

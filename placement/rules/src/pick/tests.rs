@@ -189,7 +189,7 @@ fn late_watch_makes_no_second() {
     assert!(!next.iter().any(|name| first.contains(name)), "{next:?}");
 }
 
-/// Case F19: new clusters join; one that no longer matches keeps what it has, and one that is gone loses it.
+/// Case F19: new clusters join; one that no longer matches keeps the placement, and one that is gone loses it.
 #[test]
 fn every_cluster_that_fits_joins() {
     let mut world = World::new(lettered(2), &Value::Null);

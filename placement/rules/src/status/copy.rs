@@ -67,7 +67,7 @@ pub fn copy(
     Some(Write::merge(TARGET, ObjectRef::of(existing, &()), patch))
 }
 
-/// Reduces a status to the part that those who read in the namespace may know: its own objects and overrides, and of no object a value.
+/// Reduces a status to the part that readers in the namespace may know: its own objects and overrides, and of no object a value.
 fn narrow(said: &mut PlacementStatus, namespace: &str) {
     keep_own(&mut said.selected_resources, |one| one, namespace);
     for cluster in &mut said.placement_statuses {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
     }
 
-    /// Case F113: the users of a namespace are not told the values of its objects where they differ: these need not be theirs to read.
+    /// Case F113: the users of a namespace are not told the values of its objects where they differ: they may not be theirs to read.
     #[test]
     fn values_are_hidden() {
         let placement = placement(&json!([namespace("app-10")]));

@@ -144,7 +144,7 @@ fn works_follow_their_binding() {
     assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
     recorded.binding.metadata.generation = Some(9);
     assert_eq!(recorded.plan(), WorksPlan::Wait);
-    // Held, it goes on saying what it has.
+    // Held, it goes on reporting its Works.
     recorded.hold();
     assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
     recorded.binding.spec.state = BindingState::Unscheduled;
@@ -224,7 +224,7 @@ fn envelopes_keep_their_works() {
     assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
 }
 
-/// Case F38: what fails is told with the envelope that it came in.
+/// Case F38: an object that fails is told with the envelope that it came in.
 #[test]
 fn wrapped_failure_names_its_envelope() {
     let mut recorded = Recorded::of_envelopes();
@@ -242,13 +242,13 @@ fn wrapped_failure_names_its_envelope() {
     let status = recorded.report(Synchronization::Synchronized).unwrap();
     let envelope = json!({ "name": "env-n", "namespace": "app-7", "type": "ResourceEnvelope" });
     assert_eq!(status["failedPlacements"][0]["envelope"], envelope);
-    // What a member refuses is no fault of its Works.
+    // A refusal by a member is no fault of its Works.
     let said = status["conditions"].as_array().unwrap().iter();
     let mut synchronized = said.filter(|one| one["type"] == "WorkSynchronized");
     assert_eq!(synchronized.next().unwrap()["status"], "True");
 }
 
-/// Whoever mends what cannot be applied sees what does not run, too.
+/// Whoever mends the objects that cannot be applied sees those that do not run, too.
 #[test]
 fn every_failure_is_listed() {
     let mut recorded = Recorded::seed("crp-1-work-not-available");
@@ -296,7 +296,7 @@ fn bad_envelope_is_named() {
     );
 }
 
-/// What a running KubeFleet said of its bindings when their Works were as recorded.
+/// The words of a running KubeFleet about its bindings when their Works were as recorded.
 #[test]
 fn recorded_reports_are_ours() {
     let available = Recorded::seed("crp-1-work");
@@ -325,7 +325,7 @@ fn recorded_reports_are_ours() {
     );
 }
 
-/// Case F101: what leaves a cluster, and something holds there, does not hold up what the cluster has now. What was deleted by
+/// Case F101: a Work that leaves a cluster, and something holds there, does not hold up the others. One that was deleted by
 /// hand does, until it is back.
 #[test]
 fn leaving_work_holds_nothing_up() {
@@ -346,7 +346,7 @@ fn leaving_work_holds_nothing_up() {
     assert_eq!(recorded.report(Synchronization::Synchronized), None);
 }
 
-/// That a binding serves for the first time is said with what shows it, and once.
+/// That a binding serves for the first time is said with the report that shows it, and once.
 #[test]
 fn first_availability_is_kept() {
     let mut recorded = Recorded::seed("crp-1-work");
@@ -360,7 +360,7 @@ fn first_availability_is_kept() {
     assert_eq!(recorded.report(Synchronization::Synchronized), None);
 }
 
-/// What a running KubeFleet said of members that were only looked at.
+/// The words of a running KubeFleet about members that were only looked at.
 #[test]
 fn recorded_differences_are_ours() {
     let bindings = items("crp-diff-bindings").into_iter();
@@ -408,7 +408,7 @@ fn unreported_difference_is_named() {
     }
 }
 
-/// What a running KubeFleet said of a member in which somebody had changed an object.
+/// The words of a running KubeFleet about a member in which somebody had changed an object.
 #[test]
 fn recorded_drift_is_ours() {
     let placement = fixture("crp-diff-drifted");

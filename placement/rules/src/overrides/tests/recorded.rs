@@ -126,7 +126,7 @@ fn recorded_works_are_made() {
     }
 }
 
-/// What has no snapshot yet gets that which it had there, and what has it gets no other.
+/// An override without a snapshot gets the one that it had there, and one that has it gets no other.
 fn snapshot_is_ours<K: Override>(name: &str) {
     let owner: K = read(name);
     let recorded = format!("{name}snapshot");
@@ -152,7 +152,7 @@ fn recorded_snapshots_are_ours() {
     snapshot_is_ours::<ResourceOverride>("crp-over-resourceoverride");
 }
 
-/// Case F36: of a binding whose cluster or snapshots are gone, what it has stays, but nothing that was made of others: that
+/// Case F36: of a binding whose cluster or snapshots are gone, the Works stay, but nothing that was made of others: that
 /// would pass for synchronized.
 #[test]
 fn works_outlive_their_snapshots() {
@@ -178,7 +178,7 @@ fn works_outlive_their_snapshots() {
 }
 
 /// Case F68: where the labels of a cluster make something else of its overrides, its Works stay until the rollout gives it
-/// that; what is made of others is not kept for it.
+/// that; Works that are made of others are not kept for it.
 #[test]
 fn labels_change_no_work() {
     let mut recorded = Recorded::new();

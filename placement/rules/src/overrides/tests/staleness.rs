@@ -137,8 +137,8 @@ fn by_environment() -> Value {
     spec
 }
 
-/// Case F68: where other labels make something else of what a cluster has, that is a change; labels that nothing reads are
-/// none. What another controller gave is left alone.
+/// Case F68: where other labels change the objects of a cluster, that is a change; labels that nothing reads are
+/// none. Overrides of another controller are left alone.
 #[test]
 fn labels_that_decide_are_stale() {
     let snapshot = of_namespace("a", &by_environment());

@@ -3,7 +3,7 @@ use serde_json::{from_value, json, to_value};
 use super::*;
 use crate::fixtures::{items, without_server_fields};
 
-/// Cases F2, F22 and F23: what a running KubeFleet decided for the three members of its fleet, word for word.
+/// Cases F2, F22 and F23: the decisions of a running KubeFleet for the three members of its fleet, word for word.
 #[test]
 fn recorded_decisions_are_ours() {
     for (name, at) in [
@@ -37,7 +37,7 @@ fn recorded_decisions_are_ours() {
     }
 }
 
-/// A fleet that changes hands keeps its bindings, and what its policy snapshots say.
+/// A fleet that changes hands keeps its bindings, and the decisions in its policy snapshots.
 #[test]
 fn recorded_fleet_needs_no_write() {
     for (name, bindings) in [
