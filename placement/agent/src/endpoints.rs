@@ -134,7 +134,7 @@ impl Endpoints {
         }
     }
 
-    /// Plans the collection of a Service; `None` while the slices collected before are not known.
+    /// Plans the collection of a Service; `None` before the lists of Works and slices are known.
     fn plan(&self, service: &Key) -> Option<Plan<LeftToOthers>> {
         let index = self.agent.index.lock();
         if !index.works.is_listed() || !index.collected.is_listed() {

@@ -1,4 +1,4 @@
-//! The properties of the member that the hub hears of on request: the costs of its nodes, and how others reach the member's API.
+//! The properties of the member that the hub hears of on request: the costs of its nodes, and the ways to its API.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

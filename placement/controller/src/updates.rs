@@ -92,7 +92,7 @@ impl Updater {
         let now = (self.clock)();
         let mut plan = known.plan(self.opening, now);
         if plan.has_failed {
-            // A failure is for good: it is not decided while one watch shows less than another.
+            // A failure is for good: the API decides about it, for one watch may show less than another.
             let Some(certain) = known.certain(&self.hub).await? else {
                 return Ok(());
             };

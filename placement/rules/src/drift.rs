@@ -142,8 +142,8 @@ mod tests {
         })
     }
 
-    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on objects that are
-    /// absent.
+    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on absent
+    /// objects.
     #[test]
     fn recorded_differences_are_ours() {
         let work = &items("crp-diff-works")[0];

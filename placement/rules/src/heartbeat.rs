@@ -136,7 +136,7 @@ fn said(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> MemberClust
 }
 
 /// Returns the conditions of the agent that are known now. Whether it has joined stays as it was while it cannot leave
-/// yet, and where nobody knows the requests of its pods.
+/// yet, and where nobody knows the wanted state.
 fn conditions(facts: &HeartbeatFacts<'_>) -> Vec<Condition> {
     let healthy = match facts.trouble {
         None => condition(("Healthy", TRUE), "InternalMemberClusterHealthy", ""),

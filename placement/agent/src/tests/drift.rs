@@ -52,8 +52,8 @@ async fn drifted_object_is_left() {
     assert_eq!(data(&stage).await, json!({ "key": "other" }));
 }
 
-/// Case F71: where everything is compared, what somebody adds is named, and keeps the date at which it was seen first; what
-/// is the manifest's is repaired meanwhile.
+/// Case F71: where everything is compared, an addition is named, and keeps the date at which it was seen first; the fields
+/// of the manifest are repaired meanwhile.
 #[tokio::test(start_paused = true)]
 async fn additions_are_told() {
     let stage = Stage::with_map(&map()).await;

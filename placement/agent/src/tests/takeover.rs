@@ -207,8 +207,8 @@ fn of(path: &str, mut writes: Vec<String>) -> Vec<String> {
     writes
 }
 
-/// Case F45: what KubeFleet's agent took over is ours without a write, however it wrote it; and what leaves the manifest then
-/// goes, but for what somebody else has. Whichever write the program dies after, the next one ends there.
+/// Case F45: an object that KubeFleet's agent took over is ours without a write, however it wrote it; and fields that leave
+/// the manifest then go, but for those of somebody else. Whichever write the program dies after, the next one ends there.
 #[tokio::test(start_paused = true)]
 async fn recorded_takeover_is_ours() {
     for recorded in recorded_copies() {
@@ -233,7 +233,7 @@ async fn recorded_takeover_is_ours() {
     }
 }
 
-/// Case F45: what this program wrote by the name that it had before becomes ours in one write, with the first edit; until
+/// Case F45: an object that this program wrote by its former name becomes ours in one write, with the first edit; until
 /// then there is none.
 #[tokio::test(start_paused = true)]
 async fn former_name_is_left() {

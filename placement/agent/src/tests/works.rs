@@ -521,8 +521,8 @@ async fn waves_follow_each_other() {
     );
 }
 
-/// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then what has left
-/// goes, as it would have before.
+/// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then the objects that
+/// have left go, as they would have before.
 #[tokio::test(start_paused = true)]
 async fn recorded_member_is_taken_over() {
     let mut stage = Stage::new().await;
@@ -605,8 +605,8 @@ async fn held_object_is_named() {
 const WEB: &str = "/apis/apps/v1/namespaces/application-1/deployments/web";
 const SERVICE: &str = "/api/v1/namespaces/application-1/services/web";
 
-/// Case F103: an element that somebody renames is as placed again, and nothing is beside it. What he adds
-/// stays.
+/// Case F103: an element that somebody renames is as placed again, and nothing is beside it. Additions
+/// stay.
 #[tokio::test(start_paused = true)]
 async fn renamed_parts_are_restored() {
     let stage = Stage::joined().await;

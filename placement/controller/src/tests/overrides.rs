@@ -458,8 +458,8 @@ async fn labels_change_in_waves() {
     assert_eq!(wrote, [""; 0]);
 }
 
-/// Case F36: an override is deleted while the rollout holds some clusters at it: these keep what they have, and what that was
-/// made of, until their turn.
+/// Case F36: an override is deleted while the rollout holds some clusters at it: these keep their version, and its
+/// sources, until their turn.
 #[tokio::test(start_paused = true)]
 async fn deleted_override_stays_listed() {
     let stage = placed(&["m1", "m2", "m3"]).await;
@@ -477,7 +477,7 @@ async fn deleted_override_stays_listed() {
     assert_eq!(names(&stage, OVERRIDE_SNAPSHOTS).await, [""; 0]);
 }
 
-/// Case F69: a hub whose definitions are older than the program: the kinds that it serves go on, and overrides are served as soon as
+/// Case F69: a hub whose definitions are older than the program: its own kinds are served, and overrides as soon as
 /// their kinds are.
 #[tokio::test(start_paused = true)]
 async fn older_hub_is_served() {
@@ -523,7 +523,7 @@ async fn starting_api_loses_nothing() {
     assert_eq!(values(&stage).await, ["own"]);
 }
 
-/// Case F50: the program may die at any write of an override and its end: what the next one makes of it is the same, and
+/// Case F50: the program may die at any write of an override and its end: the next one comes to the same, and
 /// then nothing is left to write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {

@@ -398,8 +398,8 @@ async fn older_hub_is_served() {
     assert_eq!(said(&stage, "application-2").await, COMPLETE);
 }
 
-/// Case F94: the program may die at any write of a placement of a namespace, of a change of it, and of its end: what the next
-/// one makes of it is the same, and then nothing is left to write.
+/// Case F94: the program may die at any write of a placement of a namespace, of a change of it, and of its end: the next
+/// one comes to the same, and then nothing is left to write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {
     for allowed in 0.. {

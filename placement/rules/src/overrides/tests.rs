@@ -239,7 +239,7 @@ fn failures_are_named() {
     }
 }
 
-/// The override of a namespace leaves the grants of a Role and its bindings as they are, as the API does where its author has less.
+/// The override of a namespace leaves the grants of a Role and its bindings, as the API does where its author has less.
 #[test]
 fn overrides_grant_nothing() {
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",

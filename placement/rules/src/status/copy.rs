@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
     }
 
-    /// Case F113: the users of a namespace are not told the values of its objects where they differ: they may not be theirs to read.
+    /// Case F113: the users of a namespace are not told the values of its objects that differ: they may not be theirs to read.
     #[test]
     fn values_are_hidden() {
         let placement = placement(&json!([namespace("app-10")]));

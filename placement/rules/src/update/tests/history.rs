@@ -1,4 +1,4 @@
-//! Random histories, judged by the versions that clusters were given and the words of members and persons, and not by those of runs.
+//! Random histories, judged by the versions given to clusters and the words of members and persons, not by those of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
