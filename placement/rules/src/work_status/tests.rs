@@ -216,7 +216,7 @@ fn recorded_differences_are_ours() {
     }
 }
 
-/// An application is told no more once objects are only looked at, but for the condition that keeps a Job from running again; and the other
+/// An application is told no more once objects are only looked at, but for that which keeps a Job from running again; and the other
 /// way round.
 #[test]
 fn reports_replace_applications() {
