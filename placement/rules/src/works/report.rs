@@ -20,23 +20,23 @@ use crate::overrides::listed;
 use crate::strategy::Strategy;
 
 /// Whether the Works of a binding are those that its cluster should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synchronization<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Synchronization {
     /// They are.
     Synchronized,
-    /// They are, as far as the rollout has got.
+    /// They stay as they are, as far as the rollout has got. Only how their objects are written may change.
     Kept,
     /// They were written now, and nobody has answered.
     Written,
-    /// They are not.
-    Failed(&'a Failure),
+    /// They are not, and stay as they are.
+    Failed(Failure),
 }
 
 /// Returns the status of a binding after a look at its Works, or `None` if it is up to date. The conditions of
 /// others stay. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
 pub fn report(
     binding: &Binding,
-    synchronization: Synchronization<'_>,
+    synchronization: &Synchronization,
     works: &[&Work],
     now: Timestamp,
 ) -> Option<BindingStatus> {
@@ -108,7 +108,7 @@ fn first_served(before: &BindingStatus, new: &[Condition]) -> Option<Condition> 
 
 fn conditions(
     binding: &Binding,
-    synchronization: Synchronization<'_>,
+    synchronization: &Synchronization,
     works: &[&Work],
     is_reported: bool,
 ) -> Vec<Condition> {
@@ -148,13 +148,13 @@ fn conditions(
     }
     let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
     // Works that are kept may have been made by the snapshots before.
-    let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
+    let rendered = digest.filter(|_| *synchronization != Synchronization::Kept);
     conditions
         .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));
     conditions
 }
 
-fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+fn applied(synchronization: &Synchronization, works: &[&Work]) -> Condition {
     match answer(synchronization, works, APPLIED) {
         Answer::Pending => condition(
             (APPLIED, FALSE),
@@ -172,7 +172,7 @@ fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
     }
 }
 
-fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+fn differences(synchronization: &Synchronization, works: &[&Work]) -> Condition {
     match answer(synchronization, works, DIFF_REPORTED) {
         Answer::Pending => condition(
             (DIFF_REPORTED, FALSE),
@@ -208,8 +208,8 @@ enum Answer<'w> {
     Pending,
 }
 
-fn answer<'w>(synchronization: Synchronization<'_>, works: &[&'w Work], kind: &str) -> Answer<'w> {
-    if synchronization == Synchronization::Written {
+fn answer<'w>(synchronization: &Synchronization, works: &[&'w Work], kind: &str) -> Answer<'w> {
+    if *synchronization == Synchronization::Written {
         return Answer::Pending;
     }
     let mut answer = Answer::Yes;
