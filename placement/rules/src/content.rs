@@ -1,11 +1,10 @@
 //! The objects of a snapshot: which may be in one, with which of their fields, and in which order.
 
 use objects::allocated::Allocated;
+use objects::apis::Apis;
 use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
-
-use objects::apis::Apis;
 
 /// The settings of a hub that decide about the objects to be placed.
 #[derive(Clone, Debug, Default)]
@@ -385,7 +384,8 @@ mod tests {
         }
     }
 
-    /// The order of KubeFleet's `TestSortResources` for kinds in several groups and for namespaces: a swap makes no new snapshot.
+    /// Case F12: the order of KubeFleet's `TestSortResources` for kinds in several groups and for namespaces: a swap makes no
+    /// new snapshot.
     #[test]
     fn order_is_kubefleets() {
         let object = |api_version: &str, kind: &str, namespace: &str| {
@@ -448,15 +448,16 @@ mod tests {
         assert_eq!(content(headless.clone()), headless);
     }
 
+    fn job(manual: bool) -> Value {
+        let labels = json!({ "controller-uid": "u", "mine": "x" });
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {
+            "manualSelector": manual, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels } },
+        } })
+    }
+
     #[test]
     fn manual_selectors_of_jobs_travel() {
-        let job = |manual: bool| {
-            let labels = json!({ "controller-uid": "u", "mine": "x" });
-            json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {
-                "manualSelector": manual, "selector": { "matchLabels": labels },
-                "template": { "metadata": { "labels": labels } },
-            } })
-        };
         assert_eq!(content(job(true)), job(true));
         let stripped = content(job(false));
         for labels in [
@@ -471,6 +472,10 @@ mod tests {
         }
     }
 
+    fn named(name: &str) -> Value {
+        json!({ "metadata": { "name": name } })
+    }
+
     /// Cases F11 and F105.
     #[test]
     fn what_clusters_make_stays() {
@@ -480,7 +485,6 @@ mod tests {
             json_patch::merge(&mut object, &rest);
             object
         };
-        let named = |name: &str| json!({ "metadata": { "name": name } });
         let owned = json!({ "metadata": { "ownerReferences": [{ "uid": "o" }] } });
         let token = json!({ "type": "kubernetes.io/service-account-token",
             "metadata": { "annotations": { "kubernetes.io/service-account.name": "runner" } } });
@@ -547,27 +551,5 @@ mod tests {
                 "{object}"
             );
         }
-    }
-
-    /// Case F12.
-    #[test]
-    fn kinds_have_their_order() {
-        let object = |kind: &str, name: &str| json!({ "kind": kind, "metadata": { "name": name } });
-        let mut objects = [
-            ("Toy", "a"),
-            ("Deployment", "b"),
-            ("Deployment", "a"),
-            ("Actor", "z"),
-        ]
-        .map(|(kind, name)| object(kind, name));
-        sort(&mut objects);
-        let expected = [
-            ("Deployment", "a"),
-            ("Deployment", "b"),
-            ("Actor", "z"),
-            ("Toy", "a"),
-        ]
-        .map(|(kind, name)| object(kind, name));
-        assert_eq!(objects, expected);
     }
 }
