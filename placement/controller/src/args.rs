@@ -237,14 +237,15 @@ mod tests {
         assert_eq!(args.loops, Loop::ALL);
     }
 
+    fn placed(flags: &[&str]) -> [bool; 2] {
+        let hub = parsed(flags).unwrap().hub();
+        ["ConfigMap", "Secret"]
+            .map(|kind| is_placeable(&json!({ "apiVersion": "v1", "kind": kind }), &hub))
+    }
+
     /// As KubeFleet's hub-agent, it places all kinds but some, or some alone.
     #[test]
     fn kinds_are_skipped_or_allowed() {
-        let placed = |flags: &[&str]| {
-            let hub = parsed(flags).unwrap().hub();
-            ["ConfigMap", "Secret"]
-                .map(|kind| is_placeable(&json!({ "apiVersion": "v1", "kind": kind }), &hub))
-        };
         assert_eq!(placed(&[]), [true, true]);
         let skipped = "--skipped-propagating-apis=v1/Secret";
         assert_eq!(placed(&[skipped]), [true, false]);

@@ -91,13 +91,14 @@ mod tests {
 
     use super::*;
 
+    fn failed(code: u16, message: &str) -> WriteError {
+        let status = Status::failure(message, "Reason").with_code(code);
+        WriteError::Api(kube::Error::Api(status.boxed()))
+    }
+
     /// A rejection by the API is told, also for a webhook that must answer and does not; one that a retry may overcome is not.
     #[test]
     fn rejections_are_told() {
-        let failed = |code, message: &str| {
-            let status = Status::failure(message, "Reason").with_code(code);
-            WriteError::Api(kube::Error::Api(status.boxed()))
-        };
         let denied = rejection(&failed(403, "policy 'p' denied request")).unwrap();
         assert!(denied.contains("policy 'p' denied request"), "{denied}");
         let silent = "Internal error occurred: failed calling webhook \"w\"";

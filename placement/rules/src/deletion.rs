@@ -179,6 +179,11 @@ mod tests {
         said.map(|said| said.message)
     }
 
+    fn targets(writes: &[Write]) -> Vec<&'static str> {
+        let targets = writes.iter().map(|write| write.target);
+        targets.collect()
+    }
+
     /// Bindings first, and with them the objects in members; then the snapshots, and then the placement.
     #[test]
     fn each_step_waits_for_the_last() {
@@ -186,10 +191,6 @@ mod tests {
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
         let snapshot: ResourceSnapshot = from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
-        let targets = |writes: &[Write]| {
-            let targets = writes.iter().map(|write| write.target);
-            targets.collect::<Vec<_>>()
-        };
         let first = plan_of(&bindings, &snapshots);
         assert_eq!(targets(&first), ["binding", "binding"]);
         let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \

@@ -178,18 +178,24 @@ mod tests {
         })
     }
 
+    fn pick_n(number: i32) -> Value {
+        json!({ "placementType": "PickN", "numberOfClusters": number })
+    }
+
+    fn short(left: usize, before: usize) -> Option<Departure> {
+        Some(Departure::Short { left, before })
+    }
+
     /// The fate of a placement depends on its policy and on the clusters that are left.
     #[test]
     fn departure_follows_policy() {
-        let n = |number: i32| json!({ "placementType": "PickN", "numberOfClusters": number });
         let all = json!({ "placementType": "PickAll" });
         let fixed = json!({ "placementType": "PickFixed", "clusterNames": ["m1"] });
-        let short = |left, before| Some(Departure::Short { left, before });
         for (policy, clusters, expected) in [
-            (n(1), &["m1"][..], Some(Departure::Whole)),
-            (n(2), &["m1", "m2"][..], Some(Departure::Whole)),
-            (n(3), &["m1", "m2", "m3"][..], short(2, 3)),
-            (n(1), &["m2"][..], None),
+            (pick_n(1), &["m1"][..], Some(Departure::Whole)),
+            (pick_n(2), &["m1", "m2"][..], Some(Departure::Whole)),
+            (pick_n(3), &["m1", "m2", "m3"][..], short(2, 3)),
+            (pick_n(1), &["m2"][..], None),
             (all.clone(), &["m1", "m2", "m3"][..], Some(Departure::Whole)),
             (fixed, &["m1"][..], Some(Departure::Fixed)),
         ] {

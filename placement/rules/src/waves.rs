@@ -80,12 +80,13 @@ mod tests {
         assert_eq!(waves, expected);
     }
 
+    fn of(api_version: &str, kind: &str) -> Wave {
+        wave(&json!({ "apiVersion": api_version, "kind": kind }))
+    }
+
     /// Case F39.
     #[test]
     fn groups_tell_kinds_apart() {
-        let of = |api_version: &str, kind: &str| {
-            wave(&json!({ "apiVersion": api_version, "kind": kind }))
-        };
         assert_eq!(of("rbac.authorization.k8s.io/v1", "Role"), Wave::Roles);
         assert_eq!(
             of("rbac.authorization.k8s.io/v1", "RoleBinding"),

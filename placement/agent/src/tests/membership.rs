@@ -43,10 +43,13 @@ async fn status(stage: &Stage) -> Value {
 async fn said(stage: &Stage) -> Vec<String> {
     let status = status(stage).await;
     let conditions = status["agentStatus"][0]["conditions"].as_array().unwrap();
-    let text = |one: &Value, field: &str| one[field].as_str().unwrap().to_owned();
     let conditions = conditions.iter();
     conditions
-        .map(|one| format!("{} {}", text(one, "status"), text(one, "reason")))
+        .map(|one| {
+            ["status", "reason"]
+                .map(|field| one[field].as_str().unwrap())
+                .join(" ")
+        })
         .collect()
 }
 
@@ -221,27 +224,27 @@ async fn observer_sends_no_heartbeat() {
     assert!(beats(&stage) > 0, "it is to send some");
 }
 
+/// Returns the names of the namespaces that the agent tells of.
+async fn namespaces(stage: &Stage) -> Vec<String> {
+    let status = status(stage).await;
+    let namespaces = status["namespaces"].as_object().into_iter().flatten();
+    namespaces.map(|(name, _)| name.clone()).collect()
+}
+
 /// Case F92: an agent that is asked to tells of the namespaces, and of a new one at once; who is no longer asked takes it back.
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told() {
     let mut stage = unjoined().await;
     stage.start(&["--collect-namespaces"]).await;
-    let told = async |stage: &Stage| {
-        let namespaces = status(stage).await["namespaces"].clone();
-        let names = namespaces
-            .as_object()
-            .map(|all| all.keys().cloned().collect::<Vec<_>>());
-        names.unwrap_or_default()
-    };
-    assert!(!told(&stage).await.contains(&"shop".to_owned()));
+    assert!(!namespaces(&stage).await.contains(&"shop".to_owned()));
     let collected = status(&stage).await["conditions"][0].clone();
     assert_eq!(collected["type"], "NamespaceCollectionSucceeded");
     stage.member.create_namespace("shop").await;
     seconds(5).await;
-    assert!(told(&stage).await.contains(&"shop".to_owned()));
+    assert!(namespaces(&stage).await.contains(&"shop".to_owned()));
     stage.kill().await;
     stage.start(&[]).await;
-    assert_eq!(told(&stage).await, [""; 0]);
+    assert_eq!(namespaces(&stage).await, [""; 0]);
     assert_eq!(status(&stage).await["conditions"], Value::Null);
 }
 

@@ -283,12 +283,15 @@ async fn ended_work_stays_ended() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
+fn asked(state: &str) -> Value {
+    json!({ "spec": { "state": state } })
+}
+
 /// Case F49: a cluster that leaves keeps everything, and goes on with it when it comes back: nothing is written to an
 /// object.
 #[tokio::test(start_paused = true)]
 async fn leaving_keeps_objects() {
     let stage = Stage::placed().await;
-    let asked = |state: &str| json!({ "spec": { "state": state } });
     stage.hub.send("PATCH", CHANNEL, &asked("Leave")).await;
     stage.settle().await;
     assert_eq!(stage.written(), [format!("PATCH {WORK}")]);
@@ -372,17 +375,18 @@ async fn crash_after_each_write() {
     }
 }
 
+fn job(image: &str) -> Value {
+    json!({ "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": { "name": "once", "namespace": "application-1" },
+        "spec": { "ttlSecondsAfterFinished": 60, "template": { "spec": { "restartPolicy": "Never",
+            "containers": [{ "name": "main", "image": image }] } } } })
+}
+
 /// Case F44: a Job that is done and that its member deletes after a while is not run again, unless its manifest
 /// changes.
 #[tokio::test(start_paused = true)]
 async fn finished_job_stays_away() {
     let stage = Stage::joined().await;
-    let job = |image: &str| {
-        json!({ "apiVersion": "batch/v1", "kind": "Job",
-            "metadata": { "name": "once", "namespace": "application-1" },
-            "spec": { "ttlSecondsAfterFinished": 60, "template": { "spec": { "restartPolicy": "Never",
-                "containers": [{ "name": "main", "image": image }] } } } })
-    };
     stage
         .hub
         .send("POST", WORKS, &work(&[namespace(), job("a")]))
@@ -435,6 +439,10 @@ async fn unknown_field_is_noted() {
     assert_eq!(written, [""; 0]);
 }
 
+fn container(name: &str) -> Value {
+    json!({ "name": name, "image": "example.com/a:1" })
+}
+
 /// Case F55: a container that leaves the manifest leaves the member, though somebody else has touched it there.
 #[tokio::test(start_paused = true)]
 async fn touched_sidecar_leaves() {
@@ -445,7 +453,6 @@ async fn touched_sidecar_leaves() {
             "spec": { "selector": { "matchLabels": { "app": "web" } }, "template": {
                 "metadata": { "labels": { "app": "web" } }, "spec": { "containers": containers } } } })
     };
-    let container = |name: &str| json!({ "name": name, "image": "example.com/a:1" });
     let both = web(json!([container("main"), container("side")]));
     stage
         .hub
@@ -668,19 +675,21 @@ async fn renamed_parts_are_restored() {
     assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
 }
 
+fn account(names: &[&str]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "name": "puller", "namespace": "application-1" },
+        "imagePullSecrets": secrets(names) })
+}
+
+fn secrets(names: &[&str]) -> Value {
+    let secrets: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+    json!(secrets)
+}
+
 /// Case F109: elements that leave the manifest go, those that the member has added stay.
 #[tokio::test(start_paused = true)]
 async fn pull_secret_leaves() {
     let stage = Stage::joined().await;
-    let secrets = |names: &[&str]| {
-        let secrets: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
-        json!(secrets)
-    };
-    let account = |names: &[&str]| {
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": { "name": "puller", "namespace": "application-1" },
-            "imagePullSecrets": secrets(names) })
-    };
     let placed = work(&[namespace(), account(&["old", "new"])]);
     stage.hub.send("POST", WORKS, &placed).await;
     stage.settle().await;

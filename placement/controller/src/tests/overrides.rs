@@ -417,18 +417,22 @@ async fn long_name_is_refused() {
     assert_eq!(told(&stage).await, ["OverrideRefused"]);
 }
 
+/// Returns a selector of the clusters with this label.
+fn with_env(env: &str) -> Value {
+    json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] })
+}
+
 /// Case F68: all clusters get other labels at once, by which a rule takes away the object: it goes in waves, as any change
 /// does.
 #[tokio::test(start_paused = true)]
 async fn labels_change_in_waves() {
     let clusters = ["m1", "m2", "m3"];
     let stage = placed(&clusters).await;
-    let of = |env: &str| json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] });
     let mut rules = value("own ${MEMBER-CLUSTER-NAME}");
     rules
         .as_array_mut()
         .unwrap()
-        .push(json!({ "clusterSelector": of("canary"), "overrideType": "Delete" }));
+        .push(json!({ "clusterSelector": with_env("canary"), "overrideType": "Delete" }));
     let new = of_map(Some("crp-all"), &rules);
     stage.change("POST", OVERRIDES, &new).await;
     stage.agents().await;
@@ -477,15 +481,17 @@ async fn deleted_override_stays_listed() {
     assert_eq!(names(&stage, OVERRIDE_SNAPSHOTS).await, [""; 0]);
 }
 
+/// Returns `true` for a kind that an older hub does not have.
+fn is_newer(definition: &Value) -> bool {
+    let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
+    kind.contains("Override") || kind == "ClusterResourcePlacementEviction"
+}
+
 /// Case F69: a hub whose definitions are older than the program: its own kinds are served, and overrides as soon as
 /// their kinds are.
 #[tokio::test(start_paused = true)]
 async fn older_hub_is_served() {
-    let newer = |definition: &Value| {
-        let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
-        kind.contains("Override") || kind == "ClusterResourcePlacementEviction"
-    };
-    let (newer, older): (Vec<_>, Vec<_>) = definitions().into_iter().partition(newer);
+    let (newer, older): (Vec<_>, Vec<_>) = definitions().into_iter().partition(is_newer);
     assert_eq!(newer.len(), 5);
     let mut stage = Stage::serving(older);
     stage.start(&[]).await;

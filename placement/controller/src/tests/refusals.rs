@@ -26,10 +26,13 @@ async fn told(stage: &Stage, name: &str) -> (String, String) {
     (first, message.unwrap().to_owned())
 }
 
+fn fixed(names: &[&str]) -> Value {
+    json!({ "placementType": "PickFixed", "clusterNames": names })
+}
+
 /// Case F98: an edit of the policy and a wrong selector in one: no cluster loses anything before the selector is mended.
 #[tokio::test(start_paused = true)]
 async fn wrong_selector_moves_nobody() {
-    let fixed = |names: &[&str]| json!({ "placementType": "PickFixed", "clusterNames": names });
     let stage = Stage::with_clusters(&["c1", "c2"]).await;
     place(&stage, &fixed(&["c1", "c2"])).await;
     let path = format!("{PLACEMENTS}/crp-all");

@@ -322,14 +322,13 @@ fn strip(value: &mut Value) {
 /// Returns the status and reason of each condition.
 pub(super) fn conditions(status: &Value) -> Vec<String> {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap().to_owned();
-    conditions
-        .iter()
-        .map(|one| {
-            let kind = text(one, "type").replace("ClusterResourcePlacement", "");
-            format!("{kind} {} {}", text(one, "status"), text(one, "reason"))
-        })
-        .collect()
+    let conditions = conditions.iter().map(|one| {
+        let [kind, status, reason] =
+            ["type", "status", "reason"].map(|field| one[field].as_str().unwrap());
+        let kind = kind.replace("ClusterResourcePlacement", "");
+        format!("{kind} {status} {reason}")
+    });
+    conditions.collect()
 }
 
 /// Returns the placed object.
@@ -381,9 +380,10 @@ pub(super) async fn bindings(stage: &Stage) -> Vec<String> {
     let bindings = stage.list(BINDINGS).await.into_iter();
     let mut states: Vec<_> = bindings
         .map(|binding| {
-            let text = |field: &str| binding["spec"][field].as_str().unwrap().to_owned();
+            let [cluster, state] =
+                ["targetCluster", "state"].map(|field| binding["spec"][field].as_str().unwrap());
             let gone = if binding.is_deleting() { " gone" } else { "" };
-            format!("{} {}{gone}", text("targetCluster"), text("state"))
+            format!("{cluster} {state}{gone}")
         })
         .collect();
     states.sort();

@@ -26,6 +26,10 @@ async fn external() -> Stage {
     stage
 }
 
+fn env(value: &str) -> Value {
+    json!({ "matchLabels": { "env": value } })
+}
+
 async fn place_external(stage: &Stage) {
     stage.create_namespace("application-1").await;
     stage.create(&map()).await;
@@ -36,7 +40,6 @@ async fn place_external(stage: &Stage) {
     );
     new["spec"]["strategy"] = json!({ "type": "External" });
     stage.send("POST", PLACEMENTS, &new).await;
-    let env = |value: &str| json!({ "matchLabels": { "env": value } });
     let strategy = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateStrategy",
         "metadata": { "name": "safe" },

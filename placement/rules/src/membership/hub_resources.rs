@@ -161,14 +161,17 @@ impl<'a> HubResources<'a> {
     }
 }
 
-/// Returns the rights of an agent in the namespace of its cluster.
-fn rules() -> Vec<PolicyRule> {
-    let rule = |verbs: &[&str], group: &str, resource: &str| PolicyRule {
+fn rule(verbs: &[&str], group: &str, resource: &str) -> PolicyRule {
+    PolicyRule {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
         ..PolicyRule::default()
-    };
+    }
+}
+
+/// Returns the rights of an agent in the namespace of its cluster.
+fn rules() -> Vec<PolicyRule> {
     vec![
         rule(&["*"], "cluster.kubernetes-fleet.io", "*"),
         rule(&["*"], "placement.kubernetes-fleet.io", "*"),

@@ -238,6 +238,10 @@ mod tests {
         assert_eq!(copy(&placement, &status, Some(&created), NOW), None);
     }
 
+    fn of(namespace: &str) -> Value {
+        json!({ "name": "o", "namespace": namespace })
+    }
+
     /// Case F116: of objects that are not in the namespace its users hear nothing, not even a name.
     #[test]
     fn others_are_not_named() {
@@ -262,7 +266,6 @@ mod tests {
         let of_cluster = json!({ "name": "e", "type": "ClusterResourceEnvelope" });
         let role = json!({ "group": "rbac.authorization.k8s.io", "version": "v1",
             "kind": "ClusterRole", "name": "app-10" });
-        let of = |namespace: &str| json!({ "name": "o", "namespace": namespace });
         let (first, second) = (namespace("app-10"), namespace("app-11"));
         let (kept, bare) = (wrapped(&envelope), wrapped(&of_cluster));
         let said = status(

@@ -211,9 +211,12 @@ mod tests {
         }
     }
 
+    fn text(text: &str) -> Option<IntOrString> {
+        Some(IntOrString::String(text.to_owned()))
+    }
+
     #[test]
     fn concurrency_is_rounded_down() {
-        let text = |text: &str| Some(IntOrString::String(text.to_owned()));
         for (bound, clusters, most) in [
             (None, 5, Some(1)),
             (Some(IntOrString::Int(3)), 2, Some(3)),
