@@ -83,15 +83,15 @@ const OF_A_CLUSTER: [&str; 3] = ["coordination.k8s.io", "events.k8s.io", "metric
 
 /// Returns `true` if each cluster makes the object itself, from another one or for itself.
 fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
-    let has_owner = || {
-        let owners = objects::metadata::field(object, "ownerReferences").and_then(Value::as_array);
-        owners.is_some_and(|owners| !owners.is_empty())
-    };
     match (objects::api_version(object), kind(object)) {
         ("v1", "Pod" | "Node" | "Event") => true,
         (version, _) if OF_A_CLUSTER.contains(&objects::group(version)) => true,
         // Each cluster's own CronJob makes its runs, too.
-        ("apps/v1", "ReplicaSet" | "ControllerRevision") | ("batch/v1", "Job") => has_owner(),
+        ("apps/v1", "ReplicaSet" | "ControllerRevision") | ("batch/v1", "Job") => {
+            let owners = objects::metadata::field(object, "ownerReferences");
+            let owners = owners.and_then(Value::as_array);
+            owners.is_some_and(|owners| !owners.is_empty())
+        }
         ("v1", "ConfigMap") => object.name() == "kube-root-ca.crt",
         ("v1", "ServiceAccount") => object.name() == "default",
         ("v1", "Secret") => {

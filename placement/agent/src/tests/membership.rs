@@ -266,24 +266,17 @@ async fn costs_are_told() {
     stage.start(&[&prices, entrypoint]).await;
     seconds(60).await;
     let told = status(&stage).await;
-    let value = |name: &str| told["properties"][name]["value"].as_str();
-    assert_eq!(
-        value("kubernetes.azure.com/per-cpu-core-cost"),
-        Some("0.100")
-    );
-    assert_eq!(
-        value("kubernetes.azure.com/per-gb-memory-cost"),
-        Some("0.050")
-    );
-    assert_eq!(
-        value("kubernetes.azure.com/vm-sizes/small/count"),
-        Some("1")
-    );
-    assert_eq!(
-        value("k8s.io/cluster-entrypoint"),
-        Some("https://m1.example.com")
-    );
-    assert!(value("k8s.io/k8s-version").is_some(), "{told}");
+    let properties = &told["properties"];
+    for (name, value) in [
+        ("kubernetes.azure.com/per-cpu-core-cost", "0.100"),
+        ("kubernetes.azure.com/per-gb-memory-cost", "0.050"),
+        ("kubernetes.azure.com/vm-sizes/small/count", "1"),
+        ("k8s.io/cluster-entrypoint", "https://m1.example.com"),
+    ] {
+        assert_eq!(properties[name]["value"], value, "{name}");
+    }
+    let version = &properties["k8s.io/k8s-version"]["value"];
+    assert!(version.is_string(), "{told}");
     assert_eq!(told["conditions"][0]["reason"], "CostsCalculated");
     stage.kill().await;
     stage.start(&[]).await;

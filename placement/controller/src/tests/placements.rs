@@ -90,12 +90,9 @@ async fn completion_is_told_at_once() {
 /// Returns the number of clusters that a status calls available.
 fn available_clusters(status: &Value) -> usize {
     let clusters = status["placementStatuses"].as_array().unwrap();
-    let is_available = |cluster: &&Value| {
-        let said = conditions(cluster);
-        said.last()
-            .is_some_and(|last| last.starts_with("Available True"))
-    };
-    clusters.iter().filter(is_available).count()
+    let last = clusters.iter().filter_map(|one| conditions(one).pop());
+    last.filter(|last| last.starts_with("Available True"))
+        .count()
 }
 
 /// Case F19: a cluster that joins later gets the objects that are placed everywhere, and one that is not heard of gets nothing new.

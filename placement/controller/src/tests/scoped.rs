@@ -128,18 +128,15 @@ async fn namespace_has_its_placement() {
     assert_eq!(work.label(PARENT_BINDING), Some(binding.name()));
     assert_eq!(stage.list(BINDINGS).await.len(), 0);
 
-    let about = |event: &k8s_openapi::api::events::v1::Event| {
+    let events = stage.events().await;
+    let events = events.iter().map(|event| {
         let regarding = event.regarding.clone().unwrap_or_default();
-        (regarding.kind, regarding.namespace, event.reason.clone())
-    };
-    let events: Vec<_> = stage.events().await.iter().map(about).collect();
-    let text = |text: &str| Some(text.to_owned());
+        [regarding.kind, regarding.namespace, event.reason.clone()]
+    });
+    let events: Vec<_> = events.collect();
     for reason in ["PlacementApplied", "PlacementRolloutCompleted"] {
-        let event = (
-            text("ResourcePlacement"),
-            text("application-1"),
-            text(reason),
-        );
+        let event =
+            ["ResourcePlacement", "application-1", reason].map(|text| Some(text.to_owned()));
         assert!(events.contains(&event), "{events:?}");
     }
 }
@@ -196,9 +193,10 @@ async fn namesakes_do_not_meet() {
         "web-work whole",
     ];
     assert_eq!(works(&stage, "m1").await, edited);
-    let index = |status: &Value| status["status"]["observedResourceIndex"].clone();
-    assert_eq!(index(&stage.get(&web("application-1")).await), "1");
-    assert_eq!(index(&stage.get(&web("application-2")).await), "0");
+    for (namespace, index) in [("application-1", "1"), ("application-2", "0")] {
+        let placement = stage.get(&web(namespace)).await;
+        assert_eq!(placement["status"]["observedResourceIndex"], index);
+    }
 
     stage
         .change("DELETE", &format!("{PLACEMENTS}/web"), &json!({}))
@@ -335,19 +333,17 @@ async fn run_updates_its_namespace() {
     let stages = json!([{ "name": "all", "labelSelector": {}, "afterStageTasks": [{ "type": "Approval" }] }]);
     let strategy = json!({ "stages": stages });
     let run = json!({ "placementName": "web", "stagedRolloutStrategyName": "go", "state": "Run" });
-    let of_hub = |kind: &str| format!("{API}/cluster{kind}");
-    let of_namespace = |kind: &str| path("application-1", kind);
-    for (prefix, place) in [
-        ("Cluster", &of_hub as &dyn Fn(&str) -> String),
-        ("", &of_namespace),
+    for (kind, plural, spec) in [
+        ("StagedUpdateStrategy", "stagedupdatestrategies", &strategy),
+        ("StagedUpdateRun", "stagedupdateruns", &run),
     ] {
-        for (kind, plural, spec) in [
-            ("StagedUpdateStrategy", "stagedupdatestrategies", &strategy),
-            ("StagedUpdateRun", "stagedupdateruns", &run),
+        for (kind, path) in [
+            (format!("Cluster{kind}"), format!("{API}/cluster{plural}")),
+            (kind.to_owned(), path("application-1", plural)),
         ] {
             let object = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-                "kind": format!("{prefix}{kind}"), "metadata": { "name": "go" }, "spec": spec });
-            stage.send("POST", &place(plural), &object).await;
+                "kind": kind, "metadata": { "name": "go" }, "spec": spec });
+            stage.send("POST", &path, &object).await;
         }
     }
     stage.settle().await;

@@ -174,10 +174,6 @@ impl Stage {
 
     /// Has the agent of a cluster say whether it has joined, and since when it is healthy, or not.
     pub(super) async fn say(&self, name: &str, joined: &str, healthy: (&str, &str, Timestamp)) {
-        let condition = |kind: &str, (status, reason, since): (&str, &str, Timestamp)| {
-            json!({ "type": kind, "status": status, "reason": reason, "message": "",
-                "lastTransitionTime": since, "observedGeneration": 1 })
-        };
         let reason = match joined {
             "True" => "InternalMemberClusterJoined",
             _ => "InternalMemberClusterLeft",
@@ -317,6 +313,11 @@ fn strip(value: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(strip),
         _ => {}
     }
+}
+
+fn condition(kind: &str, (status, reason, since): (&str, &str, Timestamp)) -> Value {
+    json!({ "type": kind, "status": status, "reason": reason, "message": "",
+        "lastTransitionTime": since, "observedGeneration": 1 })
 }
 
 /// Returns the status and reason of each condition.

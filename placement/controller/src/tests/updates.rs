@@ -69,10 +69,9 @@ async fn said(stage: &Stage, name: &str) -> String {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    let find = |kind: &str| conditions.iter().find(|one| one["type"] == kind);
     let last = ["Succeeded", "Progressing", "Initialized"]
         .into_iter()
-        .find_map(find);
+        .find_map(|kind| conditions.iter().find(|one| one["type"] == kind));
     last.map_or_else(String::new, |one| {
         one["reason"].as_str().unwrap().to_owned()
     })
@@ -104,18 +103,9 @@ async fn given(stage: &Stage) -> Vec<String> {
     let bindings = stage.list(BINDINGS).await.into_iter();
     let mut given: Vec<_> = bindings
         .map(|binding| {
-            let text = |field: &str| {
-                binding["spec"][field]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let snapshot = text("resourceSnapshotName");
-            format!(
-                "{} {}",
-                text("targetCluster"),
-                snapshot.trim_start_matches("crp-all-")
-            )
+            let [cluster, snapshot] = ["targetCluster", "resourceSnapshotName"]
+                .map(|field| binding["spec"][field].as_str().unwrap_or_default());
+            format!("{cluster} {}", snapshot.trim_start_matches("crp-all-"))
         })
         .collect();
     given.sort();
@@ -195,6 +185,16 @@ async fn nothing_goes_without_a_run() {
     assert_eq!(stage.list(SNAPSHOTS).await.len(), 0);
 }
 
+/// Returns whether each snapshot is called the latest.
+async fn labels(stage: &Stage) -> Vec<String> {
+    let snapshots = stage.list(SNAPSHOTS).await.into_iter();
+    let latest = snapshots.map(|one| {
+        let latest = one.label("kubernetes-fleet.io/is-latest-snapshot");
+        latest.unwrap().to_owned()
+    });
+    latest.collect()
+}
+
 /// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; an edit then is in the next one, which
 /// is made for a run.
 #[tokio::test(start_paused = true)]
@@ -207,14 +207,6 @@ async fn latest_stays_latest() {
     stage.change("PATCH", &path, &external).await;
     let edit = json!({ "data": { "key": "new" } });
     stage.change("PATCH", MAP, &edit).await;
-    let labels = async |stage: &Stage| {
-        let snapshots = stage.list(SNAPSHOTS).await.into_iter();
-        let latest = snapshots.map(|one| {
-            let latest = one.label("kubernetes-fleet.io/is-latest-snapshot");
-            latest.unwrap().to_owned()
-        });
-        latest.collect::<Vec<_>>()
-    };
     assert_eq!(labels(&stage).await, ["true"]);
     let strategy = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateStrategy",

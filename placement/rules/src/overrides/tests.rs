@@ -105,11 +105,14 @@ fn names_and_namespaces_select() {
     }
 }
 
+fn term(value: &str) -> Value {
+    json!({ "labelSelector": { "matchLabels": { "env": value } } })
+}
+
 /// Case F36: a rule without a selector is for no cluster, one without terms for all, and any one term is enough; one
 /// without labels is for none, as KubeFleet has it.
 #[test]
 fn any_term_selects_a_cluster() {
-    let term = |value: &str| json!({ "labelSelector": { "matchLabels": { "env": value } } });
     for (selector, expected) in [
         (json!(null), ["hub", "hub"]),
         (json!({}), ["own", "own"]),

@@ -257,14 +257,15 @@ fn bound_ones_are_kept_longest() {
     assert_eq!(world.schedule(), ["b"]);
 }
 
+fn prefer(name: &str, weight: i32) -> Value {
+    json!({ "placementType": "PickN", "affinity": { "clusterAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": weight,
+            "preference": { "labelSelector": { "matchLabels": { "is": name } } } }] } } })
+}
+
 /// Case F27: under another policy the best clusters are others; of equals, those that have the placement are better.
 #[test]
 fn new_policies_replace_the_obsolete() {
-    let prefer = |name: &str, weight: i32| {
-        json!({ "placementType": "PickN", "affinity": { "clusterAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": weight,
-                "preference": { "labelSelector": { "matchLabels": { "is": name } } } }] } } })
-    };
     let mut world = World::new(lettered(3), &prefer("a", 100));
     world.number(1);
     assert_eq!(world.schedule(), ["a"]);
@@ -290,14 +291,15 @@ fn new_policies_replace_the_obsolete() {
     assert_eq!(a.metadata.annotations, Some([].into()));
 }
 
+fn sorted_by_nodes(order: &str) -> Value {
+    json!({ "placementType": "PickN", "affinity": { "clusterAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 20, "preference": {
+            "propertySorter": { "name": "nodes", "sortOrder": order } } }] } } })
+}
+
 /// Case F23: the weight is divided between the least and the greatest value of all clusters.
 #[test]
 fn sorters_grade_by_value() {
-    let policy = |order: &str| {
-        json!({ "placementType": "PickN", "affinity": { "clusterAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 20, "preference": {
-                "propertySorter": { "name": "nodes", "sortOrder": order } } }] } } })
-    };
     let mut clusters = lettered(4);
     for (cluster, nodes) in clusters.iter_mut().zip(["1", "2", "5"]) {
         cluster.status =
@@ -307,7 +309,7 @@ fn sorters_grade_by_value() {
         ("Descending", [("c", 20), ("b", 5), ("d", 0), ("a", 0)]),
         ("Ascending", [("a", 20), ("b", 15), ("d", 0), ("c", 0)]),
     ] {
-        let mut world = World::new(clusters.clone(), &policy(order));
+        let mut world = World::new(clusters.clone(), &sorted_by_nodes(order));
         world.number(4);
         world.schedule();
         let decisions = world.policy.status.unwrap().target_clusters;

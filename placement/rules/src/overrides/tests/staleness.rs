@@ -125,13 +125,16 @@ fn rule_of_others_is_ignored() {
     assert!(world.is_stale());
 }
 
+fn with_env(env: &str) -> Value {
+    json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] })
+}
+
 /// Returns a spec for this placement, with a rule for each of two environments, of which the second names the region.
 fn by_environment() -> Value {
-    let of = |env: &str| json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] });
     let region = json!("${MEMBER-CLUSTER-NAME} in ${MEMBER-CLUSTER-LABEL-KEY-region}");
     let mut spec = rules(&json!([
-        { "clusterSelector": of("canary"), "overrideType": "Delete" },
-        { "clusterSelector": of("prod"), "jsonPatchOverrides": set("/data", &json!({ "a": [region] })) },
+        { "clusterSelector": with_env("canary"), "overrideType": "Delete" },
+        { "clusterSelector": with_env("prod"), "jsonPatchOverrides": set("/data", &json!({ "a": [region] })) },
     ]));
     spec["placement"] = json!({ "name": "crp" });
     spec

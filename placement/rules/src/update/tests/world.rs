@@ -43,10 +43,13 @@ pub(super) enum Done {
     Other,
 }
 
+fn env(value: &str) -> Value {
+    json!({ "matchLabels": { "env": value } })
+}
+
 /// Three stages: the canaries with an approval and a wait of a minute after them, staging after an approval, two at a time,
 /// and production, half of it at a time.
 pub(super) fn stages() -> Value {
-    let env = |value: &str| json!({ "matchLabels": { "env": value } });
     json!([
         { "name": "canary", "labelSelector": env("canary"),
           "afterStageTasks": [{ "type": "Approval" }, { "type": "TimedWait", "waitTime": "1m" }] },
