@@ -161,15 +161,14 @@ fn outcome(binding: &Binding, rules: &Rules) -> Outcome {
             Outcome::Settling(settled)
         }
         TRUE => Outcome::Ready,
-        FALSE if rules.now >= overdue => Outcome::Failed,
-        FALSE
-            if has_failed(binding, AVAILABLE, |reason| {
-                reason == PROGRESS_DEADLINE_EXCEEDED
-            }) =>
-        {
-            Outcome::Failed
+        FALSE => {
+            let exceeded = PROGRESS_DEADLINE_EXCEEDED;
+            if rules.now >= overdue || has_failed(binding, AVAILABLE, |reason| reason == exceeded) {
+                Outcome::Failed
+            } else {
+                Outcome::Progressing(Some(overdue))
+            }
         }
-        FALSE => Outcome::Progressing(Some(overdue)),
         _ => Outcome::Progressing(None),
     }
 }
