@@ -1,7 +1,7 @@
 //! The endpoints of the placed Services, collected into the namespace of the cluster on the hub, where an ingress-controller
 //! reads them.
 //!
-//! Trouble with any of it holds up no Work: what it watches has no gate of readiness, and it has a queue of its own.
+//! Trouble with any of it holds up no Work: its watches have no gate of readiness, and it has a queue of its own.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -88,7 +88,7 @@ impl Endpoints {
 
     async fn follow(&self, selected: &Selection, member: Client) {
         if selected.services().is_empty() {
-            // Nobody needs what is known of the member.
+            // Nobody needs the facts about the member.
             *self.in_member.lock() = InMember::new();
             return pending().await;
         }
@@ -125,7 +125,7 @@ impl Endpoints {
         }
     }
 
-    /// Plans what is collected of a Service; `None` while it is not known what was collected before.
+    /// Plans the collection of a Service; `None` before the lists of Works and slices are known.
     fn plan(&self, service: &Key) -> Option<Plan<LeftToOthers>> {
         let index = self.agent.index.lock();
         if !index.works.is_listed() || !index.collected.is_listed() {
@@ -165,7 +165,7 @@ impl InMember {
     }
 }
 
-/// Adds to the `rows` of Works what they wake here: the Services that one brings now, or no longer; and all once one is known
+/// Adds to the `rows` of Works the keys that they wake here: the Services that one brings, or no longer; and all once one is known
 /// that could not be read, for it might have brought any.
 pub(crate) fn add_rows(
     agent: &Agent,

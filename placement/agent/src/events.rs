@@ -11,13 +11,15 @@ use crate::reason::Reason;
 /// Returns the Event about the first manifest that is not applied, or not compared where that is all that is asked for,
 /// if that is another than before, or for another reason.
 pub(crate) fn failure(before: &WorkStatus, after: &WorkStatus) -> Option<Event> {
-    let of = |kind, reason, action| {
+    let events = [
+        (APPLIED, Reason::WorkNotApplied, "Apply"),
+        (DIFF_REPORTED, Reason::WorkNotCompared, "Compare"),
+    ];
+    events.into_iter().find_map(|(kind, reason, action)| {
         let note = first_failure(after, kind)?;
         let is_news = first_failure(before, kind).as_ref() != Some(&note);
         is_news.then(|| warning(reason, note, action))
-    };
-    of(APPLIED, Reason::WorkNotApplied, "Apply")
-        .or_else(|| of(DIFF_REPORTED, Reason::WorkNotCompared, "Compare"))
+    })
 }
 
 /// Returns the Event about a Work whose hub has gone back in time.

@@ -1,4 +1,4 @@
-//! The watched objects, and the queues of what their changes wake.
+//! The watched objects, and the queues of the keys that their changes wake.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) fn brings_others(old: &StoredWork, new: &StoredWork) -> bool {
     old.summary.services != new.summary.services
 }
 
-/// The topic of what is written to a Work: until the watch shows that, what is decided from it would be written twice.
+/// The topic of the writes to a Work: until the watch shows one, the same would be decided and written again.
 pub(crate) const WORKS: &str = "works";
 
 /// The queues of the loops.

@@ -7,16 +7,16 @@
 //!                                                     membership  joins or leaves the fleet, and sends heartbeats
 //! ```
 //!
-//! - Which change wakes what? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
+//! - Which change wakes which key? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
 //! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
-//! - What happens to one Work, and in which order? `works`; what the engine gets of it, `manifest_set`; what came of that,
-//!   `outcome`; what is said of it, `report`. What users read besides: `events` with `reason`.
+//! - The steps for one Work, in their order: `works`; the input of the engine, `manifest_set`; its results,
+//!   `outcome`; the status of the Work, `report`. Its Events: `events` with `reason`.
 //! - Where does an ingress-controller on the hub learn the addresses of placed Services? `endpoints`.
-//! - What does the hub hear of the cluster? `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
+//! - The report to the hub on the cluster: `membership`, with `usage`, which keeps the nodes and pods known, `namespaces`, and
 //!   `properties`.
 //!
-//! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps what it applied.
+//! The lease is in the member, and so is all that is repaired there: without its hub, the agent keeps its objects as they are.
 
 mod args;
 mod endpoints;
@@ -159,8 +159,9 @@ fn applier(
         owners: owners.clone(),
     };
     let waking = Arc::clone(agent);
-    let wake = move |wake| waking.wake_work(wake);
-    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), wake);
+    let (applier, watching) = Applier::new(member.clone(), ownership, selected(), move |wake| {
+        waking.wake_work(wake);
+    });
     program.run_until_stopped("objects", watching);
     Arc::new(applier)
 }

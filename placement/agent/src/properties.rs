@@ -1,4 +1,4 @@
-//! What the hub hears of the member if it is asked for: what the nodes cost, and how others reach the member's API.
+//! The properties of the member that the hub hears of on request: the costs of its nodes, and the ways to its API.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) struct PropertyArgs {
     cluster_entrypoint_authority: Option<PathBuf>,
 }
 
-/// Collects what is asked for.
+/// Collects the properties on request.
 pub(crate) struct Properties {
     args: PropertyArgs,
     member: Client,

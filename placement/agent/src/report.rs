@@ -4,7 +4,6 @@ use fleet_api::names::WORK_FINALIZER;
 use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::error::BoxError;
 use karmada_runtime::events::EventRecorder;
@@ -66,8 +65,8 @@ impl Reporter {
         let of = &work.metadata;
         let works: Api<Work> = Api::namespaced(self.hub.clone(), of.namespace());
         let found = works.get_metadata_opt(of.name()).await?;
-        let is_same = |found: &ObjectMeta| found.uid == of.uid && !found.is_deleting();
-        Ok(found.is_some_and(|found| is_same(&found.metadata)))
+        let found = found.map(|found| found.metadata);
+        Ok(found.is_some_and(|found| found.uid == of.uid && !found.is_deleting()))
     }
 
     /// Adds our finalizer to a Work. `work` is then as it is stored.

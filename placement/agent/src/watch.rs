@@ -81,7 +81,7 @@ fn channels(agent: &Agent) -> Watch<Index, InternalMemberCluster> {
         })
 }
 
-/// Its Work, and if it is gone, those that may take what it had.
+/// Its Work, and if it is gone, those that may take its objects.
 fn applied(
     agent: &Agent,
     applier: &Arc<Applier<PlacedObjects>>,

@@ -55,7 +55,7 @@ impl Controller for WorkReconciler {
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
         let work = self.agent.index.lock().works.get(key).cloned();
         let Some(work) = work else {
-            // A Work that is gone although we held it was not deleted by its placement: what it applied stays.
+            // A Work that is gone although we held it was not deleted by its placement: its objects stay.
             self.applier.forget(key);
             return Ok(());
         };
@@ -82,7 +82,7 @@ impl Controller for WorkReconciler {
                 }
                 let is_applied = self.agent.index.lock().applied(key).is_some();
                 if is_held && !is_applied && !self.reporter.exists(&work).await? {
-                    // A list was out of date: what it shows has ended, and nobody would take away what comes of it now.
+                    // A list was out of date: this Work has ended, and nobody would take away its objects.
                     return Ok(());
                 }
                 self.apply(key, work).await
@@ -146,13 +146,13 @@ impl WorkReconciler {
         told.and(synced).and(pruned)
     }
 
-    /// Reports in what the member's objects differ from the manifests of a Work. Nothing is written there, not even an
-    /// owner: what one has since the Work was applied stays its, so that it can be applied again.
+    /// Reports the differences between the member's objects and the manifests of a Work. Nothing is written there, not even an
+    /// owner: an object that has one since the Work was applied keeps it, so that it can be applied again.
     async fn compare(&self, key: &Key, work: Work) -> Result<(), BoxError> {
         let known = self.agent.index.lock().applied(key);
         let known = known.filter(|known| is_of(known, &work));
         if let Some(owner) = &known {
-            // What is said now does not tell any more that it may be there.
+            // The new status does not tell any more that it may be there.
             let begun = begun(&work, owner);
             let applied = owner.status.iter().flat_map(|one| &one.applied_resources);
             let applied = applied.cloned().collect();
@@ -216,7 +216,7 @@ impl WorkReconciler {
         self.agent.queues.works.add_at(key.clone(), due);
     }
 
-    /// Takes away what is in no manifest of a Work any more. Returns what is not gone yet.
+    /// Takes away the objects that are in no manifest of a Work any more. Returns those that are not gone yet.
     async fn prune(
         &self,
         key: &Key,
@@ -224,7 +224,6 @@ impl WorkReconciler {
         owner: &AppliedWork,
     ) -> (Vec<Held>, Result<(), BoxError>) {
         let leftovers = leftovers(&placed.work, owner);
-        let kept = |all: Vec<WorkResourceIdentifier>| all.into_iter().map(|one| (one, Vec::new()));
         if leftovers.is_empty() {
             return (Vec::new(), Ok(()));
         }
@@ -232,7 +231,7 @@ impl WorkReconciler {
         if let Some(rewind) = rewind {
             let event = (rewind == Rewind::News).then(rewound);
             self.reporter.record(owner, event);
-            return (kept(leftovers).collect(), Ok(()));
+            return (not_held(leftovers), Ok(()));
         }
         let stubs: Vec<_> = leftovers.iter().map(stub).collect();
         let removed = self
@@ -246,11 +245,11 @@ impl WorkReconciler {
                 }
                 (held(remaining, &leftovers), Ok(()))
             }
-            Err(error) => (kept(leftovers).collect(), Err(error.into())),
+            Err(error) => (not_held(leftovers), Err(error.into())),
         }
     }
 
-    /// Says in the status of a Work what holds the objects that it gives up.
+    /// Names in the status of a Work the holders of the objects that it gives up.
     async fn tell_of(
         &self,
         remaining: &[Held],
@@ -261,29 +260,26 @@ impl WorkReconciler {
         self.reporter.report(owner, work, status).await
     }
 
-    /// Names what is about to be written for the first time in the status of its Work: should the agent end in the
-    /// middle, whatever it has written is known.
+    /// Names the objects that are about to be written for the first time in the status of their Work: should the agent end
+    /// in the middle, those that it has written are known.
     async fn announce(
         &self,
         owner: &AppliedWork,
         work: &mut Work,
         prepared: &[Prepared],
     ) -> Result<(), BoxError> {
-        let is_new = |one: &Prepared| {
-            one.ready()
-                .is_some_and(|manifest| !is_named(work, manifest))
-        };
-        if !prepared.iter().any(is_new) {
+        let results = prepared.iter().map(|one| match one {
+            Prepared::Failed(failure, reason) => ManifestResult::failed(*failure, reason, None),
+            Prepared::Ready(manifest) if !is_named(work, manifest) => ManifestResult::Pending,
+            Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
+        });
+        let results: Vec<_> = results.collect();
+        if !results
+            .iter()
+            .any(|one| matches!(one, ManifestResult::Pending))
+        {
             return Ok(());
         }
-        let results: Vec<_> = prepared
-            .iter()
-            .map(|one| match one {
-                Prepared::Failed(failure, reason) => ManifestResult::failed(*failure, reason, None),
-                Prepared::Ready(_) if is_new(one) => ManifestResult::Pending,
-                Prepared::Ready(_) | Prepared::Finished => ManifestResult::Unknown,
-            })
-            .collect();
         let status = self.status(work, results).await;
         self.reporter.report(owner, work, status).await
     }
@@ -384,6 +380,11 @@ impl WorkReconciler {
 
 /// An object that is given up, and the finalizers that hold it.
 type Held = (WorkResourceIdentifier, Vec<String>);
+
+/// Returns these objects, of which nobody knows a holder.
+fn not_held(objects: Vec<WorkResourceIdentifier>) -> Vec<Held> {
+    objects.into_iter().map(|one| (one, Vec::new())).collect()
+}
 
 /// Returns those of the objects that are still there.
 fn held(remaining: Vec<Remaining>, objects: &[WorkResourceIdentifier]) -> Vec<Held> {

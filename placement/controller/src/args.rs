@@ -139,7 +139,7 @@ pub(crate) struct WaitArgs {
 }
 
 impl Args {
-    /// Returns what is true of the hub.
+    /// Returns the settings of the hub.
     pub(crate) fn hub(&self) -> Hub {
         let SelectionArgs {
             skipped_apis,
@@ -157,7 +157,7 @@ impl Args {
         }
     }
 
-    /// Returns which objects are opened, so that what is in them is placed instead.
+    /// Returns which objects are opened, so that those in them are placed instead.
     pub(crate) fn opening(&self) -> Opening {
         Opening {
             config_maps: self.selection.configmap_envelopes,
@@ -238,14 +238,15 @@ mod tests {
         assert_eq!(args.loops, Loop::ALL);
     }
 
+    fn placed(flags: &[&str]) -> [bool; 2] {
+        let hub = parsed(flags).unwrap().hub();
+        ["ConfigMap", "Secret"]
+            .map(|kind| is_placeable(&json!({ "apiVersion": "v1", "kind": kind }), &hub))
+    }
+
     /// As KubeFleet's hub-agent, it places all kinds but some, or some alone.
     #[test]
     fn kinds_are_skipped_or_allowed() {
-        let placed = |flags: &[&str]| {
-            let hub = parsed(flags).unwrap().hub();
-            ["ConfigMap", "Secret"]
-                .map(|kind| is_placeable(&json!({ "apiVersion": "v1", "kind": kind }), &hub))
-        };
         assert_eq!(placed(&[]), [true, true]);
         let skipped = "--skipped-propagating-apis=v1/Secret";
         assert_eq!(placed(&[skipped]), [true, false]);

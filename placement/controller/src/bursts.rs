@@ -7,7 +7,7 @@ use objects::Key;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The time after a burst in which what changed is surely looked at.
+/// The time after a burst in which its changes are surely looked at.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The bursts of changes that go on.
@@ -57,13 +57,13 @@ impl Bursts {
         Some(self.end(burst)).filter(|end| Instant::now() < *end)
     }
 
-    /// Returns the time until which somebody is about to look at what changed in a burst.
+    /// Returns the time until which somebody is about to look at the changes of a burst.
     pub(crate) fn pending(&self, key: &Key) -> Option<Instant> {
         let burst = self.going_on.lock().get(key).copied()?;
         Some(self.end(burst) + GRACE).filter(|until| Instant::now() < *until)
     }
 
-    /// Forgets the burst: what changed is being looked at.
+    /// Forgets the burst: its changes are being looked at.
     pub(crate) fn close(&self, key: &Key) {
         self.going_on.lock().remove(key);
     }

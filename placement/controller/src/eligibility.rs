@@ -41,7 +41,7 @@ impl Controller for Judge {
 }
 
 impl Judge {
-    /// Wakes what is placed on a cluster, and what may be after this change of it.
+    /// Wakes the placements on a cluster, and those that may be after this change of it.
     fn wake_placed(&self, index: &Index, cluster: &str, change: Option<ClusterChange>) {
         let queues = &self.index.queues;
         let placed = index.placements_on(cluster);

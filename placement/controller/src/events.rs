@@ -54,21 +54,11 @@ pub(crate) fn transitions(
     before: &PlacementStatus,
     after: &PlacementStatus,
 ) -> Vec<Event> {
-    let is_true = |status: &PlacementStatus, step: &str| {
-        let said = find(&status.conditions, &of_placement(scope, step));
-        said.is_some_and(|condition| condition.status == TRUE)
-    };
     let new = STEPS
         .iter()
-        .filter(|(kind, ..)| is_true(after, kind) && !is_true(before, kind));
+        .filter(|(step, ..)| is_done(scope, step, after) && !is_done(scope, step, before));
     let mut events: Vec<_> = new.map(|(_, reason, note)| event(*reason, note)).collect();
-    let is_complete = |status: &PlacementStatus| {
-        // The last one where something is written, and where differences are only reported.
-        let mut last = [AVAILABLE, DIFF_REPORTED].into_iter();
-        let has_something = !status.selected_resources.is_empty();
-        last.any(|kind| is_true(status, kind)) && is_true(status, SCHEDULED) && has_something
-    };
-    if is_complete(after) && !is_complete(before) {
+    if is_complete(scope, after) && !is_complete(scope, before) {
         let note = "Placement has finished the rollout process and reached the desired status";
         events.push(event(Reason::PlacementRolloutCompleted, note));
     }
@@ -80,6 +70,20 @@ pub(crate) fn transitions(
         events.push(warning(Reason::PlacementSelectsNothing, idle));
     }
     events
+}
+
+/// Returns `true` if a placement has been rolled out.
+fn is_complete(scope: Scope, status: &PlacementStatus) -> bool {
+    // The last one where something is written, and where differences are only reported.
+    let mut last = [AVAILABLE, DIFF_REPORTED].into_iter();
+    last.any(|step| is_done(scope, step, status))
+        && is_done(scope, SCHEDULED, status)
+        && !status.selected_resources.is_empty()
+}
+
+fn is_done(scope: Scope, step: &str, status: &PlacementStatus) -> bool {
+    let said = find(&status.conditions, &of_placement(scope, step));
+    said.is_some_and(|condition| condition.status == TRUE)
 }
 
 /// Returns the Event about an override that is not taken up.

@@ -1,4 +1,4 @@
-//! Executes the evictions of one placement, one after the other, so that each finds what the former has left.
+//! Executes the evictions of one placement, one after the other, so that each finds the outcome of the former.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) struct Evictor {
     pub(crate) clock: fn() -> Timestamp,
 }
 
-/// A placement, with what decides about its evictions.
+/// A placement, with the facts that decide about its evictions.
 #[derive(Default)]
 struct Placed {
     placement: Option<Placement>,
@@ -56,7 +56,7 @@ impl Controller for Evictor {
 }
 
 impl Evictor {
-    /// Decides about an eviction, for good, by what the API has now: a watch may not have shown yet what its user made
+    /// Decides about an eviction, for good, by the objects of the API now: a watch may not show yet those that its user made
     /// just before it.
     async fn execute(&self, placement: &Key, name: &str) -> Result<(), BoxError> {
         let hub = &self.hub;

@@ -1,4 +1,4 @@
-//! The watched objects, looked up by what they belong to.
+//! The watched objects, looked up by their owners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ pub(crate) fn group(existing: &[Arc<StoredSnapshot>], master: &str) -> Vec<Arc<S
     snapshots.map(Arc::clone).collect()
 }
 
-/// A placement and what was made of it.
+/// A placement and the objects made for it.
 #[derive(Debug)]
 pub(crate) struct Placed {
     pub(crate) placement: Arc<Placement>,
@@ -122,7 +122,7 @@ impl Placed {
         self.policies.iter().map(|policy| &**policy).collect()
     }
 
-    /// Returns the metadata of the snapshots of what the placement selected.
+    /// Returns the metadata of the snapshots of its selection.
     pub(crate) fn snapshots(&self) -> Vec<&ObjectMeta> {
         self.snapshots
             .iter()
@@ -130,7 +130,7 @@ impl Placed {
             .collect()
     }
 
-    /// Returns the groups and kinds of what the placement has selected, by what it said last and by its latest snapshot.
+    /// Returns the groups and kinds of its selection, by its last status and by its latest snapshot.
     pub(crate) fn selected_kinds(&self) -> BTreeSet<(String, String)> {
         let status = self.placement.status.iter();
         let told = status.flat_map(|status| &status.selected_resources);
@@ -167,7 +167,7 @@ impl Placed {
             .collect()
     }
 
-    /// Returns why nothing is done about the placement until it is another, apart from what it selects.
+    /// Returns why nothing is done about the placement until it is another, apart from its selection.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         let mut problems = refuse::problems(&self.placement);
         if let Some(latest) = latest_policy(&self.policies()) {
@@ -269,7 +269,7 @@ impl Index {
         evictions.filter(|eviction| !is_decided(eviction) && !eviction.metadata.is_deleting())
     }
 
-    /// Returns a placement and what was made of it.
+    /// Returns a placement and the objects made for it.
     pub(crate) fn placed(&self, key: &Key) -> Option<Placed> {
         Some(Placed {
             placement: Arc::clone(self.placements.get(key)?),

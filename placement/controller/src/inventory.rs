@@ -70,7 +70,7 @@ impl HubObjects {
         }
     }
 
-    /// Watches from now on what the placement `key` selects; nothing on its account if it is `None`.
+    /// Watches from now on the selection of the placement `key`; nothing on its account if it is `None`.
     pub(crate) fn want(&self, key: &Key, placement: Option<&Placement>) {
         let mut wanted = self.wanted.lock();
         let named = placement.into_iter().flat_map(kinds_of).collect();
@@ -110,17 +110,18 @@ impl HubObjects {
                 let selected = placed.selected_kinds();
                 // Its objects of a group that is not known would look as if they were deleted.
                 let mut groups = selected.iter().map(|(group, _)| group);
-                let is_known = |group: &String| namespaced.iter().any(|kind| kind.group == *group);
-                if let Some(group) =
-                    groups.find(|group| unanswered.contains(*group) && !is_known(group))
-                {
+                let unknown = groups.find(|group| {
+                    unanswered.contains(*group)
+                        && namespaced.iter().all(|kind| kind.group != **group)
+                });
+                if let Some(group) = unknown {
                     return Knowledge::Unanswered(show_group(group));
                 }
                 // A kind that cannot be listed holds up nobody who has nothing of it.
-                let has = |kind: &GroupVersionKind| {
-                    selected.contains(&(kind.group.clone(), kind.kind.clone()))
-                };
-                namespaced.retain(|kind| !self.is_failing(kind) || has(kind));
+                namespaced.retain(|kind| {
+                    let selected_kind = (kind.group.clone(), kind.kind.clone());
+                    !self.is_failing(kind) || selected.contains(&selected_kind)
+                });
             }
             kinds.extend(namespaced);
         }
@@ -163,13 +164,12 @@ impl HubObjects {
     }
 
     fn may_be_of(&self, selector: &ResourceSelector, kind: &GroupVersionKind, key: &Key) -> bool {
-        let is_named = |name: &str| selector.name.is_empty() || selector.name == name;
-        if kinds_of_selector(selector).contains(kind) && is_named(&key.name) {
+        if kinds_of_selector(selector).contains(kind) && is_named(selector, &key.name) {
             return true;
         }
         sweeps(selector)
             && !key.namespace.is_empty()
-            && is_named(&key.namespace)
+            && is_named(selector, &key.namespace)
             && selector.label_selector.as_ref().is_none_or(|labels| {
                 let namespace = Key::cluster_scoped(&*key.namespace);
                 let namespace = self.watches.get(&gvk(selector), &namespace);
@@ -182,6 +182,11 @@ impl HubObjects {
         let wanted = self.wanted.lock();
         wanted.namespaced.as_ref().map(|one| one.kinds.clone())
     }
+}
+
+/// Returns `true` if a selector is about objects of this name.
+fn is_named(selector: &ResourceSelector, name: &str) -> bool {
+    selector.name.is_empty() || selector.name == name
 }
 
 impl Inventory for HubObjects {
@@ -236,7 +241,7 @@ fn show_group(group: &str) -> String {
     format!("the API group {group}")
 }
 
-/// Returns the kinds on which depends what a placement selects, apart from what is in a namespace that it selects.
+/// Returns the kinds on which the selection of a placement depends, apart from those in a namespace that it selects.
 fn kinds_of(placement: &Placement) -> impl Iterator<Item = GroupVersionKind> {
     let selectors = placement.spec.resource_selectors.iter();
     selectors.flat_map(kinds_of_selector)
@@ -251,7 +256,7 @@ fn kinds_of_selector(selector: &ResourceSelector) -> Vec<GroupVersionKind> {
     kinds
 }
 
-/// Returns `true` if it depends on the objects of a kind what a placement selects.
+/// Returns `true` if the selection of a placement depends on the objects of a kind.
 pub(crate) fn depends_on(placement: &Placement, kind: &GroupVersionKind) -> bool {
     is_sweeping(placement) || kinds_of(placement).any(|one| one == *kind)
 }

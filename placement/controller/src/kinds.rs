@@ -84,7 +84,7 @@ const METRICS: [&str; 3] = [
 ///
 /// # Errors
 /// Fails if the groups themselves cannot be asked for. They are not asked for at once, which leaves out in silence those
-/// that do not answer: without them, what is in one would look as if it were deleted.
+/// that do not answer: without them, the objects of one would look as if they were deleted.
 async fn namespaced_kinds(client: &Client, hub: &Hub) -> kube::Result<NamespacedKinds> {
     let all = Discovery::new(client.clone()).exclude(&METRICS).run().await;
     if let Ok(groups) = all {

@@ -1,31 +1,31 @@
-//! `placement-controller`: the hub half of KubeFleet's placements. It selects and snapshots what a placement selects,
+//! `placement-controller`: the hub half of KubeFleet's placements. It selects and snapshots the objects of a placement,
 //! picks the clusters, rolls each change out to them as Works, and says where that stands; agents in the clusters do
 //! the rest.
 //!
 //! ```text
-//! watch → index, inventory → queues → membership   keeps what each cluster has on the hub, and its status
+//! watch → index, inventory → queues → membership   keeps the objects of each cluster on the hub, and its status
 //!                                     profiles     keeps the profile by which programs of others find a cluster
 //!                                     eligibility  looks at clusters that may fall silent
-//!                                     snapshots    snapshots a placement's policy and what it selects; ends it
-//!                                     overrides    snapshots what overrides say; ends them
+//!                                     snapshots    snapshots a placement's policy and selection; ends it
+//!                                     overrides    snapshots overrides; ends them
 //!                                     schedule     picks the clusters of a placement: its bindings
 //!                                     rollout      gives the latest snapshot to some of the bindings
 //!                                     updates      gives snapshots to bindings stage by stage, as runs say
-//!                                     works        makes the Works of a binding, and says what they say
+//!                                     works        makes the Works of a binding, and reports their status
 //!                                     evictions    takes a placement from a cluster because somebody asks for it
 //!                                     status       says where a placement stands
 //! ```
 //!
-//! `watch` says which change wakes which key, and `shared` is what the loops have in common. A loop reads the `index`, asks
-//! one function of `rules::placement`, and has the committer of `requests` write what that returns. Nothing is passed from
-//! loop to loop: each sees what another wrote once the watch shows it.
+//! `watch` says which change wakes which key, and `shared` has their common parts. A loop reads the `index`, asks
+//! one function of `rules::placement`, and has the committer of `requests` send its writes. Nothing is passed from
+//! loop to loop: each sees the writes of another once the watch shows them.
 //!
-//! - What differs between clusters: `overrides`, of which `override_snapshots` takes up the changes.
-//! - What may be placed: `inventory`, of the `kinds` that the hub has. When a change of it counts: `bursts`. Which clusters
-//!   may be given it: `fleet`. Who gives it to them stage by stage: `runs`.
+//! - The differences between clusters: `overrides`, of which `override_snapshots` takes up the changes.
+//! - The objects that may be placed: `inventory`, of the `kinds` that the hub has. The pause after a change: `bursts`. The
+//!   clusters that may be given them: `fleet`. The runs that give them stage by stage: `runs`.
 //! - Which writes a loop waits for until the watch shows them: `topics`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
-//! - What users read: `events` with `reason`, `metrics`.
+//! - Everything that users read: `events` with `reason`, `metrics`.
 
 mod args;
 mod bursts;

@@ -1,4 +1,4 @@
-//! Keeps what one cluster of the fleet has on the hub, and says what its agent says.
+//! Keeps the objects of one cluster of the fleet on the hub, and reports the words of its agent.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct MembershipReconciler {
     pub(crate) clock: fn() -> Timestamp,
 }
 
-/// A cluster and what belongs to it.
+/// A cluster and its objects.
 struct Known {
     cluster: Arc<MemberCluster>,
     namespace: Option<Arc<Namespace>>,
@@ -48,7 +48,12 @@ impl Known {
     fn read(index: &Index, name: &str) -> Option<Self> {
         let cluster = Arc::clone(index.fleet.get(name)?);
         let namespace = member_namespace(name);
-        let within = |name: &str| Key::new(&*namespace, name);
+        let names = [
+            member_role(name),
+            member_role_binding(name),
+            name.to_owned(),
+        ];
+        let [role, role_binding, channel] = names.map(|name| Key::new(&*namespace, name));
         // Only then it counts.
         let waiting_works = if cluster.metadata.is_deleting() {
             waiting(index, &namespace)
@@ -61,12 +66,9 @@ impl Known {
                 .namespaces
                 .get(&Key::cluster_scoped(&*namespace))
                 .map(Arc::clone),
-            role: index.roles.get(&within(&member_role(name))).map(Arc::clone),
-            role_binding: index
-                .role_bindings
-                .get(&within(&member_role_binding(name)))
-                .map(Arc::clone),
-            channel: index.channels.get(&within(name)).map(Arc::clone),
+            role: index.roles.get(&role).map(Arc::clone),
+            role_binding: index.role_bindings.get(&role_binding).map(Arc::clone),
+            channel: index.channels.get(&channel).map(Arc::clone),
             waiting_works,
         })
     }

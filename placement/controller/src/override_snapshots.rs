@@ -51,7 +51,7 @@ impl Notices {
     }
 }
 
-/// An override, and what decides about its snapshots.
+/// An override, and the facts that decide about its snapshots.
 struct Known<K: InScope> {
     /// Absent if it is gone.
     one: Option<Arc<K>>,
@@ -147,7 +147,7 @@ impl OverrideReconciler {
         Ok(())
     }
 
-    /// Deletes what is left of an override that does not exist any more, once no binding lists it.
+    /// Deletes the rest of an override that does not exist any more, once no binding lists it.
     async fn sweep<K: InScope>(&self, key: &Key, known: &Known<K>) -> Result<(), BoxError> {
         self.notices.lock().forget(key);
         let writes = plan_end(&known.snapshots(), &known.named());
@@ -200,7 +200,7 @@ impl OverrideReconciler {
         }
     }
 
-    /// Tells of an override when its placement is not what one may expect.
+    /// Tells of an override that names no placement, or one that is not there.
     fn tell_placement<K: InScope>(&self, key: &Key, one: &K, is_taken: bool) {
         let Some(placement) = &one.spec().placement else {
             if is_taken {
@@ -208,15 +208,8 @@ impl OverrideReconciler {
             }
             return;
         };
-        let placed = named_placement(one.spec(), &key.namespace).unwrap_or_default();
-        let is_unplaced = || {
-            !is_for(one.spec(), &key.namespace, &placed)
-                || self
-                    .index
-                    .read(|index| index.placements.get(&placed).is_none())
-        };
         let mut notices = self.notices.lock();
-        if is_taken && is_unplaced() {
+        if is_taken && !self.has_placement(key, one) {
             let at = Instant::now() + TOGETHER.unsigned_abs();
             notices.unplaced.insert(key.clone(), at);
         }
@@ -228,9 +221,18 @@ impl OverrideReconciler {
             return;
         }
         notices.unplaced.remove(key);
-        if is_unplaced() {
+        if !self.has_placement(key, one) {
             self.tell(one, of_absent_placement(placement));
         }
+    }
+
+    /// Returns `true` if the placement that an override names is there.
+    fn has_placement<K: InScope>(&self, key: &Key, one: &K) -> bool {
+        let placement = named_placement(one.spec(), &key.namespace).unwrap_or_default();
+        is_for(one.spec(), &key.namespace, &placement)
+            && self
+                .index
+                .read(|index| index.placements.get(&placement).is_some())
     }
 
     fn tell<K: Override>(&self, one: &K, event: Event) {

@@ -1,7 +1,7 @@
 //! The overrides of the hub and their snapshots, of both scopes.
 //!
-//! What a placement asks of them is answered by an index: which may be about it, the latest snapshot of each, and which have
-//! none yet. What an override asks is answered by another: which name one of its objects, and who of them has it (`claims`).
+//! The questions of a placement are answered by an index: which may be about it, the latest snapshot of each, and which have
+//! none yet. Those of an override are answered by another: which name one of its objects, and who of them has it (`claims`).
 
 mod claims;
 
@@ -169,11 +169,12 @@ impl OverrideIndex {
     ) -> Vec<Snapshot> {
         let snapshots = names.into_iter().filter_map(|(namespace, name)| {
             let key = Key::new(namespace, name);
-            let of_cluster = || self.cluster_scoped.snapshots.get(&key).map(Arc::clone);
-            let of_namespace = || self.namespaced.snapshots.get(&key).map(Arc::clone);
-            match namespace {
-                "" => of_cluster().map(Snapshot::OfCluster),
-                _ => of_namespace().map(Snapshot::OfNamespace),
+            if namespace.is_empty() {
+                let found = self.cluster_scoped.snapshots.get(&key);
+                found.map(|one| Snapshot::OfCluster(Arc::clone(one)))
+            } else {
+                let found = self.namespaced.snapshots.get(&key);
+                found.map(|one| Snapshot::OfNamespace(Arc::clone(one)))
             }
         });
         snapshots.collect()
@@ -181,12 +182,10 @@ impl OverrideIndex {
 
     /// Returns the overrides of the snapshots that the new version of a binding lists no longer.
     pub(crate) fn unlisted(&self, change: &Transition<Binding>) -> Vec<Key> {
-        let lists = |binding: &Option<Arc<Binding>>, name| {
-            let mut names = binding.iter().flat_map(|one| listed(&one.spec));
-            names.any(|listed| listed == name)
-        };
-        let before = change.old.iter().flat_map(|one| listed(&one.spec));
-        let unlisted = before.filter(|name| !lists(&change.new, *name));
+        let [before, now] =
+            [&change.old, &change.new].map(|one| one.iter().flat_map(|one| listed(&one.spec)));
+        let now: BTreeSet<_> = now.collect();
+        let unlisted = before.filter(|name| !now.contains(name));
         let parents = unlisted.flat_map(|(namespace, name)| {
             let key = Key::new(namespace, name);
             match namespace {
@@ -210,7 +209,7 @@ impl<K: Override> Scope<K> {
         }
     }
 
-    /// Brings what is known of one override up to date. Returns its key, and those of others that name its objects.
+    /// Brings the indexes of one override up to date. Returns its key, and those of others that name its objects.
     pub(crate) fn update(&mut self, key: &Key) -> BTreeSet<Key> {
         let snapshots = self.snapshots_of(key);
         let latest = latest_of(&snapshots);
@@ -263,10 +262,11 @@ impl<K: Override> Scope<K> {
     /// Returns the latest snapshots of the overrides that stay, and may be about a placement.
     fn latest(&self, placement: &Key) -> impl Iterator<Item = &Arc<K::Snapshot>> {
         let staying = self.about(placement).filter(|key| {
-            // One that cannot be read goes on as it was.
-            let is_unread = || self.overrides.unread().contains(key);
-            let one = self.overrides.get(key);
-            one.map_or_else(is_unread, |one| !one.meta().is_deleting())
+            match self.overrides.get(key) {
+                Some(one) => !one.meta().is_deleting(),
+                // One that cannot be read goes on as it was.
+                None => self.overrides.unread().contains(key),
+            }
         });
         staying.filter_map(|key| self.latest.get(key))
     }

@@ -1,4 +1,4 @@
-//! The API of the hub: what is read of it, and who writes to it.
+//! The API of the hub: its reads, and the committer of its writes.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope};
 use karmada_runtime::commit::{Committer, Outcome};
@@ -56,12 +56,12 @@ impl HubApi {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Returns the time until which nothing is decided about a key, for what was written in this topic.
+    /// Returns the time until which nothing is decided about a key, for the writes in this topic.
     pub(crate) fn held_until(&self, topic: &'static str, key: &Key) -> Option<Instant> {
         self.committer.held_until([Subject::new(topic, key)])
     }
 
-    /// Writes snapshots in their order: what follows one that was overtaken was decided on less than there is.
+    /// Writes snapshots in their order: those after one that was overtaken were decided on less than there is.
     pub(crate) async fn write_snapshots(
         &self,
         writes: &[Write],
@@ -91,13 +91,14 @@ mod tests {
 
     use super::*;
 
-    /// What the API rejects is told, also for a webhook that must answer and does not; what a retry may overcome is not.
+    fn failed(code: u16, message: &str) -> WriteError {
+        let status = Status::failure(message, "Reason").with_code(code);
+        WriteError::Api(kube::Error::Api(status.boxed()))
+    }
+
+    /// A rejection by the API is told, also for a webhook that must answer and does not; one that a retry may overcome is not.
     #[test]
     fn rejections_are_told() {
-        let failed = |code, message: &str| {
-            let status = Status::failure(message, "Reason").with_code(code);
-            WriteError::Api(kube::Error::Api(status.boxed()))
-        };
         let denied = rejection(&failed(403, "policy 'p' denied request")).unwrap();
         assert!(denied.contains("policy 'p' denied request"), "{denied}");
         let silent = "Internal error occurred: failed calling webhook \"w\"";

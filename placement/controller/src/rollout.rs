@@ -65,7 +65,7 @@ impl Controller for RolloutReconciler {
             self.contents.lock().remove(key);
             return Ok(());
         };
-        // Runs give its clusters what they get, or what is being snapshotted wakes it again.
+        // Runs give its clusters the snapshots, or the one that is being made wakes it again.
         let is_waiting = is_external(&placed.placement) || has_lost_part(placed.snapshots());
         let latest = latest_resources(placed.snapshots());
         let Some(latest) = latest.filter(|_| placed.is_served() && !is_waiting) else {
@@ -115,8 +115,8 @@ impl Controller for RolloutReconciler {
     }
 }
 
-/// Returns the time until which a placement of these objects waits for snapshots of overrides: what is written together
-/// arrives together.
+/// Returns the time until which a placement of these objects waits for snapshots of overrides: objects that are written
+/// together arrive together.
 pub(crate) fn waits(pending: &[Pending], objects: &[ResourceIdentifier]) -> Option<Instant> {
     let now = Instant::now();
     let concerned = pending.iter().filter(|one| {

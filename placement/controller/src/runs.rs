@@ -14,10 +14,10 @@ use placement_rules::update::{asks_for_latest, is_finished, placement_of, said, 
 
 use crate::scoped::Scoped;
 
-/// The number of snapshots that runs have given, and that are kept of a placement: as many as it keeps of what it selects.
+/// The number of snapshots that runs have given, and that are kept of a placement: as many as it keeps of its selections.
 const RELEASES: usize = 10;
 
-/// The runs of the hub and what they name.
+/// The runs of the hub and the objects that they name.
 #[derive(Debug)]
 pub(crate) struct RunIndex {
     /// By their placements.
@@ -70,7 +70,7 @@ impl RunIndex {
         asking.map(|run| run.metadata.uid().to_owned()).collect()
     }
 
-    /// Notes that what a placement selects is in its latest snapshot, for the sake of these runs.
+    /// Notes that the selection of a placement is in its latest snapshot, for the sake of these runs.
     pub(crate) fn answer(&mut self, placement: &Key, runs: BTreeSet<String>) {
         if runs.is_empty() {
             self.answered.remove(placement);
@@ -92,10 +92,11 @@ impl RunIndex {
         let (mut ended, open): (Vec<_>, Vec<_>) = runs.partition(|run| is_finished(run));
         ended.retain(|run| has_succeeded(run));
         ended.sort_by_key(|run| Reverse(run.metadata.creation_timestamp.clone()));
-        let given = |run: Arc<StagedUpdateRun>| snapshot_of(&run, []);
-        let mut pinned: BTreeSet<String> = open.into_iter().filter_map(given).collect();
+        let [open, ended] =
+            [open, ended].map(|runs| runs.into_iter().filter_map(|run| snapshot_of(&run, [])));
+        let mut pinned: BTreeSet<String> = open.collect();
         let mut released = 0;
-        for name in ended.into_iter().filter_map(given) {
+        for name in ended {
             if released < RELEASES && pinned.insert(name) {
                 released += 1;
             }
@@ -103,7 +104,7 @@ impl RunIndex {
         pinned
     }
 
-    /// Counts the runs by the reason of what they say last; empty for those that have said nothing.
+    /// Counts the runs by the reason of their last word; empty for those that have said nothing.
     pub(crate) fn by_reason(&self) -> Vec<(&'static str, usize)> {
         let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
         for (_, run) in self.runs.iter() {
@@ -129,7 +130,7 @@ fn run_of(approval: &ApprovalRequest) -> BTreeSet<Key> {
     run.into_iter().collect()
 }
 
-/// The reasons of what a run says last. A label has no other value.
+/// The reasons of the last word of a run. A label has no other value.
 const REASONS: [&str; 10] = [
     "",
     "UpdateRunFailed",

@@ -7,7 +7,7 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::expectations::Subject;
 use objects::Key;
-use placement_rules::pick::{SchedulingFacts, SchedulingPlan, plan};
+use placement_rules::pick::{SchedulingFacts, plan};
 use placement_rules::snapshot::latest_policy;
 use tokio::time::Instant;
 
@@ -68,11 +68,9 @@ impl Scheduler {
             bindings: &placed.bindings(),
             now,
         };
-        let SchedulingPlan { bindings, status } = plan(&facts);
         let (committer, subject) = (&self.hub.committer, Subject::new(BINDINGS, key));
-        committer.commit(&bindings, Some(&subject)).await?;
-        if let Some(status) = status {
-            committer.write(&status, Some(&subject)).await?;
+        for writes in plan(&facts) {
+            committer.commit(&writes, Some(&subject)).await?;
         }
         Ok(())
     }

@@ -17,14 +17,14 @@ pub(crate) struct Scoped<K, T = ()> {
 }
 
 impl<K: Resource<DynamicType = Scope> + Clone + Default> Scoped<K> {
-    /// Creates it without objects; what the watches show ends `expectations`.
+    /// Creates it without objects; the versions that the watches show end `expectations`.
     pub(crate) fn expecting(expectations: &Expectations) -> Self {
         Self::by(|_| BTreeSet::new(), expectations)
     }
 }
 
 impl<K: Resource<DynamicType = Scope> + Clone + Default, T> Scoped<K, T> {
-    /// Does the same, and finds an object by what `refers` returns of it.
+    /// Does the same, and finds an object by the keys that `refers` returns of it.
     pub(crate) fn by(refers: fn(&K) -> BTreeSet<T>, expectations: &Expectations) -> Self {
         Self {
             cluster: Store::by(refers).expecting(expectations, &Scope::Cluster),

@@ -15,9 +15,9 @@ use crate::index::Index;
 use crate::inventory::HubObjects;
 use crate::topics::{BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUSES, WORKS};
 
-/// The least time between two writes of what a placement says of itself on its way: that it is complete waits for nothing.
+/// The least time between two writes of the status of a placement on its way: that it is complete waits for nothing.
 const PACE: Duration = Duration::from_secs(1);
-/// What each cluster adds to that: such a write is as long as all of them together, and takes the API server as long.
+/// The time that each cluster adds to that: such a write is as long as all of them together, and takes the API server as long.
 const PACE_OF_CLUSTER: Duration = Duration::from_millis(30);
 
 /// The queues of the loops. Those of `works` are the keys of bindings, of `fleet`, `membership` and `profiles` of clusters, of
@@ -37,7 +37,7 @@ pub(crate) struct Queues {
     pub(crate) status: Queue<Key>,
 }
 
-/// The index behind a lock, the objects that may be placed, and the queues of what their changes wake.
+/// The index behind a lock, the objects that may be placed, and the queues of the keys that their changes wake.
 pub(crate) struct SharedIndex {
     pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) hub: HubObjects,
@@ -46,7 +46,7 @@ pub(crate) struct SharedIndex {
 }
 
 impl Queues {
-    /// Wakes what says where placements stand on their way, at most once a second, and less often for many clusters.
+    /// Wakes the status of placements on their way, at most once a second, and less often for many clusters.
     pub(crate) fn wake_status(&self, index: &Index, placements: impl IntoIterator<Item = Key>) {
         for placement in placements {
             let clusters = u32::try_from(index.count_bindings(&placement)).unwrap_or(u32::MAX);
@@ -55,7 +55,7 @@ impl Queues {
         }
     }
 
-    /// Has the queues take what they hold back once the watches have shown our writes.
+    /// Has the queues take the keys that they hold back once the watches have shown our writes.
     fn resume_held(&self, expectations: &Expectations) {
         for (topic, queue) in [
             (MEMBERS, &self.membership),
@@ -103,7 +103,7 @@ impl SharedIndex {
         self.read(|index| index.expectations.clone())
     }
 
-    /// Wakes what says where a placement stands, as [`Queues::wake_status`] does.
+    /// Wakes the status of a placement, as [`Queues::wake_status`] does.
     pub(crate) fn wake_status(&self, placement: Key) {
         self.read(|index| self.queues.wake_status(index, [placement]));
     }

@@ -1,4 +1,4 @@
-//! Brings the snapshots of one placement up to date, of its policy and of what it selects.
+//! Brings the snapshots of one placement up to date, of its policy and of its selection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use placement_rules::refuse::Refusal;
 use placement_rules::select::{Selection, select};
 use placement_rules::snapshot::{is_of_last, plan_policies, plan_resources, tidy_resources};
 use placement_rules::strategy::is_external;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::deletion;
@@ -69,7 +69,7 @@ impl Controller for SnapshotReconciler {
         }
         self.hold(&placed.placement).await?;
         let policies = plan_policies(&placed.placement, &placed.policies(), &placed.named())?;
-        // While it cannot be told what it selects, no cluster gets or loses anything for another policy.
+        // While its selection is not known, no cluster gets or loses anything for another policy.
         if !policies.is_empty() {
             let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
             if !is_told {
@@ -86,7 +86,7 @@ impl Controller for SnapshotReconciler {
 }
 
 impl SnapshotReconciler {
-    /// Gives a placement the finalizers with which it waits for what is made of it.
+    /// Gives a placement the finalizers with which it waits for the objects that are made for it.
     async fn hold(&self, placement: &Placement) -> Result<(), BoxError> {
         let metadata = &placement.metadata;
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
@@ -110,7 +110,7 @@ impl SnapshotReconciler {
             Knowledge::Complete => true,
             // Everything has been listed once the watch of the last kind says so, which wakes it again.
             Knowledge::Growing => false,
-            // Without them, what is placed would look as if they were deleted.
+            // Without them, their objects would look as if they were deleted.
             Knowledge::Forbidden(kind) => {
                 self.note(key, &Err(Refusal::of_forbidden(&kind)));
                 false
@@ -133,7 +133,7 @@ impl SnapshotReconciler {
         }
     }
 
-    /// Selects, and snapshots what is selected.
+    /// Selects, and snapshots the selection.
     async fn select(&self, key: &Key, placed: &Placed) -> Result<(), BoxError> {
         let knows = self.knows(key, placed);
         if knows
@@ -179,7 +179,7 @@ impl SnapshotReconciler {
         Ok(self.hub.write_snapshots(writes, &subject).await?)
     }
 
-    /// Notes what a placement selects, and wakes its status if that is news.
+    /// Notes the selection of a placement, and wakes its status if that is news.
     fn note(&self, key: &Key, selected: &Selected) {
         let before = self.index.change(|index| {
             let selected = selected.clone();
@@ -193,14 +193,14 @@ impl SnapshotReconciler {
 
 /// Returns a selection of which only the identities of the objects are left.
 fn outline(selection: &Selection) -> Selection {
-    let outline = |object: &Value| {
+    let objects = selection.objects.iter().map(|object| {
         json!({
             "apiVersion": api_version(object), "kind": kind(object),
             "metadata": { "namespace": object.namespace(), "name": object.name() },
         })
-    };
+    });
     Selection {
-        objects: selection.objects.iter().map(outline).collect(),
+        objects: objects.collect(),
         too_large: selection.too_large.clone(),
         idle: selection.idle.clone(),
         unanswered: selection.unanswered.clone(),

@@ -15,7 +15,7 @@ use objects::condition::upsert;
 use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
 use placement_rules::snapshot::{has_lost_part, latest_policy, latest_resources};
-use placement_rules::status::{StatusFacts, StatusPlan, given_snapshot, plan};
+use placement_rules::status::{StatusFacts, given_snapshot, plan};
 use tokio::time::Instant;
 
 use crate::deletion;
@@ -25,7 +25,7 @@ use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 use crate::topics::STATUSES;
 
-/// The time between two looks at what is left of a placement that is being deleted.
+/// The time between two looks at the rest of a placement that is being deleted.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Reconciles the status of placements.
@@ -58,7 +58,7 @@ impl Controller for StatusReconciler {
             return Ok(());
         };
         let now = (self.clock)();
-        let StatusPlan { status, wake_at } = if placed.placement.metadata.is_deleting() {
+        let (status, wake_at) = if placed.placement.metadata.is_deleting() {
             self.of_end(&placed, now)
         } else {
             self.of_placement(&placed, selected, now)
@@ -81,10 +81,10 @@ impl StatusReconciler {
         placed: &Placed,
         selected: Option<Selected>,
         now: Timestamp,
-    ) -> StatusPlan {
-        // While that is not known, what was said of it stays.
+    ) -> (Option<PlacementStatus>, Option<Timestamp>) {
+        // While that is not known, its status stays.
         let Some(selected) = selected.filter(|_| !has_lost_part(placed.snapshots())) else {
-            return StatusPlan::default();
+            return (None, None);
         };
         let (snapshot, bindings) = (latest_resources(placed.snapshots()), placed.bindings());
         let given = given_snapshot(&placed.placement, &bindings);
@@ -105,7 +105,11 @@ impl StatusReconciler {
         })
     }
 
-    fn of_end(&self, placed: &Placed, now: Timestamp) -> StatusPlan {
+    fn of_end(
+        &self,
+        placed: &Placed,
+        now: Timestamp,
+    ) -> (Option<PlacementStatus>, Option<Timestamp>) {
         let removing = deletion::removing(&self.index, placed, now);
         let status = removing.map(|removing| {
             let mut after = placed.placement.status.clone().unwrap_or_default();
@@ -113,10 +117,7 @@ impl StatusReconciler {
             after
         });
         let is_left = !placed.bindings().is_empty();
-        StatusPlan {
-            status,
-            wake_at: is_left.then(|| now + LOOK_AGAIN),
-        }
+        (status, is_left.then(|| now + LOOK_AGAIN))
     }
 
     async fn tell(&self, placement: &Placement, after: &PlacementStatus) -> Result<(), BoxError> {

@@ -4,7 +4,7 @@
 pub(crate) const MEMBERS: &str = "members";
 /// The profile that was written of a cluster.
 pub(crate) const PROFILES: &str = "profiles";
-/// The snapshots that were written for a placement, when its policy or what it selects changed, and the steps of its end.
+/// The snapshots that were written for a placement, when its policy or its selection changed, and the steps of its end.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
 /// The snapshots that were written for an override.
 pub(crate) const OVERRIDES: &str = "overrides";

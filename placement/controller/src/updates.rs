@@ -1,7 +1,7 @@
 //! Takes the next step of one run: some clusters of its placement get its snapshot, stage by stage.
 //!
-//! - `known`: what decides about one, as the watches show it, or as the API has it where the run is to fail for good.
-//! - `events`: what users are told.
+//! - `known`: the facts that decide about one, as the watches show it, or as the API has it where the run is to fail for good.
+//! - `events`: the Events about one.
 
 mod events;
 mod known;
@@ -22,7 +22,6 @@ use placement_rules::envelope::Opening;
 use placement_rules::update::{UpdatePlan, is_finished, placement_of};
 use tokio::time::Instant;
 
-use crate::index::Index;
 use crate::requests::HubApi;
 use crate::shared::SharedIndex;
 use crate::topics::{BINDINGS, RUNS, SNAPSHOTS};
@@ -77,9 +76,9 @@ impl Updater {
             return Ok(());
         };
         let asks_for_latest = known.asks_for_latest();
-        let is_answered = |index: &Index| index.runs.is_answered(&placement, run);
-        if asks_for_latest && !self.index.read(is_answered) {
-            // Nothing else makes one: what does wakes the run then.
+        let is_answered = (self.index).read(|index| index.runs.is_answered(&placement, run));
+        if asks_for_latest && !is_answered {
+            // The loop of snapshots makes one, and wakes the run then.
             self.index.queues.snapshots.add(placement);
             return Ok(());
         }
@@ -93,7 +92,7 @@ impl Updater {
         let now = (self.clock)();
         let mut plan = known.plan(self.opening, now);
         if plan.has_failed {
-            // A failure is for good: it is not decided on what one watch shows later than another.
+            // A failure is for good: the API decides about it, for one watch may show less than another.
             let Some(certain) = known.certain(&self.hub).await? else {
                 return Ok(());
             };
@@ -130,7 +129,7 @@ impl Updater {
         self.set_finalizers(key, run, &finalizers).await
     }
 
-    /// Ends a run: what it has asked for goes with it. The clusters stay as they are.
+    /// Ends a run: its requests go with it. The clusters stay as they are.
     async fn end(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
         let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
         let before = finalizers.len();

@@ -1,5 +1,5 @@
-//! The changes that wake placements, bindings, runs, overrides and clusters: a table of each kind. What may be placed is of
-//! any kind: `selected`.
+//! The changes that wake placements, bindings, runs, overrides and clusters: a table of each kind. The objects that may
+//! be placed are of any kind: `selected`.
 
 mod selected;
 
@@ -15,7 +15,6 @@ use fleet_api::{
     PolicySnapshot, ResourceOverride, StagedUpdateRun, StagedUpdateStrategy,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::cache::Transition;
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
@@ -40,10 +39,10 @@ use crate::shared::{Queues, SharedIndex};
 /// The rows of a kind.
 type Rows<K, T = ()> = Watch<Index, K, T>;
 
-/// Adds to the rows of a kind what it wakes.
+/// Adds to the rows of a kind the keys that it wakes.
 type Table<K, T> = fn(Rows<K, T>, &Arc<SharedIndex>) -> Rows<K, T>;
 
-/// Watches everything that decides about placements, and returns what the watches show.
+/// Watches everything that decides about placements, and returns the index of the watched objects.
 pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<SharedIndex> {
     let shared = Arc::new_cyclic(|shared| {
         let (watches, watching) = selected::watches(client, Weak::clone(shared));
@@ -61,7 +60,7 @@ pub(crate) fn watch(program: &mut Program, client: &Client, args: &Args) -> Arc<
     shared
 }
 
-/// Watches what is made of placements, what they name, and the clusters.
+/// Watches the objects made for placements, those that they name, and the clusters.
 fn watch_hub(to: &mut Starter<'_>) {
     to.start_scoped(
         Since::FirstRelease,
@@ -137,8 +136,8 @@ fn watch_hub(to: &mut Starter<'_>) {
     profiles(shared).start_if_served(to.program, "clusterprofiles", (ours, &()));
 }
 
-/// Every loop that decides about it, and the watches of what it selects. Its status is ours, and wakes nothing but what writes
-/// that; of one that is going, which is told from time to time, not even that.
+/// Every loop that decides about it, and the watches of its selection. Its status is ours, and wakes only the loop that writes
+/// it; of one that is going, which is told from time to time, not even that.
 fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placement> {
     let (wanting, queues) = (Arc::clone(shared), shared.queues.clone());
     rows.follows(move |index, change| {
@@ -159,7 +158,7 @@ fn placements(rows: Rows<Placement>, shared: &Arc<SharedIndex>) -> Rows<Placemen
     })
 }
 
-/// What decides about its placement. A status, too, wakes those that wait for the one that was written.
+/// The loops that decide about its placement. A status, too, wakes those that wait for the one that was written.
 fn policies(
     rows: Rows<PolicySnapshot, Key>,
     shared: &Arc<SharedIndex>,
@@ -174,7 +173,7 @@ fn policies(
         })
 }
 
-/// What decides about its placement, apart from who picks the clusters, and the bindings that may wait for it.
+/// The loops that decide about its placement, apart from that which picks the clusters, and the bindings that may wait for it.
 fn snapshots(
     rows: Rows<StoredSnapshot, Key>,
     shared: &Arc<SharedIndex>,
@@ -186,7 +185,7 @@ fn snapshots(
         .wakes(&shared.queues.works, |index, change| naming(index, change))
 }
 
-/// Itself, its placement, and the overrides that it lists no longer: what is left of one stays for those that list it.
+/// Itself, its placement, and the overrides that it lists no longer: the snapshots of one stay for those that list them.
 fn bindings(
     rows: Rows<Binding, BindingSide>,
     shared: &Arc<SharedIndex>,
@@ -229,7 +228,7 @@ fn works(shared: &Arc<SharedIndex>) -> Rows<StoredWork, Key> {
         })
 }
 
-/// Itself. What depends on it is woken once it is judged.
+/// Itself. The placements on it are woken once it is judged.
 fn members(shared: &Arc<SharedIndex>, clock: fn() -> Timestamp) -> Rows<MemberCluster> {
     let queues = &shared.queues;
     Watch::new(&shared.index, |index| &mut index.fleet.members)
@@ -265,7 +264,7 @@ fn evictions(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementEviction
     )
 }
 
-/// What writes it: it may be gone, or changed.
+/// The loop that writes it: it may be gone, or changed.
 fn status_copies(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementStatus> {
     let queues = shared.queues.clone();
     Watch::new(&shared.index, |index| &mut index.status_copies).follows(move |index, change| {
@@ -273,7 +272,7 @@ fn status_copies(shared: &Arc<SharedIndex>) -> Rows<ClusterResourcePlacementStat
     })
 }
 
-/// Itself: what it has said of itself leads to its next step.
+/// Itself: its status leads to its next step.
 fn runs(rows: Rows<StagedUpdateRun, Key>, shared: &Arc<SharedIndex>) -> Rows<StagedUpdateRun, Key> {
     rows.wakes(&shared.queues.updates, |_, change| [change.key.clone()])
 }
@@ -345,7 +344,7 @@ fn override_snapshots<K: InScope>(shared: &Arc<SharedIndex>) -> Rows<K::Snapshot
     })
 }
 
-/// What is made of a placement wakes what gives it to clusters: the rollout, and the runs that are not over.
+/// The objects made for a placement wake those that give them to clusters: the rollout, and the runs that are not over.
 fn rolled_out<K: Resource, T>(rows: Rows<K, T>, queues: &Queues) -> Rows<K, T> {
     rows.wakes(&queues.rollout, |_, change| placements_of(change))
         .wakes(&queues.updates, |index, change| {
@@ -454,8 +453,9 @@ fn to_schedule(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
 
 /// Returns the placements whose rollout is complete with a change of one binding.
 fn completed(index: &Index, change: &Transition<Binding>) -> BTreeSet<Key> {
-    let arrived = |version: Option<&Binding>| version.is_some_and(has_arrived);
-    if arrived(change.old.as_deref()) || !arrived(change.new.as_deref()) {
+    let [before, now] =
+        [&change.old, &change.new].map(|version| version.as_deref().is_some_and(has_arrived));
+    if before || !now {
         return BTreeSet::new();
     }
     let mut placements = placements_of(change);
@@ -471,7 +471,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
     let Some(snapshot) = change.new.as_deref().map(Resource::meta) else {
         return Vec::new();
     };
-    let group = |metadata: &ObjectMeta| metadata.label(RESOURCE_INDEX).map(str::to_owned);
+    let index_label = snapshot.label(RESOURCE_INDEX);
     let placement = placement_of(snapshot).unwrap_or_default();
     let bindings = index.bindings_of(&placement).into_iter();
     let naming = bindings.filter(|binding| {
@@ -479,7 +479,7 @@ fn naming(index: &Index, change: &Transition<StoredSnapshot>) -> Vec<Key> {
         let master = index.snapshots.get(&master);
         // The label of the latest says nothing to a binding.
         let is_news = change.old.is_none() || snapshot.label(IS_LATEST).is_none();
-        is_news && master.is_some_and(|master| group(master.meta()) == group(snapshot))
+        is_news && master.is_some_and(|master| master.meta().label(RESOURCE_INDEX) == index_label)
     });
     naming.map(|binding| binding.metadata.key()).collect()
 }

@@ -1,4 +1,4 @@
-//! Brings the Works of one binding up to date, and says on the binding what its Works say.
+//! Brings the Works of one binding up to date, and the status of the binding with theirs.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use placement_rules::deletion::{held, with_work_finalizer, without_finalizers};
 use placement_rules::envelope::Opening;
 use placement_rules::overrides::listed;
 use placement_rules::parents::placement_of;
-use placement_rules::works::{Failure, Synchronization, WorksFacts, WorksPlan, plan, report};
+use placement_rules::works::{Failure, Synchronization, WorksFacts, plan, removal, report};
 use tokio::time::Instant;
 
 use crate::index::{Index, group};
@@ -34,7 +34,7 @@ pub(crate) struct WorksReconciler {
     pub(crate) clock: fn() -> Timestamp,
 }
 
-/// A binding, and what decides about its Works.
+/// A binding, and the facts that decide about its Works.
 struct Known {
     binding: Arc<Binding>,
     placement: Key,
@@ -76,7 +76,7 @@ impl Known {
         cluster.is_some_and(|cluster| cluster.metadata.is_deleting())
     }
 
-    fn plan(&self, opening: Opening) -> WorksPlan {
+    fn plan(&self, opening: Opening) -> Option<(Synchronization, Vec<Write>)> {
         let overrides: Vec<_> = self.overrides.iter().map(Snapshot::taken).collect();
         plan(&WorksFacts {
             placement: &self.placement,
@@ -109,51 +109,41 @@ impl Controller for WorksReconciler {
         self.note_held(key, &known);
         let (binding, subject) = (&*known.binding, Subject::new(WORKS, key));
         let works: Vec<_> = known.works.iter().collect();
-        match known.plan(self.opening) {
-            WorksPlan::Wait => Ok(()),
-            WorksPlan::Remove(writes) => {
-                // The agent must let go of a cluster that leaves before a Work goes: its objects would go with it.
-                if !known.is_leaving() {
-                    self.write(&writes, &subject).await?;
+        let is_leaving = known.is_leaving();
+        if binding.metadata.is_deleting() {
+            // The agent must let go of a cluster that leaves before a Work goes: its objects would go with it.
+            if !is_leaving {
+                self.write(&removal(&works), &subject).await?;
+            }
+            return self.release(binding, works.len(), &subject).await;
+        }
+        let planned = known.plan(self.opening).filter(|_| !is_leaving);
+        let Some((mut synchronization, writes)) = planned else {
+            return Ok(());
+        };
+        if matches!(synchronization, Synchronization::Failed(_)) {
+            let report = self.report(binding, reference(binding), &synchronization, &works);
+            return self.tell(report, &subject).await;
+        }
+        let held = self.hold(binding, &subject).await?;
+        let written = self.write(&writes, &subject).await;
+        if let Err(error) = &written {
+            // By an override, say, a manifest is no object any more.
+            match rejection(error) {
+                Some(reason) if synchronization == Synchronization::Written => {
+                    synchronization = Synchronization::Failed(Failure::Synchronizing(reason));
                 }
-                self.release(binding, works.len(), &subject).await
-            }
-            _ if known.is_leaving() => Ok(()),
-            WorksPlan::Keep(writes) => {
-                let held = self.hold(binding, &subject).await?;
-                self.write(&writes, &subject).await?;
-                let kept = Synchronization::Kept;
-                let report = self.report(binding, held, kept, &works);
-                self.tell(report, &subject).await
-            }
-            WorksPlan::Refuse(failure) => {
-                let failed = Synchronization::Failed(&failure);
-                let report = self.report(binding, reference(binding), failed, &works);
-                self.tell(report, &subject).await
-            }
-            WorksPlan::Write(writes) => {
-                let held = self.hold(binding, &subject).await?;
-                let written = self.write(&writes, &subject).await;
-                // By an override, say, a manifest is no object any more.
-                let rejected = written.as_ref().err().and_then(rejection);
-                let rejected = rejected.map(Failure::Synchronizing);
-                let synchronization = match &rejected {
-                    Some(failure) => Synchronization::Failed(failure),
-                    None if writes.is_empty() => Synchronization::Synchronized,
-                    None => Synchronization::Written,
-                };
-                if written.is_ok() || rejected.is_some() {
-                    let report = self.report(binding, held, synchronization, &works);
-                    self.tell(report, &subject).await?;
-                }
-                Ok(written?)
+                _ => return Ok(written?),
             }
         }
+        let report = self.report(binding, held, &synchronization, &works);
+        self.tell(report, &subject).await?;
+        Ok(written?)
     }
 }
 
 impl WorksReconciler {
-    /// Notes what holds objects that the Works of a binding give up, and wakes the status of its placement if that is news.
+    /// Notes the holders of objects that the Works of a binding give up, and wakes the status of its placement if that is news.
     fn note_held(&self, key: &Key, known: &Known) {
         let held = held(&known.works);
         let before = self.index.change(|index| {
@@ -206,12 +196,12 @@ impl WorksReconciler {
         Ok(())
     }
 
-    /// Returns the write that says on a binding what its Works say.
+    /// Returns the write of the report of its Works to a binding.
     fn report(
         &self,
         binding: &Binding,
         object: ObjectRef,
-        synchronization: Synchronization<'_>,
+        synchronization: &Synchronization,
         works: &[&Work],
     ) -> Option<Write> {
         let after = report(binding, synchronization, works, (self.clock)())?;

@@ -114,7 +114,39 @@ mod tests {
         }
     }
 
-    /// Case F108: what is left at an older version on purpose is as it is to be.
+    fn ready(number: i64) -> Value {
+        json!({ "observedGeneration": 2, "replicas": number, "updatedReplicas": number,
+        "availableReplicas": number })
+    }
+
+    /// Returns a set as its controller leaves it in a rollout to the last of three replicas.
+    fn set(partition: i64) -> Value {
+        object(
+            "apps/v1",
+            "StatefulSet",
+            &json!({
+        "spec": { "replicas": 3, "updateStrategy": { "rollingUpdate": { "partition": partition } } },
+        "status": { "observedGeneration": 2, "replicas": 3, "availableReplicas": 3,
+            "currentReplicas": 2, "updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b" } }),
+        )
+    }
+
+    fn daemons(updated: i64) -> Value {
+        object(
+            "apps/v1",
+            "DaemonSet",
+            &json!({
+        "status": { "observedGeneration": 2, "numberAvailable": 3, "desiredNumberScheduled": 3,
+            "currentNumberScheduled": 3, "updatedNumberScheduled": updated } }),
+        )
+    }
+
+    fn by_hand(mut workload: Value) -> Value {
+        workload["spec"]["updateStrategy"] = json!({ "type": "OnDelete" });
+        workload
+    }
+
+    /// Case F108: pods that are left at an older version on purpose are as they are to be.
     #[test]
     fn workloads_wait_for_their_replicas() {
         let deployment = |replicas: Value, status: Value| {
@@ -124,38 +156,10 @@ mod tests {
                 &json!({ "spec": { "replicas": replicas }, "status": status }),
             )
         };
-        let ready = |number: i64| {
-            json!({ "observedGeneration": 2, "replicas": number, "updatedReplicas": number,
-            "availableReplicas": number })
-        };
         let mut with_old = ready(2);
         with_old["replicas"] = json!(3);
         let given_up = json!({ "observedGeneration": 2, "conditions": [{ "type": "Progressing",
             "status": "False", "reason": "ProgressDeadlineExceeded" }] });
-        // As its controller leaves a rollout to the last of three replicas.
-        let set = |partition: i64| {
-            object(
-                "apps/v1",
-                "StatefulSet",
-                &json!({
-            "spec": { "replicas": 3, "updateStrategy": { "rollingUpdate": { "partition": partition } } },
-            "status": { "observedGeneration": 2, "replicas": 3, "availableReplicas": 3,
-                "currentReplicas": 2, "updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b" } }),
-            )
-        };
-        let daemons = |updated: i64| {
-            object(
-                "apps/v1",
-                "DaemonSet",
-                &json!({
-            "status": { "observedGeneration": 2, "numberAvailable": 3, "desiredNumberScheduled": 3,
-                "currentNumberScheduled": 3, "updatedNumberScheduled": updated } }),
-            )
-        };
-        let by_hand = |mut workload: Value| {
-            workload["spec"]["updateStrategy"] = json!({ "type": "OnDelete" });
-            workload
-        };
         let mut paused = deployment(json!(2), with_old.clone());
         paused["spec"]["paused"] = json!(true);
         let mut old = ready(2);
@@ -183,6 +187,16 @@ mod tests {
         }
     }
 
+    fn definition(established: &str) -> Value {
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &json!({ "status": { "conditions": [
+            { "type": "Established", "status": established },
+            { "type": "NamesAccepted", "status": "True" }] } }),
+        )
+    }
+
     #[test]
     fn other_kinds_have_their_rules() {
         let service = |rest: Value| object("v1", "Service", &rest);
@@ -191,15 +205,6 @@ mod tests {
             "clusterIP": "10.0.0.1" }, "status": status }))
         };
         let address = json!({ "loadBalancer": { "ingress": [{ "hostname": "a.example.com" }] } });
-        let definition = |established: &str| {
-            object(
-                "apiextensions.k8s.io/v1",
-                "CustomResourceDefinition",
-                &json!({ "status": { "conditions": [
-                { "type": "Established", "status": established },
-                { "type": "NamesAccepted", "status": "True" }] } }),
-            )
-        };
         for (object, expected) in [
             (
                 service(json!({ "spec": { "clusterIP": "10.0.0.1" } })),

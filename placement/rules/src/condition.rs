@@ -1,5 +1,6 @@
 //! Conditions of placements, bindings and Works.
 
+use fleet_api::Binding;
 use fleet_api::conditions::BEEN_AVAILABLE;
 use jiff::Timestamp;
 use objects::condition::{Condition, TRUE, find, transition, upsert};
@@ -13,6 +14,17 @@ pub(super) fn condition((kind, status): (&str, &str), reason: &str, message: &st
         message: message.to_owned(),
         ..Condition::default()
     }
+}
+
+/// Returns the condition of a type that is about a binding as it is.
+pub(super) fn current_condition<'a>(binding: &'a Binding, kind: &str) -> Option<&'a Condition> {
+    let condition = find(&binding.status.as_ref()?.conditions, kind)?;
+    (condition.observed_generation == binding.metadata.generation).then_some(condition)
+}
+
+/// Returns `true` if a condition is True of a binding as it is.
+pub(super) fn is_true(binding: &Binding, kind: &str) -> bool {
+    current_condition(binding, kind).is_some_and(|condition| condition.status == TRUE)
 }
 
 /// Returns the condition whether a binding has ever served.

@@ -1,13 +1,12 @@
-//! The objects of a snapshot: which may be in one, what it has of them, and in which order.
+//! The objects of a snapshot: which may be in one, with which of their fields, and in which order.
 
 use objects::allocated::Allocated;
+use objects::apis::Apis;
 use objects::fields::remove;
 use objects::{Metadata, kind};
 use serde_json::{Value, json};
 
-use objects::apis::Apis;
-
-/// The settings of a hub that decide what is placed.
+/// The settings of a hub that decide about the objects to be placed.
 #[derive(Clone, Debug, Default)]
 pub struct Hub {
     /// True if the hub runs workloads itself, so that its volumes are its own.
@@ -84,15 +83,15 @@ const OF_A_CLUSTER: [&str; 3] = ["coordination.k8s.io", "events.k8s.io", "metric
 
 /// Returns `true` if each cluster makes the object itself, from another one or for itself.
 fn is_made_where_it_is(object: &Value, hub: &Hub) -> bool {
-    let has_owner = || {
-        let owners = objects::metadata::field(object, "ownerReferences").and_then(Value::as_array);
-        owners.is_some_and(|owners| !owners.is_empty())
-    };
     match (objects::api_version(object), kind(object)) {
         ("v1", "Pod" | "Node" | "Event") => true,
         (version, _) if OF_A_CLUSTER.contains(&objects::group(version)) => true,
         // Each cluster's own CronJob makes its runs, too.
-        ("apps/v1", "ReplicaSet" | "ControllerRevision") | ("batch/v1", "Job") => has_owner(),
+        ("apps/v1", "ReplicaSet" | "ControllerRevision") | ("batch/v1", "Job") => {
+            let owners = objects::metadata::field(object, "ownerReferences");
+            let owners = owners.and_then(Value::as_array);
+            owners.is_some_and(|owners| !owners.is_empty())
+        }
         ("v1", "ConfigMap") => object.name() == "kube-root-ca.crt",
         ("v1", "ServiceAccount") => object.name() == "default",
         ("v1", "Secret") => {
@@ -145,7 +144,7 @@ const OF_A_BOUND_CLAIM: [&str; 5] = [
 /// nobody else.
 const BOUND_BY_CONTROLLER: &str = "pv.kubernetes.io/bound-by-controller";
 
-/// Returns what KubeFleet's snapshots have of an object: without most of what is true of it on the hub only.
+/// Returns an object as KubeFleet's snapshots have it: without most of the fields that count on the hub only.
 pub fn content(mut object: Value) -> Value {
     remove(&mut object, "", &["status"]);
     remove(&mut object, "/metadata", &OF_THE_SERVER);
@@ -159,8 +158,8 @@ pub fn content(mut object: Value) -> Value {
     object
 }
 
-/// Returns what our snapshots have of what KubeFleet's have of an object: nothing that ties it to the hub. `allocated` is
-/// what the hub has allocated to it.
+/// Returns an object of KubeFleet's snapshots as ours have it: nothing ties it to the hub. `allocated` are the fields that
+/// the hub has allocated to it.
 pub(super) fn portable(content: &Value, allocated: Option<&Allocated>) -> Value {
     let mut object = content.clone();
     // Whoever would take it off is not in the members.
@@ -191,7 +190,7 @@ fn strip_volume(volume: &mut Value) {
     if volume.annotation(BOUND_BY_CONTROLLER).is_some() {
         remove(volume, "/spec", &["claimRef"]);
     }
-    // By the uid of a claim of the hub, another cluster takes the volume for released, and may delete what is in it.
+    // By the uid of a claim of the hub, another cluster takes the volume for released, and may delete its data.
     remove(volume, "/spec/claimRef", &["resourceVersion", "uid"]);
     remove(volume, "/metadata/annotations", &[BOUND_BY_CONTROLLER]);
     remove_empty_annotations(volume);
@@ -225,7 +224,7 @@ fn strip_job(job: &mut Value) {
     }
 }
 
-/// Kinds in the order in which they are placed: each stands behind what it may need.
+/// Kinds in the order in which they are placed: each stands behind those that it may need.
 const ORDER: [&str; 32] = [
     "PriorityClass",
     "Namespace",
@@ -301,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Cases F100 and F101: what ties an object to the hub stays there. A
+    /// Cases F100 and F101: the fields that tie an object to the hub stay there. A
     /// claim keeps a volume that a user has chosen, and a volume such a claim.
     #[test]
     fn ties_to_the_hub_stay() {
@@ -385,7 +384,8 @@ mod tests {
         }
     }
 
-    /// What KubeFleet's `TestSortResources` says of kinds in several groups and of namespaces: a swap makes no new snapshot.
+    /// Case F12: the order of KubeFleet's `TestSortResources` for kinds in several groups and for namespaces: a swap makes no
+    /// new snapshot.
     #[test]
     fn order_is_kubefleets() {
         let object = |api_version: &str, kind: &str, namespace: &str| {
@@ -448,15 +448,16 @@ mod tests {
         assert_eq!(content(headless.clone()), headless);
     }
 
+    fn job(manual: bool) -> Value {
+        let labels = json!({ "controller-uid": "u", "mine": "x" });
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {
+            "manualSelector": manual, "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels } },
+        } })
+    }
+
     #[test]
     fn manual_selectors_of_jobs_travel() {
-        let job = |manual: bool| {
-            let labels = json!({ "controller-uid": "u", "mine": "x" });
-            json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {
-                "manualSelector": manual, "selector": { "matchLabels": labels },
-                "template": { "metadata": { "labels": labels } },
-            } })
-        };
         assert_eq!(content(job(true)), job(true));
         let stripped = content(job(false));
         for labels in [
@@ -471,6 +472,10 @@ mod tests {
         }
     }
 
+    fn named(name: &str) -> Value {
+        json!({ "metadata": { "name": name } })
+    }
+
     /// Cases F11 and F105.
     #[test]
     fn what_clusters_make_stays() {
@@ -480,7 +485,6 @@ mod tests {
             json_patch::merge(&mut object, &rest);
             object
         };
-        let named = |name: &str| json!({ "metadata": { "name": name } });
         let owned = json!({ "metadata": { "ownerReferences": [{ "uid": "o" }] } });
         let token = json!({ "type": "kubernetes.io/service-account-token",
             "metadata": { "annotations": { "kubernetes.io/service-account.name": "runner" } } });
@@ -547,27 +551,5 @@ mod tests {
                 "{object}"
             );
         }
-    }
-
-    /// Case F12.
-    #[test]
-    fn kinds_have_their_order() {
-        let object = |kind: &str, name: &str| json!({ "kind": kind, "metadata": { "name": name } });
-        let mut objects = [
-            ("Toy", "a"),
-            ("Deployment", "b"),
-            ("Deployment", "a"),
-            ("Actor", "z"),
-        ]
-        .map(|(kind, name)| object(kind, name));
-        sort(&mut objects);
-        let expected = [
-            ("Deployment", "a"),
-            ("Deployment", "b"),
-            ("Actor", "z"),
-            ("Toy", "a"),
-        ]
-        .map(|(kind, name)| object(kind, name));
-        assert_eq!(objects, expected);
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a placement: it stays until nothing of it is left in any member that can be reached.
 //!
 //! ```text
-//! placement → bindings → Works → objects in the members, and back: a finalizer goes with what it waited for
+//! placement → bindings → Works → objects in the members, and back: a finalizer goes with the objects for which it waited
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ pub struct DeletionFacts<'a> {
     pub now: Timestamp,
 }
 
-/// Plans the next writes to what is left of a placement, of which `policies` and `snapshots` are the metadata: the bindings
+/// Plans the next writes to the rest of a placement, of which `policies` and `snapshots` are the metadata: the bindings
 /// go, whatever their states; then the snapshots, which no binding needs any more; and once nothing is left the placement
 /// loses its finalizers.
 pub fn plan(
@@ -96,14 +96,14 @@ pub fn with_work_finalizer(binding: &Binding) -> Option<Vec<String>> {
 /// it is in its cluster any more.
 pub fn without_finalizers(binding: &Binding, works: usize) -> Option<Vec<String>> {
     let present = binding.metadata.finalizers.as_deref()?;
-    let is_ours = |one: &str| [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER].contains(&one);
-    let others = present.iter().filter(|one| !is_ours(one));
+    let ours = [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER];
+    let others = present.iter().filter(|one| !ours.contains(&&***one));
     let others: Vec<_> = others.cloned().collect();
     let is_over = binding.metadata.is_deleting() && works == 0;
     (is_over && others.len() < present.len()).then_some(others)
 }
 
-/// Returns what the Works of a binding say of objects that they give up and something holds; empty if they say nothing.
+/// Returns the message of the Works of a binding about objects that they give up and something holds; empty without one.
 pub fn held(works: &[Work]) -> String {
     let statuses = works.iter().filter_map(|work| work.status.as_ref());
     let removing = statuses.filter_map(|status| find(&status.conditions, REMOVING));
@@ -120,8 +120,10 @@ pub fn removing(facts: &DeletionFacts<'_>) -> Option<Condition> {
     }
     let clusters = facts.bindings.iter().map(|one| &*one.spec.target_cluster);
     let clusters: BTreeSet<_> = clusters.collect();
-    let is_unreachable = |cluster: &&str| facts.clusters.get(cluster) == Some(&Reach::Unreachable);
-    let unreachable: Vec<_> = clusters.iter().copied().filter(is_unreachable).collect();
+    let unreachable = clusters.iter().copied();
+    let unreachable: Vec<_> = unreachable
+        .filter(|cluster| facts.clusters.get(cluster) == Some(&Reach::Unreachable))
+        .collect();
     let mut message = format!(
         "Something of the placement is left in {} cluster(s)",
         clusters.len()
@@ -177,17 +179,18 @@ mod tests {
         said.map(|said| said.message)
     }
 
-    /// Bindings first, and with them what the members have; then the snapshots, and then the placement.
+    fn targets(writes: &[Write]) -> Vec<&'static str> {
+        let targets = writes.iter().map(|write| write.target);
+        targets.collect()
+    }
+
+    /// Bindings first, and with them the objects in members; then the snapshots, and then the placement.
     #[test]
     fn each_step_waits_for_the_last() {
         let bindings = items("crp-1-bindings").into_iter();
         let mut bindings: Vec<Binding> = bindings.map(|one| from_value(one).unwrap()).collect();
         let snapshot: ResourceSnapshot = from_value(fixture("crp-1-resourcesnapshot-0")).unwrap();
         let snapshots = [&snapshot.metadata];
-        let targets = |writes: &[Write]| {
-            let targets = writes.iter().map(|write| write.target);
-            targets.collect::<Vec<_>>()
-        };
         let first = plan_of(&bindings, &snapshots);
         assert_eq!(targets(&first), ["binding", "binding"]);
         let message = "Something of the placement is left in 2 cluster(s); these cannot be reached, and are waited for \

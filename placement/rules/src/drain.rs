@@ -76,13 +76,11 @@ impl fmt::Display for Departure {
 
 /// Returns the fate of a placement; `None` if it is in none of the drained clusters.
 pub fn departure(facts: &DrainFacts<'_>) -> Option<Departure> {
-    let is_placed = |binding: &&&Binding| {
+    let placed = facts.bindings.iter().copied().filter(|binding| {
         !binding.metadata.is_deleting() && binding.spec.state != BindingState::Unscheduled
-    };
-    let placed: Vec<&Binding> = facts.bindings.iter().filter(is_placed).copied().collect();
-    let is_drained = |binding: &&Binding| facts.drained.contains(&binding.spec.target_cluster);
+    });
     let (leaving, staying): (Vec<&Binding>, Vec<&Binding>) =
-        placed.iter().copied().partition(is_drained);
+        placed.partition(|binding| facts.drained.contains(&binding.spec.target_cluster));
     if leaving.is_empty() {
         return None;
     }
@@ -95,7 +93,7 @@ pub fn departure(facts: &DrainFacts<'_>) -> Option<Departure> {
     if more.iter().any(|name| facts.drained.contains(name)) {
         return Some(Departure::Tolerant);
     }
-    let (left, before) = (staying.len() + more.len(), placed.len());
+    let (left, before) = (staying.len() + more.len(), leaving.len() + staying.len());
     let is_enough = match placement_type {
         Some(PlacementType::PickN) => left >= before,
         _ => left > 0,
@@ -116,20 +114,17 @@ fn picked(facts: &DrainFacts<'_>, bindings: &[&Binding]) -> Vec<String> {
             obstacle: eligibility(cluster, heard, HEARTBEAT_TIMEOUT, facts.now).obstacle,
         }
     });
-    let plan = plan(&SchedulingFacts {
+    let [writes, _] = plan(&SchedulingFacts {
         placement: facts.placement,
         policy: facts.policy,
         clusters: &clusters.collect::<Vec<_>>(),
         bindings,
         now: facts.now,
     });
-    let created = plan
-        .bindings
-        .iter()
-        .filter_map(|write| match &write.action {
-            Action::Create(binding) => binding.pointer("/spec/targetCluster")?.as_str(),
-            _ => None,
-        });
+    let created = writes.iter().filter_map(|write| match &write.action {
+        Action::Create(binding) => binding.pointer("/spec/targetCluster")?.as_str(),
+        _ => None,
+    });
     created.map(str::to_owned).collect()
 }
 
@@ -183,18 +178,24 @@ mod tests {
         })
     }
 
+    fn pick_n(number: i32) -> Value {
+        json!({ "placementType": "PickN", "numberOfClusters": number })
+    }
+
+    fn short(left: usize, before: usize) -> Option<Departure> {
+        Some(Departure::Short { left, before })
+    }
+
     /// The fate of a placement depends on its policy and on the clusters that are left.
     #[test]
     fn departure_follows_policy() {
-        let n = |number: i32| json!({ "placementType": "PickN", "numberOfClusters": number });
         let all = json!({ "placementType": "PickAll" });
         let fixed = json!({ "placementType": "PickFixed", "clusterNames": ["m1"] });
-        let short = |left, before| Some(Departure::Short { left, before });
         for (policy, clusters, expected) in [
-            (n(1), &["m1"][..], Some(Departure::Whole)),
-            (n(2), &["m1", "m2"][..], Some(Departure::Whole)),
-            (n(3), &["m1", "m2", "m3"][..], short(2, 3)),
-            (n(1), &["m2"][..], None),
+            (pick_n(1), &["m1"][..], Some(Departure::Whole)),
+            (pick_n(2), &["m1", "m2"][..], Some(Departure::Whole)),
+            (pick_n(3), &["m1", "m2", "m3"][..], short(2, 3)),
+            (pick_n(1), &["m2"][..], None),
             (all.clone(), &["m1", "m2", "m3"][..], Some(Departure::Whole)),
             (fixed, &["m1"][..], Some(Departure::Fixed)),
         ] {

@@ -45,7 +45,7 @@ pub(super) fn diff_details(
 ) -> Option<DiffDetails> {
     let observed_diffs = reported(of, compared)?;
     let before = before.cloned().unwrap_or_default();
-    // Of what was left out nobody knows whether it is news.
+    // Of differences that were left out nobody knows whether they are news.
     let is_known = (before.observed_diffs == observed_diffs || before.observed_diffs.is_empty())
         && before.observed_in_member_cluster_generation == compared.generation;
     let time = Some(whole_seconds(now));
@@ -60,7 +60,7 @@ pub(super) fn diff_details(
     })
 }
 
-/// Returns the differences as the hub is told of them, `None` without any. What is in a Secret is not told, nor what is in an
+/// Returns the differences as the hub is told of them, `None` without any. The values of a Secret are not told, nor those of an
 /// object of somebody else to the users of one namespace, who need not be those who may read it.
 fn reported((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Vec<Reported>> {
     let is_secret = group_kind(manifest) == ("", "Secret");
@@ -79,7 +79,7 @@ fn reported((work, manifest): (&Work, &Value), compared: &Compared) -> Option<Ve
     (!compared.differences.is_empty()).then(|| reported.collect())
 }
 
-/// Hides what hub and member have, where those who read a difference need not be those who may read the object.
+/// Hides the values of hub and member, where those who read a difference need not be those who may read the object.
 pub(super) fn hide_values(difference: &mut Reported) {
     let Reported {
         value_in_hub,
@@ -95,15 +95,16 @@ pub(super) fn hide_values(difference: &mut Reported) {
 
 /// Returns a difference without its values, as far as they are long.
 pub(super) fn without_values(difference: &Reported) -> Reported {
-    let short = |value: &str| {
-        let is_kept = value.len() <= LEFT_OUT.len() || value == REDACTED;
-        if is_kept { value } else { LEFT_OUT }.to_owned()
-    };
     Reported {
         path: difference.path.clone(),
         value_in_hub: short(&difference.value_in_hub),
         value_in_member: short(&difference.value_in_member),
     }
+}
+
+fn short(value: &str) -> String {
+    let is_kept = value.len() <= LEFT_OUT.len() || value == REDACTED;
+    if is_kept { value } else { LEFT_OUT }.to_owned()
 }
 
 #[cfg(test)]
@@ -141,8 +142,8 @@ mod tests {
         })
     }
 
-    /// What a running KubeFleet reported of a map with other values, of a namespace that has everything, and of what is
-    /// absent.
+    /// The reports of a running KubeFleet on a map with other values, on a namespace that has everything, and on absent
+    /// objects.
     #[test]
     fn recorded_differences_are_ours() {
         let work = &items("crp-diff-works")[0];
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(paths, ["/metadata/labels/app"]);
     }
 
-    /// What kubectl created has the defaults of its cluster among the fields of kubectl, in an element that merges by a key,
+    /// An object of kubectl has the defaults of its cluster among the fields of kubectl, in an element that merges by a key,
     /// too. They are nobody's work; another value in their place is, and so is a whole element.
     #[test]
     fn defaults_are_not_compared() {
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// Case F113: whoever may place in one namespace is not told what is in objects that are not of
+    /// Case F113: whoever may place in one namespace is not told the values of objects that are not of
     /// his placement.
     #[test]
     fn foreign_values_are_not_told() {

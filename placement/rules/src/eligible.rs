@@ -57,6 +57,15 @@ pub struct Eligibility {
     pub until: Option<Timestamp>,
 }
 
+impl Eligibility {
+    fn refused(obstacle: Obstacle) -> Self {
+        Self {
+            obstacle: Some(obstacle),
+            until: None,
+        }
+    }
+}
+
 /// Why a cluster may not be given anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
@@ -84,7 +93,7 @@ impl fmt::Display for Obstacle {
     }
 }
 
-/// Whether what is written for a cluster arrives there.
+/// Whether a write for a cluster arrives there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// It does.
@@ -100,25 +109,21 @@ pub fn eligibility(
     heartbeat_timeout: SignedDuration,
     now: Timestamp,
 ) -> Eligibility {
-    let refused = |obstacle| Eligibility {
-        obstacle: Some(obstacle),
-        until: None,
-    };
     if cluster.metadata.is_deleting() {
-        return refused(Obstacle::Leaving);
+        return Eligibility::refused(Obstacle::Leaving);
     }
     let (Some(agent), Some(heard)) = (agent(cluster), heard) else {
-        return refused(Obstacle::Unheard);
+        return Eligibility::refused(Obstacle::Unheard);
     };
     if find(&agent.conditions, "Joined").is_none_or(|joined| joined.status != TRUE) {
-        return refused(Obstacle::NotJoined);
+        return Eligibility::refused(Obstacle::NotJoined);
     }
     let silent_at = after(heard.at, heartbeat_timeout.max(own_patience(cluster)));
     if now >= silent_at {
-        return refused(Obstacle::Silent);
+        return Eligibility::refused(Obstacle::Silent);
     }
     let Some(healthy) = find(&agent.conditions, "Healthy") else {
-        return refused(Obstacle::Unhealthy);
+        return Eligibility::refused(Obstacle::Unhealthy);
     };
     let mut until = silent_at;
     if healthy.status != TRUE {
@@ -127,7 +132,7 @@ pub fn eligibility(
         let since = since.map_or(Timestamp::MIN, |time| time.0);
         let unhealthy_at = after(since, UNHEALTHY_GRACE);
         if now >= unhealthy_at {
-            return refused(Obstacle::Unhealthy);
+            return Eligibility::refused(Obstacle::Unhealthy);
         }
         until = until.min(unhealthy_at);
     }

@@ -14,7 +14,7 @@ use super::select::{identifier, show};
 /// The longest name that fits into a label.
 const LONGEST_NAME: usize = 63;
 
-/// Which objects are opened, so that what is in them is placed instead.
+/// The objects that are opened, so that those in them are placed instead.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening {
     /// True if a `ConfigMap` is that is annotated as an envelope.
@@ -46,11 +46,12 @@ fn is_config_map_envelope(object: &Value) -> bool {
 
 /// Returns the envelope whose content is in a Work.
 pub(crate) fn envelope_of(work: &Work) -> Option<EnvelopeIdentifier> {
-    let label = |key| work.metadata.label(key).map(ToOwned::to_owned);
+    let [type_, name, namespace] = [ENVELOPE_TYPE, ENVELOPE_NAME, ENVELOPE_NAMESPACE]
+        .map(|key| work.metadata.label(key).map(ToOwned::to_owned));
     Some(EnvelopeIdentifier {
-        type_: label(ENVELOPE_TYPE)?,
-        name: label(ENVELOPE_NAME).unwrap_or_default(),
-        namespace: label(ENVELOPE_NAMESPACE).unwrap_or_default(),
+        type_: type_?,
+        name: name.unwrap_or_default(),
+        namespace: namespace.unwrap_or_default(),
     })
 }
 
@@ -59,23 +60,10 @@ pub(crate) fn envelope_of(work: &Work) -> Option<EnvelopeIdentifier> {
 /// # Errors
 /// Fails with the entry that may not be in it.
 pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
-    let refused = |reason: String| {
+    let manifests = manifests(envelope, of).map_err(|reason| {
         let name = show(&identifier(envelope));
         format!("{name} cannot be opened: {reason}")
-    };
-    if envelope.name().len() > LONGEST_NAME {
-        let reason = format!("its name is longer than {LONGEST_NAME} characters");
-        return Err(refused(reason));
-    }
-    let data = envelope["data"].as_object();
-    let manifests = data.into_iter().flatten().map(|(key, entry)| {
-        let manifest = manifest(entry).and_then(|manifest| fitting((envelope, of), manifest));
-        manifest.map_err(|reason| refused(format!("{key} {reason}")))
-    });
-    let mut manifests = manifests.collect::<Result<Vec<_>, _>>()?;
-    manifests.sort_by_cached_key(|manifest| Reverse(manifest.to_string()));
-    // Two entries that ask for the same are no contradiction.
-    manifests.dedup();
+    })?;
     Ok(Opened {
         identifier: EnvelopeIdentifier {
             name: envelope.name().to_owned(),
@@ -86,13 +74,31 @@ pub(crate) fn open(envelope: &Value, of: Scope) -> Result<Opened, String> {
     })
 }
 
+/// Returns the objects in an envelope.
+fn manifests(envelope: &Value, of: Scope) -> Result<Vec<Value>, String> {
+    if envelope.name().len() > LONGEST_NAME {
+        return Err(format!("its name is longer than {LONGEST_NAME} characters"));
+    }
+    let data = envelope["data"].as_object();
+    let manifests = data.into_iter().flatten().map(|(key, entry)| {
+        let manifest = manifest(entry).and_then(|manifest| fitting((envelope, of), manifest));
+        manifest.map_err(|reason| format!("{key} {reason}"))
+    });
+    let mut manifests = manifests.collect::<Result<Vec<_>, _>>()?;
+    manifests.sort_by_cached_key(|manifest| Reverse(manifest.to_string()));
+    // Two entries that ask for the same are no contradiction.
+    manifests.dedup();
+    Ok(manifests)
+}
+
 /// Reads an entry: an object, or in a `ConfigMap` its YAML or JSON.
 fn manifest(entry: &Value) -> Result<Value, String> {
     let manifest = match entry {
         Value::String(text) => {
-            let wrong = |problem| format!("is no YAML of one object: {problem}");
-            let json = yaml::document(text).map_err(wrong)?;
-            serde_json::from_str(&json).map_err(|error| wrong(Mistake::from(&error).to_string()))?
+            let read = yaml::document(text).and_then(|json| {
+                serde_json::from_str(&json).map_err(|error| Mistake::from(&error).to_string())
+            });
+            read.map_err(|problem| format!("is no YAML of one object: {problem}"))?
         }
         entry => entry.clone(),
     };
@@ -150,7 +156,7 @@ mod tests {
         json!({ "apiVersion": "v1", "kind": "X", "metadata": { "name": "x", "namespace": namespace } })
     }
 
-    /// Case P112: the YAML of an envelope means what it means to kubectl, as KubeFleet reads it.
+    /// Case P112: the YAML of an envelope has the meaning that it has for kubectl, as KubeFleet reads it.
     #[test]
     fn yaml_is_kubernetes() {
         let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n\
@@ -160,7 +166,7 @@ mod tests {
         assert_eq!(opened.manifests[0]["data"], data);
     }
 
-    /// Case F38: what may be in which envelope, and what is said of the rest.
+    /// Case F38: the objects that may be in each envelope, and the words about the rest.
     #[test]
     fn scopes_must_fit() {
         let (cluster, own, other) = (object(None), object(Some("shop")), object(Some("b")));
@@ -223,7 +229,7 @@ mod tests {
         }
     }
 
-    /// Case F90: a placement of a namespace brings no more out of a `ConfigMap` than what is in its namespace.
+    /// Case F90: a placement of a namespace brings no more out of a `ConfigMap` than the objects of its namespace.
     #[test]
     fn namespace_bounds_content() {
         for (entry, is_good) in [

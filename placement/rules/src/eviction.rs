@@ -1,4 +1,4 @@
-//! Evictions: whether a placement is taken from a cluster, once, and what is said of that. The words are KubeFleet's, by
+//! Evictions: whether a placement is taken from a cluster, once, and its conditions. The words are KubeFleet's, by
 //! which its users' scripts tell one outcome from another.
 
 use fleet_api::binding::BindingState;
@@ -16,7 +16,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use objects::Metadata;
 use objects::condition::{Condition, FALSE, TRUE, find};
 
-use super::condition::{condition, put};
+use super::condition::{condition, current_condition, is_true, put};
 use super::strategy::part_of;
 
 const VALID: &str = "Valid";
@@ -62,7 +62,7 @@ pub enum Verdict<'a> {
     },
 }
 
-/// Returns `true` if it was said what became of an eviction: it is never executed again.
+/// Returns `true` if the outcome of an eviction was told: it is never executed again.
 pub fn is_decided(eviction: &ClusterResourcePlacementEviction) -> bool {
     let status = eviction.status.as_ref();
     let conditions = status.map_or(&[][..], |status| &status.conditions);
@@ -82,34 +82,43 @@ pub fn judge<'a>(facts: &EvictionFacts<'a>) -> Verdict<'a> {
     if binding.metadata.is_deleting() {
         return Verdict::Leaving;
     }
-    if !may_be_there(binding) {
-        return Verdict::Blocked(NOTHING_THERE.to_owned());
+    match permission(facts, &policy, binding) {
+        Ok(message) => Verdict::Evict { binding, message },
+        Err(message) => Verdict::Blocked(message),
     }
-    let evict = |message: &str| Verdict::Evict {
-        binding,
-        message: message.to_owned(),
-    };
+}
+
+/// Returns why a binding may be deleted.
+///
+/// # Errors
+/// Fails with the reason if it may not.
+fn permission(
+    facts: &EvictionFacts<'_>,
+    policy: &PlacementPolicy,
+    binding: &Binding,
+) -> Result<String, String> {
+    if !may_be_there(binding) {
+        return Err(NOTHING_THERE.to_owned());
+    }
     if serves_nobody(binding) {
-        return evict(HAS_FAILED);
+        return Ok(HAS_FAILED.to_owned());
     }
     let Some(budget) = facts.budget else {
-        return evict(NO_BUDGET);
+        return Ok(NO_BUDGET.to_owned());
     };
     let (available, total) = (available(facts.bindings), facts.bindings.len());
-    let Some(allowed) = allowed(&budget.spec, &policy, (available, total)) else {
-        return Verdict::Blocked(BAD_BUDGET.to_owned());
-    };
+    let allowed = allowed(&budget.spec, policy, (available, total)).ok_or(BAD_BUDGET)?;
     let by = format!(
         "by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: {available}, totalPlacements: {total}"
     );
     if allowed > 0 {
-        evict(&format!("Eviction is allowed {by}"))
+        Ok(format!("Eviction is allowed {by}"))
     } else {
-        Verdict::Blocked(format!("Eviction is blocked {by}"))
+        Err(format!("Eviction is blocked {by}"))
     }
 }
 
-/// Returns `true` if the binding that was to be deleted is, or is about to be. What has been picked again since is not to
+/// Returns `true` if the binding that was to be deleted is, or is about to be. A binding that was picked since is not to
 /// go as well.
 fn is_noted_and_gone(facts: &EvictionFacts<'_>) -> bool {
     let Some(uid) = facts.eviction.metadata.annotation(EVICTED_BINDING) else {
@@ -174,11 +183,8 @@ fn allowed(
 }
 
 fn available(bindings: &[Binding]) -> usize {
-    let serving = bindings.iter().filter(|binding| {
-        let says = says(binding, AVAILABLE);
-        !binding.metadata.is_deleting() && says == Some(TRUE)
-    });
-    serving.count()
+    let present = bindings.iter().filter(|one| !one.metadata.is_deleting());
+    present.filter(|one| is_true(one, AVAILABLE)).count()
 }
 
 /// Returns `true` if the cluster may have something of the placement.
@@ -193,22 +199,12 @@ fn may_be_there(binding: &Binding) -> bool {
 /// Returns `true` if nothing is lost with a binding: it has failed, or only looks.
 fn serves_nobody(binding: &Binding) -> bool {
     let steps = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE];
-    let mut steps = steps.iter().filter_map(|kind| current(binding, kind));
-    // A cluster that has not answered yet serves what it had before.
+    let mut steps = steps
+        .iter()
+        .filter_map(|kind| current_condition(binding, kind));
+    // A cluster that has not answered yet serves the version before.
     let has_failed = steps.any(|step| step.status == FALSE && step.reason != APPLY_IN_PROGRESS);
-    has_failed || says(binding, DIFF_REPORTED) == Some(TRUE)
-}
-
-/// Returns the status of a condition that is about a binding as it is.
-fn says<'a>(binding: &'a Binding, kind: &str) -> Option<&'a str> {
-    current(binding, kind).map(|condition| &*condition.status)
-}
-
-/// Returns a condition that is about a binding as it is.
-fn current<'a>(binding: &'a Binding, kind: &str) -> Option<&'a Condition> {
-    let condition = find(&binding.status.as_ref()?.conditions, kind)?;
-    let is_current = condition.observed_generation == binding.metadata.generation;
-    is_current.then_some(condition)
+    has_failed || is_true(binding, DIFF_REPORTED)
 }
 
 /// Returns the conditions of an eviction about which this was decided.
@@ -217,22 +213,29 @@ pub fn told(
     verdict: &Verdict<'_>,
     now: Timestamp,
 ) -> Vec<Condition> {
-    let reason = |what: &str| format!("ClusterResourcePlacementEviction{what}");
-    let valid = || condition((VALID, TRUE), &reason("Valid"), "Eviction is valid");
-    let executed = |message: &str| condition((EXECUTED, TRUE), &reason("Executed"), message);
+    let reason = "ClusterResourcePlacementEvictionValid";
+    let valid = condition((VALID, TRUE), reason, "Eviction is valid");
     let new = match verdict {
-        Verdict::Invalid(message) => vec![condition((VALID, FALSE), &reason("Invalid"), message)],
-        Verdict::Blocked(message) => {
-            let blocked = condition((EXECUTED, FALSE), &reason("NotExecuted"), message);
-            vec![valid(), blocked]
+        Verdict::Invalid(message) => {
+            let reason = "ClusterResourcePlacementEvictionInvalid";
+            vec![condition((VALID, FALSE), reason, message)]
         }
-        Verdict::Leaving => vec![valid(), executed(BEING_REMOVED)],
-        Verdict::Evict { message, .. } => vec![valid(), executed(message)],
+        Verdict::Blocked(message) => {
+            let reason = "ClusterResourcePlacementEvictionNotExecuted";
+            vec![valid, condition((EXECUTED, FALSE), reason, message)]
+        }
+        Verdict::Leaving => vec![valid, executed(BEING_REMOVED)],
+        Verdict::Evict { message, .. } => vec![valid, executed(message)],
     };
     let status = eviction.status.clone().unwrap_or_default();
     let mut conditions = status.conditions;
     put(&mut conditions, new, (eviction.metadata.generation, now));
     conditions
+}
+
+fn executed(message: &str) -> Condition {
+    let reason = "ClusterResourcePlacementEvictionExecuted";
+    condition((EXECUTED, TRUE), reason, message)
 }
 
 #[cfg(test)]

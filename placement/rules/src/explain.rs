@@ -8,22 +8,23 @@ use fleet_api::placement::{Difference, ResourceIdentifier};
 use fleet_api::{Binding, Placement, PolicySnapshot, StagedUpdateRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use objects::Metadata;
-use objects::condition::{Condition, TRUE, find};
+use objects::condition::Condition;
 use serde::Serialize;
 
+use super::condition::{current_condition, is_true};
 use super::select::show;
 use super::snapshot::{latest_policy, latest_resources};
 use super::strategy::Strategy;
 use super::update::{self, RunExplanation};
 
-/// A placement and what was made of it.
+/// A placement and the objects made for it.
 #[derive(Clone, Copy, Debug)]
 pub struct ExplainFacts<'a> {
     /// The placement.
     pub placement: &'a Placement,
     /// The snapshots of its policy.
     pub policies: &'a [&'a PolicySnapshot],
-    /// The metadata of the snapshots of what it selects.
+    /// The metadata of the snapshots of its selection.
     pub snapshots: &'a [&'a ObjectMeta],
     /// Its bindings.
     pub bindings: &'a [&'a Binding],
@@ -39,7 +40,7 @@ pub struct PlacementExplanation {
     pub placement: String,
     /// Its conditions.
     pub conditions: Vec<Condition>,
-    /// The latest snapshot of what it selects, if there is one.
+    /// The latest snapshot of its selection, if there is one.
     pub latest_snapshot: Option<String>,
     /// The clusters that it is in, or is to be in.
     pub clusters: Vec<PlacedCluster>,
@@ -62,7 +63,7 @@ pub struct PlacedCluster {
     pub snapshot: String,
     /// True if that is the latest.
     pub is_latest: bool,
-    /// Where it stands, and what it waits for.
+    /// Where it stands, and the reason why it waits.
     pub state: String,
     /// The objects that are not as they are to be.
     pub failures: Vec<String>,
@@ -125,7 +126,7 @@ fn placed(binding: &Binding, latest: Option<&str>) -> PlacedCluster {
         picked: spec.cluster_decision.reason.clone(),
         snapshot: spec.resource_snapshot_name.clone(),
         is_latest: latest == Some(&*spec.resource_snapshot_name),
-        state: state(binding, &status.conditions),
+        state: state(binding),
         failures: failures.collect(),
         differences: differences(&status),
     }
@@ -187,8 +188,8 @@ fn short(value: &str) -> String {
     }
 }
 
-/// Returns where a binding stands: the first step that is not done, with what it says.
-fn state(binding: &Binding, conditions: &[Condition]) -> String {
+/// Returns where a binding stands: the first step that is not done, with its message.
+fn state(binding: &Binding) -> String {
     if binding.metadata.is_deleting() {
         return "is being removed".to_owned();
     }
@@ -199,11 +200,6 @@ fn state(binding: &Binding, conditions: &[Condition]) -> String {
         }
         BindingState::Bound => {}
     }
-    let is_done = |kind: &str| {
-        find(conditions, kind).is_some_and(|one| {
-            one.status == TRUE && one.observed_generation == binding.metadata.generation
-        })
-    };
     let given = [ROLLOUT_STARTED, OVERRIDDEN, WORK_SYNCHRONIZED];
     let (last, done) = if Strategy::of(binding.spec.apply_strategy.as_ref()).only_reports() {
         (&[DIFF_REPORTED][..], "has reported its differences")
@@ -214,14 +210,15 @@ fn state(binding: &Binding, conditions: &[Condition]) -> String {
         )
     };
     let mut steps = given.into_iter().chain(last.iter().copied());
-    let Some(step) = steps.find(|step| !is_done(step)) else {
+    let Some(step) = steps.find(|step| !is_true(binding, step)) else {
         return done.to_owned();
     };
-    match find(conditions, step) {
-        Some(one) if one.observed_generation == binding.metadata.generation => {
-            format!("{step} is {}: {}: {}", one.status, one.reason, one.message)
-        }
-        _ => format!("waits for word on {step}"),
+    match current_condition(binding, step) {
+        Some(said) => format!(
+            "{step} is {}: {}: {}",
+            said.status, said.reason, said.message
+        ),
+        None => format!("waits for word on {step}"),
     }
 }
 

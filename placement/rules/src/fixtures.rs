@@ -75,7 +75,7 @@ pub(super) fn items(name: &str) -> Vec<Value> {
     fixture(name)["items"].as_array().cloned().unwrap()
 }
 
-/// Returns an object without what only its server knows.
+/// Returns an object without the fields that only its server knows.
 pub(super) fn without_server_fields(mut object: Value) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     metadata.retain(|name, _| {
@@ -103,18 +103,15 @@ fn unfit(schema: &Value, value: &Value, path: &str) -> Vec<String> {
     }
     match value {
         Value::Object(fields) => {
-            let inner = |name: &String, value: &Value| {
+            let unfit = fields.iter().flat_map(|(name, value)| {
                 let path = format!("{path}.{name}");
                 let field = schema["properties"].get(name);
                 match field.or_else(|| schema.get("additionalProperties")) {
                     Some(schema) => unfit(schema, value, &path),
                     None => vec![path],
                 }
-            };
-            fields
-                .iter()
-                .flat_map(|(name, value)| inner(name, value))
-                .collect()
+            });
+            unfit.collect()
         }
         Value::Array(list) => {
             let elements = list.iter();

@@ -56,7 +56,7 @@ pub fn of_names<T: Serialize>(names: Option<&[T]>) -> serde_json::Result<String>
     hex_of(&names)
 }
 
-/// Returns the digest of what overrides come to in a cluster.
+/// Returns the digest of the effect of overrides in a cluster.
 ///
 /// # Errors
 /// Fails if it cannot be written as JSON.
@@ -82,11 +82,12 @@ pub(crate) fn of_envelope_identity(envelope: &EnvelopeIdentifier) -> String {
 /// # Errors
 /// Fails if the manifest cannot be written as JSON, which none that was read is.
 pub fn of_manifest(manifest: &Value) -> serde_json::Result<String> {
-    let own = |part: &str| metadata::but_for(manifest, part, is_reserved);
+    let [annotations, labels] =
+        ["annotations", "labels"].map(|part| metadata::but_for(manifest, part, is_reserved));
     let mut hashed = manifest.clone();
     if let Some(fields) = hashed.as_object_mut() {
         fields.remove("status");
-        let metadata = json!({ "annotations": own("annotations"), "finalizers": [], "labels": own("labels"),
+        let metadata = json!({ "annotations": annotations, "finalizers": [], "labels": labels,
             "managedFields": [], "ownerReferences": [] });
         fields.insert("metadata".to_owned(), metadata);
     }
@@ -142,7 +143,7 @@ impl Formatter for GoFormatter {
 
     fn write_f64<W: io::Write + ?Sized>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         let magnitude = value.abs();
-        // As ECMAScript does, says Go: exponents only for what is very small or very large.
+        // As ECMAScript does, says Go: exponents only for very small and very large numbers.
         if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
             let text = format!("{value:e}");
             return match text.split_once('e') {

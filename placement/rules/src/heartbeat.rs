@@ -1,4 +1,4 @@
-//! What the agent in a cluster says of it on its channel (`InternalMemberCluster`): whether it has joined, whether it is
+//! The report of the agent in a cluster on its channel (`InternalMemberCluster`): whether it has joined, whether it is
 //! healthy, and how much of it is in use.
 //!
 //! Nothing but a heartbeat is written, and each says everything. One is due when the period is over, or as soon as
@@ -136,7 +136,7 @@ fn said(facts: &HeartbeatFacts<'_>, before: &MemberClusterStatus) -> MemberClust
 }
 
 /// Returns the conditions of the agent that are known now. Whether it has joined stays as it was while it cannot leave
-/// yet, and where nobody knows what is asked for.
+/// yet, and where nobody knows the wanted state.
 fn conditions(facts: &HeartbeatFacts<'_>) -> Vec<Condition> {
     let healthy = match facts.trouble {
         None => condition(("Healthy", TRUE), "InternalMemberClusterHealthy", ""),
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use objects::usage::{NodeCapacity, PodRequest};
 
-    /// Nothing beside what every agent tells.
+    /// Nothing beside the report of every agent.
     static NOTHING: LazyLock<Collected> = LazyLock::new(Collected::default);
 
     fn at(text: &str) -> Timestamp {
@@ -360,7 +360,7 @@ mod tests {
         assert!(after.properties.contains_key("x.io/price"));
     }
 
-    /// Trouble and recovery are told at once; what else was known stays meanwhile.
+    /// Trouble and recovery are told at once; all else that was known stays meanwhile.
     #[test]
     fn health_is_told_immediately() {
         let channel = joined();
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(json!(written.resource_usage.capacity), nothing);
     }
 
-    /// A cluster has room for what its pods do not ask for, and never less than none.
+    /// The room of a cluster is the part that its pods do not ask for, and never less than none.
     #[test]
     fn requests_are_not_available() {
         let pod = PodRequest::from(&json!({ "spec": { "nodeName": "n", "containers": [

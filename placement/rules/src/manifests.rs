@@ -1,4 +1,4 @@
-//! The manifests of a Work as they are written in its member, and what is kept in mind of them there.
+//! The manifests of a Work as they are written in its member, and the record of them there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,7 +45,7 @@ pub enum Failure {
     Drift,
     /// The member refused it.
     Apply,
-    /// The member did not tell what differs.
+    /// The member did not tell the differences.
     Report,
 }
 
@@ -75,7 +75,7 @@ impl Prepared {
     }
 }
 
-/// Returns the owner of what a Work becomes in its member. It carries the placement's name, and so do the objects of
+/// Returns the owner of the objects of a Work in its member. It carries the placement's name, and so do the objects of
 /// an owner that does.
 pub fn owner(work: &Work) -> AppliedWork {
     let labels = [PARENT_PLACEMENT, PARENT_NAMESPACE].into_iter();
@@ -105,25 +105,13 @@ pub fn prepare(work: &Work, owner: Option<&AppliedWork>) -> Vec<Prepared> {
     let mut seen = BTreeSet::new();
     let manifests = work.spec.workload.manifests.iter();
     let prepared = manifests.map(|manifest| {
-        let fails = |failure, message: &str| Prepared::Failed(failure, message.to_owned());
         let identifier = identifier(manifest, 0, "");
-        if identifier.kind.is_empty() || identifier.version.is_empty() {
-            return fails(
-                Failure::Undecodable,
-                "The manifest has no apiVersion or no kind",
-            );
-        }
-        if identifier.name.is_empty() {
-            return if metadata::field(manifest, "generateName").is_some() {
-                let message = "The manifest has a generateName in place of a name";
-                fails(Failure::GenerateName, message)
-            } else {
-                fails(Failure::Undecodable, "The manifest has no name")
-            };
+        if let Some((failure, message)) = problem(manifest, &identifier) {
+            return Prepared::Failed(failure, message.to_owned());
         }
         if !seen.insert(object(&identifier).map(ToOwned::to_owned)) {
             let message = "An earlier manifest of the Work is of the same object";
-            return fails(Failure::Duplicate, message);
+            return Prepared::Failed(Failure::Duplicate, message.to_owned());
         }
         match of_manifest(manifest) {
             Ok(hash) if is_finished(work, manifest, &hash) => Prepared::Finished,
@@ -135,6 +123,24 @@ pub fn prepare(work: &Work, owner: Option<&AppliedWork>) -> Vec<Prepared> {
         }
     });
     prepared.collect()
+}
+
+/// Returns the reason why a manifest is not of one object, if it is not.
+fn problem(
+    manifest: &Value,
+    identifier: &WorkResourceIdentifier,
+) -> Option<(Failure, &'static str)> {
+    if identifier.kind.is_empty() || identifier.version.is_empty() {
+        let message = "The manifest has no apiVersion or no kind";
+        Some((Failure::Undecodable, message))
+    } else if !identifier.name.is_empty() {
+        None
+    } else if metadata::field(manifest, "generateName").is_some() {
+        let message = "The manifest has a generateName in place of a name";
+        Some((Failure::GenerateName, message))
+    } else {
+        Some((Failure::Undecodable, "The manifest has no name"))
+    }
 }
 
 /// Returns a manifest with its hash and the marks of its owner.
@@ -197,7 +203,7 @@ pub fn is_same_object(one: &WorkResourceIdentifier, manifest: &Value) -> bool {
     object(one) == object(&identifier(manifest, 0, ""))
 }
 
-/// Returns what was, or was about to be, written for a Work, and is in none of its manifests any more. Both its own
+/// Returns the objects that were, or were about to be, written for a Work, and are in no manifest of it any more. Both its own
 /// status and its owner's tell: between the writes of the two, the agent may have ended.
 pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
     let manifests = work.spec.workload.manifests.iter();
@@ -219,7 +225,7 @@ pub fn leftovers(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier
         .collect()
 }
 
-/// Returns what a Work says to have applied, or to be about to, and its owner does not have: between the writes of the two,
+/// Returns the objects that a Work names as applied, or about to be, and its owner does not: between the writes of the two,
 /// the agent may have ended.
 pub fn begun(work: &Work, owner: &AppliedWork) -> Vec<WorkResourceIdentifier> {
     let known = owner.status.iter().flat_map(|one| &one.applied_resources);
@@ -391,7 +397,7 @@ mod tests {
         );
     }
 
-    /// A status says nothing anew of what is as it was.
+    /// A status says nothing anew of objects that are as they were.
     #[test]
     fn recorded_owner_status_stands() {
         let applied: AppliedWork = read("crp-all-appliedwork");

@@ -1,14 +1,14 @@
-//! The clusters of a fleet on its hub: what each has there, and what its agent says of it.
+//! The clusters of a fleet on its hub: the objects of each there, and the words of its agent.
 //!
 //! ```text
 //! MemberCluster → namespace, Role, RoleBinding, channel → agent → status of the channel → status of the MemberCluster
 //! ```
 //!
-//! The channel is the cluster's `InternalMemberCluster`. A cluster that leaves keeps what it has: its agent is asked to
+//! The channel is the cluster's `InternalMemberCluster`. A cluster that leaves keeps its objects: its agent is asked to
 //! let go first, and only then its Works, its namespace and at last itself go from the hub.
 //!
-//! - `facts`: what decides.
-//! - `hub_resources`: what a cluster has on the hub.
+//! - `facts`: the facts that decide.
+//! - `hub_resources`: the objects of a cluster on the hub.
 //! - `report`: its status.
 
 mod facts;
@@ -34,7 +34,7 @@ use report::{Readiness, joined};
 
 use objects::condition_taint::desired_taints;
 
-/// Plans what is to be done for a cluster of the fleet: the writes in their order.
+/// Plans the writes for a cluster of the fleet, in their order.
 pub fn plan(facts: &MembershipFacts<'_>) -> Plan {
     if facts.cluster.metadata.is_deleting() {
         return leave(facts);

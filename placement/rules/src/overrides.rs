@@ -5,11 +5,11 @@
 //! ```
 //!
 //! - `taken`: a snapshot, and which placements, objects and clusters it is about.
-//! - `contents`: the objects that are placed, for what is in an envelope is overridden, too.
+//! - `contents`: the objects that are placed, for those in an envelope are overridden, too.
 //! - `applicable`: the snapshots that a binding lists, and whether it is to list others.
-//! - `digest`: what they come to in a cluster, by its labels.
-//! - `changes`: what the snapshots make of a manifest; `variables` are what values may name.
-//! - `refuse`: what an override may not ask for.
+//! - `digest`: their effect in a cluster, by its labels.
+//! - `changes`: the effect of the snapshots on a manifest; `variables`: those that values may name.
+//! - `refuse`: the demands that an override may not make.
 
 mod applicable;
 mod changes;

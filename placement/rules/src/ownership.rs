@@ -1,4 +1,4 @@
-//! Whose an object in a member is, and what a Work may do with it.
+//! The owner of an object in a member, and the rights of a Work to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,14 @@ use super::strategy::{Strategy, WhenToTakeOver};
 use super::takeover::{LEFT_ALONE, comparison};
 use super::waves::wave;
 
-/// The managers of what is written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
+/// The managers of the fields written in members. The first is that of KubeFleet's agent, so that each goes on with the fields
 /// of the other; the second was ours before, and the third takes over there.
 pub const MANAGERS: Managers = Managers {
     ours: "work-api-agent",
     predecessors: &["placement-agent", "memberagent"],
 };
 
-/// The label of what Karmada propagates.
+/// The label of objects that Karmada propagates.
 const MANAGED_BY_KARMADA: &str = "karmada.io/managed";
 
 /// The names of the `AppliedWork`s that exist in a member, by their uids.
@@ -72,7 +72,7 @@ pub fn owner_of<'a>(object: &impl Metadata, owners: &'a Owners) -> Option<&'a st
     placed.find_map(|owner| owners.get(owner.uid).map(String::as_str))
 }
 
-/// Tells what becomes of a manifest of a Work, by the object that is found in its place.
+/// Decides about a manifest of a Work, by the object that is found in its place.
 pub fn instruction(
     work: &Work,
     own: &Own,
@@ -97,7 +97,7 @@ pub fn instruction(
     }
 }
 
-/// Decides what a Work may do with an object that exists where one of its manifests is to be applied.
+/// Decides about an object that exists where one of its manifests is to be applied.
 fn adoption(
     work: &Work,
     own: &Own,
@@ -107,11 +107,9 @@ fn adoption(
     let strategy = Strategy::of(work.spec.apply_strategy.as_ref());
     let references = object.owners();
     // The reference of one that is gone goes with the next write.
-    let is_there = |owner: &&Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
     let mut others = references
         .iter()
-        .filter(is_there)
-        .filter(|owner| owner.uid != own.uid);
+        .filter(|owner| owner.uid != own.uid && is_there(owner, owners));
     if let Some(other) = others.find(|owner| is_applied_work(owner) || !strategy.allow_co_ownership)
     {
         let Owner { kind, name, .. } = other;
@@ -134,7 +132,7 @@ fn adoption(
     let has_manifest = object.annotation(SPEC_HASH).is_some()
         && object.annotation(SPEC_HASH) == manifest.annotation(SPEC_HASH);
     if is_ours && has_manifest {
-        // What it lacks somebody has taken away, and what stands there instead is not beside it.
+        // The fields that it lacks somebody has taken away, and those in their places are not beside them.
         Adoption::Adopt {
             fields: TakeOver::Displaced,
         }
@@ -151,17 +149,16 @@ fn adoption(
     }
 }
 
-/// Decides what becomes of an object that a Work gives up. One that only reports deletes what it has applied before, which has
-/// the hash of a manifest; what KubeFleet's agent owns because it has looked at it is let go.
+/// Decides the fate of an object that a Work gives up. One that only reports deletes the objects that it has applied, which
+/// have the hash of a manifest; those that KubeFleet's agent owns because it has looked at them are let go.
 pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Removal {
     let references = object.owners();
     if !own.has(object) || object.is_deleting() || object.uid().is_empty() {
         return Removal::Nothing;
     }
-    let is_there = |owner: &Owner<'_>| !is_applied_work(owner) || owners.contains_key(owner.uid);
     let is_shared = references
         .iter()
-        .any(|owner| owner.uid != own.uid && is_there(owner));
+        .any(|owner| owner.uid != own.uid && is_there(owner, owners));
     let strategy = Strategy::of(work.spec.apply_strategy.as_ref());
     let is_applied = !strategy.only_reports() || object.annotation(SPEC_HASH).is_some();
     if !is_shared && is_applied {
@@ -185,6 +182,11 @@ pub fn removal(work: &Work, own: &Own, owners: &Owners, object: &Value) -> Remov
     Removal::Release {
         patch: guarded(Some(object.resource_version()), body),
     }
+}
+
+/// Returns `true` unless an owner is an `AppliedWork` that is gone.
+fn is_there(owner: &Owner<'_>, owners: &Owners) -> bool {
+    !is_applied_work(owner) || owners.contains_key(owner.uid)
 }
 
 fn is_applied_work(owner: &Owner<'_>) -> bool {
@@ -236,7 +238,7 @@ mod tests {
     }
 
     /// Fields of others are taken unless somebody asks for an apply that spares them, and an object that appears meanwhile is
-    /// taken over unless it is to be looked at first. A word of a newer KubeFleet means what is done without it.
+    /// taken over unless it is to be looked at first. A word of a newer KubeFleet means the default.
     #[test]
     fn strategies_decide_about_writes() {
         let forced = json!({ "force": true });
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(removed, Removal::Nothing);
     }
 
-    /// What somebody has put where an object had something of its manifest goes, once that is all there is to write.
+    /// Fields that somebody has put in the place of those of the manifest go, once that is all there is to write.
     #[test]
     fn written_object_is_restored() {
         let mut ours = object(&[(PLACED, "ours")]);
@@ -372,7 +374,7 @@ mod tests {
         assert_eq!(removal(&going), Removal::Nothing);
     }
 
-    /// Who only looks takes away what he has applied before, and nothing that he has only looked at.
+    /// A Work that only reports takes away the objects that it has applied before, and none that it has only looked at.
     #[test]
     fn reporter_deletes_what_was_applied() {
         let work: Work =

@@ -27,14 +27,17 @@ fn in_parents_namespace(work: &ObjectMeta, label: &str) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
 
-    /// A placement and one in a namespace may have the same name: what is made for one is not for the other.
+    fn metadata(fields: Value) -> ObjectMeta {
+        from_value(fields).unwrap()
+    }
+
+    /// A placement and one in a namespace may have the same name: the objects of one are not those of the other.
     #[test]
     fn namespace_tells_parents_apart() {
-        let metadata = |fields| from_value::<ObjectMeta>(fields).unwrap();
         let labels = json!({ PARENT_PLACEMENT: "web", PARENT_BINDING: "web-m1" });
         let work = metadata(json!({ "namespace": "fleet-member-m1", "labels": labels }));
         assert_eq!(placement_of_work(&work), Some(Key::cluster_scoped("web")));

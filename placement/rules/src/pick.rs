@@ -7,11 +7,11 @@
 //! A decision stays: a cluster that has the placement under the latest policy keeps it, whatever becomes of
 //! its labels, taints or health. Only a new policy, a smaller number or the end of the cluster takes it away.
 //!
-//! - `facts`: what decides, and which binding is of what kind.
+//! - `facts`: the facts that decide, and the bindings by their kinds.
 //! - `choice`: the clusters that are picked, and why not the others; `number` picks the best.
 //! - `binding`: the writes to bindings.
 //! - `wake`: which changes of clusters are worth another pass.
-//! - `decisions`: what the policy snapshot says of all that, with a `reason` for each.
+//! - `decisions`: the status of the policy snapshot, with a `reason` for each.
 
 mod binding;
 mod choice;
@@ -35,17 +35,8 @@ pub use wake::{ClusterChange, change, wakes};
 use choice::{Choice, Pick};
 use facts::{Bindings, number_of_clusters};
 
-/// The writes of scheduling.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SchedulingPlan {
-    /// The writes to bindings.
-    pub bindings: Vec<Write>,
-    /// That of the status of the policy snapshot, which follows, unless it is up to date.
-    pub status: Option<Write>,
-}
-
-/// Plans the bindings of a placement.
-pub fn plan(facts: &SchedulingFacts<'_>) -> SchedulingPlan {
+/// Plans the writes to the bindings of a placement, and those that follow them: to the status of the policy snapshot.
+pub fn plan(facts: &SchedulingFacts<'_>) -> [Vec<Write>; 2] {
     let policy = facts.policy.spec.policy.clone().unwrap_or_default();
     let bindings = Bindings::of(facts);
     let choice = match policy.placement_type {
@@ -55,12 +46,11 @@ pub fn plan(facts: &SchedulingFacts<'_>) -> SchedulingPlan {
             number::number(facts, &policy, &bindings, number_of_clusters(facts))
         }
     };
-    SchedulingPlan {
-        bindings: writes(facts, &bindings, &choice),
-        status: decisions::status(facts, &bindings, &choice),
-    }
+    let status = decisions::status(facts, &bindings, &choice);
+    [writes(facts, &bindings, &choice), Vec::from_iter(status)]
 }
 
+/// Returns the writes to bindings.
 fn writes(facts: &SchedulingFacts<'_>, bindings: &Bindings<'_>, choice: &Choice<'_>) -> Vec<Write> {
     let picks: BTreeMap<&str, &Pick<'_>> = choice
         .picks

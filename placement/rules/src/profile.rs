@@ -1,6 +1,6 @@
 //! The `ClusterProfile` of a cluster of the fleet, by which programs of others find it.
 //!
-//! It has the names and words of KubeFleet's, so that either controller goes on with what the other has written.
+//! It has the names and words of KubeFleet's, so that either controller goes on with the objects of the other.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -185,7 +185,7 @@ fn properties(status: &MemberClusterStatus, before: &[ClusterProperty]) -> Vec<C
 }
 
 /// Says how the API of a cluster is reached, once that is known: in the field of today, for readers of the older one there,
-/// too, where somebody has written that. What others provide stays.
+/// too, where somebody has written that. Other providers stay.
 fn provide(status: &MemberClusterStatus, after: &mut ClusterProfileStatus) {
     let Some(server) = property(status, ENTRYPOINT_PROPERTY) else {
         return;
@@ -194,18 +194,20 @@ fn provide(status: &MemberClusterStatus, after: &mut ClusterProfileStatus) {
     if let Some(authority) = property(status, AUTHORITY_PROPERTY) {
         cluster["certificate-authority-data"] = STANDARD.encode(authority).into();
     }
-    let is_ours = |one: &Value| one["name"] == MANAGER;
-    let add = |providers: &mut Vec<Value>| {
-        let ours = providers.iter_mut().find(|one| is_ours(one));
-        match ours {
-            Some(ours) => json_patch::merge(ours, &json!({ "cluster": cluster })),
-            None => providers.push(json!({ "name": MANAGER, "cluster": cluster })),
-        }
-    };
-    if after.credential_providers.iter().any(is_ours) {
-        add(&mut after.credential_providers);
+    let patch = json!({ "cluster": cluster });
+    if let Some(ours) = our_provider(&mut after.credential_providers) {
+        json_patch::merge(ours, &patch);
     }
-    add(&mut after.access_providers);
+    match our_provider(&mut after.access_providers) {
+        Some(ours) => json_patch::merge(ours, &patch),
+        None => after
+            .access_providers
+            .push(json!({ "name": MANAGER, "cluster": cluster })),
+    }
+}
+
+fn our_provider(providers: &mut [Value]) -> Option<&mut Value> {
+    providers.iter_mut().find(|one| one["name"] == MANAGER)
 }
 
 /// Returns whether the API of a cluster answers, as its agent says.

@@ -1,4 +1,4 @@
-//! The properties of a cluster: what its agent reports, and the room that it has.
+//! The properties of a cluster: those that its agent reports, and the room in it.
 
 use fleet_api::MemberCluster;
 use fleet_api::policy::PropertyRequirement;
@@ -27,7 +27,7 @@ pub(super) fn property(cluster: &MemberCluster, name: &str) -> Option<Quantity> 
     };
     match amounts.get(resource) {
         Some(amount) => Quantity::parse(amount),
-        // A cluster without nodes has none of what every node has.
+        // A cluster without nodes has none of the resources of a node.
         None => (usage.observation_time.is_some() && matches!(resource, "cpu" | "memory"))
             .then(Quantity::default),
     }
@@ -126,16 +126,15 @@ mod tests {
     #[test]
     fn properties_have_their_places() {
         let cluster = recorded();
-        let quantity = |text| Quantity::parse(text);
         for (name, value) in [
-            ("kubernetes-fleet.io/node-count", quantity("1")),
+            ("kubernetes-fleet.io/node-count", Quantity::parse("1")),
             (
                 "resources.kubernetes-fleet.io/total-memory",
-                quantity("8Gi"),
+                Quantity::parse("8Gi"),
             ),
             (
                 "resources.kubernetes-fleet.io/allocatable-cpu",
-                quantity("4"),
+                Quantity::parse("4"),
             ),
             (
                 "resources.kubernetes-fleet.io/available-ephemeral-storage",

@@ -251,8 +251,9 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
     let has_number = policy.number_of_clusters.is_some();
     let has_spread = !policy.topology_spread_constraints.is_empty();
     let prefers = affinity(policy).is_some_and(|affinity| !affinity.preferred.is_empty());
-    let is = |kind: PlacementType| policy.placement_type == kind;
-    let is_fixed = is(PlacementType::PickFixed);
+    let is_all = policy.placement_type == PlacementType::PickAll;
+    let is_fixed = policy.placement_type == PlacementType::PickFixed;
+    let is_number = policy.placement_type == PlacementType::PickN;
     vec![
         (
             "spec.policy.clusterNames",
@@ -271,17 +272,17 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
         ),
         (
             "spec.policy.numberOfClusters",
-            is(PlacementType::PickN) && !has_number,
+            is_number && !has_number,
             "is needed by PickN",
         ),
         (
             "spec.policy.numberOfClusters",
-            !is(PlacementType::PickN) && has_number,
+            !is_number && has_number,
             "is only for PickN",
         ),
         (
             "spec.policy.topologySpreadConstraints",
-            !is(PlacementType::PickN) && has_spread,
+            !is_number && has_spread,
             "is only for PickN",
         ),
         (
@@ -291,7 +292,7 @@ fn of_type(policy: &PlacementPolicy) -> Vec<Check> {
         ),
         (
             "spec.policy.affinity",
-            is(PlacementType::PickAll) && prefers,
+            is_all && prefers,
             "has preferred terms, which PickAll has no use for",
         ),
         (
@@ -312,13 +313,10 @@ fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
         .zip(tolerations)
         .any(|(next, one)| tolerations.iter().skip(next).any(|other| other == one));
     let of_terms: Vec<_> = required(policy).map(property_requirements).collect();
-    let requirements = || of_terms.iter().copied().flatten();
+    let requirements = of_terms.iter().copied().flatten();
     let sorters = preferred(policy).filter_map(|term| term.property_sorter.as_ref());
     let of_sorters = sorters.map(|sorter| &sorter.name);
-    let mut properties = requirements().map(|one| &one.name).chain(of_sorters);
-    let excludes = |one: &PropertyRequirement, of_term: &[PropertyRequirement]| {
-        of_term.iter().any(|other| property::exclude(one, other))
-    };
+    let mut properties = requirements.clone().map(|one| &one.name).chain(of_sorters);
     vec![
         (
             "spec.policy.affinity",
@@ -328,14 +326,12 @@ fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
         ),
         (
             "spec.policy.affinity",
-            !requirements().all(property::has_quantities),
+            !requirements.clone().all(property::has_quantities),
             "has a property that is compared with what is no quantity",
         ),
         (
             "spec.policy.affinity",
-            of_terms
-                .iter()
-                .any(|of_term| of_term.iter().any(|one| excludes(one, of_term))),
+            of_terms.iter().any(|of_term| is_impossible(of_term)),
             "has a term whose requirements of a property exclude each other",
         ),
         (
@@ -350,6 +346,12 @@ fn of_terms(policy: &PlacementPolicy) -> Vec<Check> {
         ),
         ("spec.policy.tolerations", is_twice, "has one twice"),
     ]
+}
+
+/// Returns `true` if two requirements of a term exclude each other.
+fn is_impossible(term: &[PropertyRequirement]) -> bool {
+    let mut requirements = term.iter();
+    requirements.any(|one| term.iter().any(|other| property::exclude(one, other)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Which clusters of a placement get its latest snapshot and overrides now, and which of those that it left may lose it.
 //!
-//! One call gives the writes of one step; the reports on them lead to the next. A pure function of the bindings, what
-//! was reported of each, and the budget that the placement allows.
+//! One call gives the writes of one step; the reports on them lead to the next. A pure function of the bindings, the
+//! reports on each, and the budget that the placement allows.
 //!
-//! - `facts`: what decides about a step; `report`: what is reported of one binding; `candidate`: the two together.
+//! - `facts`: the facts that decide about a step; `report`: the report on one binding; `candidate`: the two together.
 //! - `budget`: how many may be without at a time.
 //! - `writes`: the writes to a binding.
 
@@ -94,7 +94,7 @@ impl<'f> Step<'f, '_> {
             } else if one.is_ready() {
                 self.budget.take_one()
             } else if one.report.is_settling() {
-                // Between two changes of what nobody can track there are its seconds.
+                // Between two changes of objects that nobody can track there are its seconds.
                 false
             } else {
                 // It may well serve, though nobody has said so yet.
@@ -132,12 +132,12 @@ impl<'f> Step<'f, '_> {
             ..
         } = self;
         let mut writes: Vec<_> = deleted.iter().map(|binding| delete(binding)).collect();
-        let is_deleted = |one: &Candidate<'_>| {
+        for one in bindings {
             let mut deleted = deleted.iter();
-            one.binding.metadata.is_deleting()
-                || deleted.any(|binding| binding.metadata.name() == one.name())
-        };
-        for one in bindings.iter().filter(|one| !is_deleted(one)) {
+            let is_deleted = deleted.any(|binding| binding.metadata.name() == one.name());
+            if is_deleted || one.binding.metadata.is_deleting() {
+                continue;
+            }
             let latest = given.contains(one.name()).then(|| Latest {
                 snapshot: facts.snapshot,
                 overrides: facts.overrides.applicable(one.binding),

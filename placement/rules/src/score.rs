@@ -38,7 +38,7 @@ impl<'p> Preferences<'p> {
         }
     }
 
-    /// Returns the affinity score of a cluster: the sum of the weights of what it meets.
+    /// Returns the affinity score of a cluster: the sum of the weights of the terms that it meets.
     pub(super) fn score(&self, cluster: &MemberCluster) -> i32 {
         let scores = self
             .terms

@@ -43,11 +43,11 @@ pub struct Selection {
     pub idle: Vec<String>,
     /// The groups and kinds of which nothing can be selected, as the hub's API does not answer about them.
     pub unanswered: BTreeSet<String>,
-    /// The hash by which KubeFleet knows the selection: of more than is placed, for it leaves in what its hub has added.
+    /// The hash by which KubeFleet knows the selection: of more than is placed, for it has the fields that its hub has added.
     pub hash: String,
 }
 
-/// The reason why nothing is selected: what is placed stays as it is.
+/// The reason why nothing is selected: the objects in clusters stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvalidSelector {
     /// The hub does not serve the kind.
@@ -224,7 +224,7 @@ enum Place<'a> {
     Namespace(&'a str),
 }
 
-/// The scope of a selector of a namespace that comes with what other selectors select in it.
+/// The scope of a selector of a namespace that comes with those that other selectors select in it.
 const WITH_SELECTORS: &str = "NamespaceWithResourceSelectors";
 
 /// Returns the namespace in which selectors of namespaced kinds select.
@@ -263,7 +263,7 @@ fn matches(
         .kinds
         .contain(&json!({ "apiVersion": kind.api_version(), "kind": kind.kind }))
     {
-        // Of a Namespace that is not placed, neither is what is in it.
+        // Without its Namespace no object is placed.
         return Ok(Vec::new());
     }
     let namespace = match (scope, place) {

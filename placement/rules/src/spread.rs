@@ -123,7 +123,7 @@ impl Topology<'_> {
     }
 
     /// Returns `true` if one more in a domain of this many violates the constraint. As in Kubernetes it is compared
-    /// with the emptiest domain, so what mends an imbalance is allowed however large that is.
+    /// with the emptiest domain, so a step that mends an imbalance is allowed however large that is.
     fn is_violated_by(&self, count: Option<i64>) -> bool {
         count.is_some_and(|count| count + 1 - self.least > self.max_skew())
     }

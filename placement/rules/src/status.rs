@@ -1,10 +1,10 @@
-//! The status of a placement: what it selects, and where that stands in each cluster and in all.
+//! The status of a placement: its selection, and where that stands in each cluster and in all.
 //!
-//! Each cluster goes through the same steps, and so does the whole; what is not reached yet is not spoken of.
+//! Each cluster goes through the same steps, and so does the whole; steps that are not reached yet are not spoken of.
 //!
 //! - `step`: the steps, with the words for each.
 //! - `cluster`: one cluster.
-//! - `external`: what differs where runs update them.
+//! - `external`: the differences where runs update them.
 //! - `complete`: the end of a rollout.
 //! - `whole`: all of them; `stuck`: those that make no progress.
 //! - `shorten`: keeps all that small enough to be stored.
@@ -49,19 +49,10 @@ use shorten::shorten;
 use stuck::Stuck;
 use whole::conditions;
 
-/// The plan of a placement's status.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatusPlan {
-    /// Its status, unless it is up to date.
-    pub status: Option<PlacementStatus>,
-    /// The time at which the same facts mean something else.
-    pub wake_at: Option<Timestamp>,
-}
-
 /// The text before a selector that selects nothing.
 const IDLE: &str = "; nothing is selected by ";
 
-/// Returns what a placement of a scope says of selectors that select nothing; empty if each selects something.
+/// Returns the words of a placement of a scope about selectors that select nothing; empty if each selects something.
 pub fn said_of_idle_selectors(scope: Scope, status: &PlacementStatus) -> &str {
     let scheduled = find(&status.conditions, &of_placement(scope, SCHEDULED));
     let message = scheduled.map_or("", |scheduled| &scheduled.message);
@@ -69,14 +60,11 @@ pub fn said_of_idle_selectors(scope: Scope, status: &PlacementStatus) -> &str {
     said.unwrap_or_default().trim_start_matches("; ")
 }
 
-/// Plans what is said of a placement.
-pub fn plan(facts: &StatusFacts<'_>) -> StatusPlan {
+/// Returns the status of a placement, unless it is up to date, and the time at which the same facts mean something else.
+pub fn plan(facts: &StatusFacts<'_>) -> (Option<PlacementStatus>, Option<Timestamp>) {
     let bindings = current(facts).into_values();
     let stuck = Stuck::among(bindings, facts.progress_deadline, facts.now);
-    StatusPlan {
-        status: status(facts, &stuck),
-        wake_at: stuck.next,
-    }
+    (status(facts, &stuck), stuck.next)
 }
 
 fn status(facts: &StatusFacts<'_>, stuck: &Stuck) -> Option<PlacementStatus> {
@@ -121,8 +109,8 @@ fn date(condition: &mut Condition, before: &[Condition], facts: &StatusFacts<'_>
     condition.last_transition_time = Some(transition(old, &condition.status, facts.now));
 }
 
-/// Returns where each selected cluster stands, with the index of the snapshot that it is to have: the latest, or what a run
-/// has given it.
+/// Returns where each selected cluster stands, with the index of the snapshot that it is to have: the latest, or that of the
+/// run.
 fn standings(
     facts: &StatusFacts<'_>,
     selected: &[&ClusterDecision],
@@ -144,7 +132,7 @@ fn standings(
     standings.collect()
 }
 
-/// Returns the status of a placement that is not scheduled yet: what its clusters have stays said.
+/// Returns the status of a placement that is not scheduled yet: the words about its clusters stay.
 fn pending(
     facts: &StatusFacts<'_>,
     before: &PlacementStatus,
@@ -266,7 +254,7 @@ fn leaving<'a>(
     left.filter(move |cluster| selected.iter().all(|one| one.cluster_name != **cluster))
 }
 
-/// Returns the latest policy and what was found by it, if the scheduler has seen it as the placement has it.
+/// Returns the latest policy and the scheduler's condition about it, if that has seen it as the placement has it.
 fn scheduling<'a>(facts: &StatusFacts<'a>) -> Option<(&'a PolicySnapshot, Condition)> {
     let policy = facts.policy.filter(|_| !names_nobody(facts))?;
     let status = policy.status.as_ref()?;
@@ -328,10 +316,8 @@ fn keep_order(after: &mut [ClusterPlacementStatus], before: &[ClusterPlacementSt
     let places: BTreeMap<_, _> = places
         .map(|(one, place)| (&*one.cluster_name, place))
         .collect();
-    let is_known = |one: &ClusterPlacementStatus| {
-        one.cluster_name.is_empty() || places.contains_key(&*one.cluster_name)
-    };
-    if after.iter().all(is_known) {
+    let mut named = after.iter().filter(|one| !one.cluster_name.is_empty());
+    if named.all(|one| places.contains_key(&*one.cluster_name)) {
         after.sort_by_key(|one| (one.cluster_name.is_empty(), places.get(&*one.cluster_name)));
     }
 }

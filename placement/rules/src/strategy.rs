@@ -1,4 +1,4 @@
-//! The strategy of a placement, with what it leaves out, and what its words mean.
+//! The strategy of a placement, with its defaults, and the meaning of its words.
 
 use fleet_api::Placement;
 use fleet_api::placement::ApplyStrategy;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// The strategy by which runs through stages give snapshots to clusters, and nothing else does.
 const EXTERNAL: &str = "External";
 
-/// How the objects of a Work are written. A word that is left out, or unknown, means what is done without it.
+/// How the objects of a Work are written. A word that is left out, or unknown, means the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strategy {
     pub(super) type_: ApplyType,
@@ -51,33 +51,33 @@ pub enum WhenToTakeOver {
 }
 
 impl Strategy {
-    /// Reads what a strategy says.
+    /// Reads a strategy.
     pub fn of(strategy: Option<&ApplyStrategy>) -> Self {
-        let text = |field: fn(&ApplyStrategy) -> &str| strategy.map_or("", field);
-        let config = strategy.and_then(|strategy| strategy.server_side_apply_config.as_ref());
+        let default = ApplyStrategy::default();
+        let strategy = strategy.unwrap_or(&default);
+        let config = strategy.server_side_apply_config.as_ref();
         Self {
-            type_: match text(|strategy| &strategy.type_) {
+            type_: match &*strategy.type_ {
                 "ServerSideApply" => ApplyType::ServerSideApply {
                     force: config.is_some_and(|config| config.force),
                 },
                 "ReportDiff" => ApplyType::ReportDiff,
                 _ => ApplyType::ClientSideApply,
             },
-            comparison_option: match text(|strategy| &strategy.comparison_option) {
+            comparison_option: match &*strategy.comparison_option {
                 "FullComparison" => ComparisonOption::Full,
                 _ => ComparisonOption::Partial,
             },
-            when_to_apply: match text(|strategy| &strategy.when_to_apply) {
+            when_to_apply: match &*strategy.when_to_apply {
                 "IfNotDrifted" => WhenToApply::IfNotDrifted,
                 _ => WhenToApply::Always,
             },
-            when_to_take_over: match text(|strategy| &strategy.when_to_take_over) {
+            when_to_take_over: match &*strategy.when_to_take_over {
                 "IfNoDiff" => WhenToTakeOver::IfNoDiff,
                 "Never" => WhenToTakeOver::Never,
                 _ => WhenToTakeOver::Always,
             },
-            allow_co_ownership: strategy
-                .is_some_and(|strategy| strategy.allow_co_ownership == Some(true)),
+            allow_co_ownership: strategy.allow_co_ownership == Some(true),
         }
     }
 
@@ -86,7 +86,7 @@ impl Strategy {
         self.type_ == ApplyType::ReportDiff
     }
 
-    /// Returns `true` if what an object has besides its manifest is compared, too.
+    /// Returns `true` if fields that are not in the manifest are compared, too.
     pub(super) fn compares_all(self) -> bool {
         self.comparison_option == ComparisonOption::Full
     }
@@ -134,7 +134,7 @@ pub(super) fn allows_no_change(placement: &Placement) -> bool {
     bound.and_then(|bound| part_of(bound, 1)) == Some(0)
 }
 
-/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: what is left out goes.
+/// Returns the merge patch that makes one way to write of another, or `None` if it is the same: fields that are left out go.
 pub(super) fn change(
     before: Option<&ApplyStrategy>,
     after: Option<&ApplyStrategy>,

@@ -46,14 +46,18 @@ mod tests {
 
     use super::*;
 
-    /// Case F70: what is asked for decides, and whether the object is the Work's and has its manifest.
+    fn object(hash: &str) -> Value {
+        json!({ "metadata": { "annotations": { SPEC_HASH: hash } } })
+    }
+
+    fn full(mut strategy: Value) -> Value {
+        strategy["comparisonOption"] = json!("FullComparison");
+        strategy
+    }
+
+    /// Case F70: the strategy decides, and whether the object is the Work's and has its manifest.
     #[test]
     fn strategies_decide_about_comparisons() {
-        let object = |hash: &str| json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });
-        let full = |mut strategy: Value| {
-            strategy["comparisonOption"] = json!("FullComparison");
-            strategy
-        };
         let kept = json!({ "whenToApply": "IfNotDrifted" });
         let same = json!({ "whenToTakeOver": "IfNoDiff" });
         let report = json!({ "type": "ReportDiff", "whenToTakeOver": "Never" });

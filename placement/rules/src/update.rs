@@ -1,4 +1,4 @@
-//! The next step of a run: which clusters of a placement get its snapshot now, stage by stage, and what the run says of that.
+//! The next step of a run: which clusters of a placement get its snapshot now, stage by stage, and the status of the run.
 //!
 //! ```text
 //! policy, bindings → picked ─┐
@@ -10,11 +10,11 @@
 //! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
 //! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
 //!
-//! - `step`: the step as it is being planned; `facts`: what decides; `words`: what is said in it.
+//! - `step`: the step as it is being planned; `facts`: the facts that decide; `words`: its messages.
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
-//!   last stage; `explain`: what a person is told who asks.
+//!   last stage; `explain`: the answer to a person who asks.
 
 mod advance;
 mod cluster;
@@ -47,10 +47,9 @@ use step::{Obstacle, Step};
 /// Returns `true` if nothing becomes of a run any more.
 pub fn is_finished(run: &StagedUpdateRun) -> bool {
     run.status.as_ref().is_some_and(|status| {
-        let is = |kind: &str, value: &str| {
-            find(&status.conditions, kind).is_some_and(|one| one.status == value)
-        };
-        is(INITIALIZED, FALSE) || is(SUCCEEDED, FALSE) || is(SUCCEEDED, TRUE)
+        let ends = [(INITIALIZED, FALSE), (SUCCEEDED, FALSE), (SUCCEEDED, TRUE)];
+        ends.iter()
+            .any(|(kind, value)| facts::is(&status.conditions, kind, value))
     })
 }
 

@@ -3,20 +3,20 @@
 use objects::group_kind;
 use serde_json::Value;
 
-/// A group of kinds; what is in an earlier one is applied before what may need it.
+/// A group of kinds; those of an earlier one are applied before those that may need them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wave {
     /// Where the others live, and how important they are.
     Namespaces,
-    /// What they are bound by, and what they read.
+    /// Their limits, and the objects that they read.
     Configuration,
-    /// What may be done.
+    /// Permissions.
     Roles,
     /// Who may do it.
     RoleBindings,
-    /// What runs, and how it is reached.
+    /// Workloads, and the ways to reach them.
     Workloads,
-    /// What changes or answers requests of others.
+    /// Objects that change or answer the requests of others.
     ApiExtensions,
     /// Kinds that nobody here knows.
     Others,
@@ -80,12 +80,13 @@ mod tests {
         assert_eq!(waves, expected);
     }
 
+    fn of(api_version: &str, kind: &str) -> Wave {
+        wave(&json!({ "apiVersion": api_version, "kind": kind }))
+    }
+
     /// Case F39.
     #[test]
     fn groups_tell_kinds_apart() {
-        let of = |api_version: &str, kind: &str| {
-            wave(&json!({ "apiVersion": api_version, "kind": kind }))
-        };
         assert_eq!(of("rbac.authorization.k8s.io/v1", "Role"), Wave::Roles);
         assert_eq!(
             of("rbac.authorization.k8s.io/v1", "RoleBinding"),

@@ -1,7 +1,7 @@
 //! The report of a member's agent about a Work.
 //!
-//! - `report`: what became of each manifest.
-//! - `manifest`: what is said of one; `whole`: of all of them.
+//! - `report`: the outcome of each manifest.
+//! - `manifest`: the conditions of one; `whole`: those of all of them.
 //! - `trim`: keeps that small enough to be stored.
 
 mod manifest;
@@ -55,10 +55,9 @@ pub fn work_status(
         let mut new = whole(&after.manifest_conditions, is_reported);
         new.extend(trimmed);
         let ours = [APPLIED, AVAILABLE, DIFF_REPORTED, STATUS_TRIMMED];
-        let says = |kind: &str| find(&new, kind).is_some();
         after
             .conditions
-            .retain(|old| !ours.contains(&&*old.type_) || says(&old.type_));
+            .retain(|old| !ours.contains(&&*old.type_) || find(&new, &old.type_).is_some());
         put(&mut after.conditions, new, (work.metadata.generation, now));
     }
     (after != before).then_some(after)

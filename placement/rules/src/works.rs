@@ -1,6 +1,6 @@
-//! The Works of a binding, and what the binding says of them.
+//! The Works of a binding, and its report about them.
 //!
-//! - `facts`: what decides about them.
+//! - `facts`: the facts that decide about them.
 //! - `desired`: the Works that its cluster should have, from the parts of a snapshot and the overrides.
 //! - `report`: the conditions of the binding, from those of its Works; `listed`: the objects that it names.
 
@@ -13,12 +13,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use fleet_api::Work;
 use fleet_api::binding::BindingState;
 use fleet_api::conditions::{ROLLOUT_NOT_STARTED, ROLLOUT_STARTED};
 use fleet_api::placement::ApplyStrategy;
-use fleet_api::{Binding, Work};
 use objects::Metadata;
-use objects::condition::{Condition, TRUE, find};
 use objects::metadata::has_marks;
 use objects::write::{ObjectRef, Write};
 use serde_json::json;
@@ -26,49 +25,29 @@ use serde_json::json;
 pub use facts::{Failure, WorksFacts};
 pub use report::{Synchronization, report};
 
+use super::condition::{current_condition, is_true};
 use super::strategy::change;
 use desired::{are_current, desired};
 
-/// The plan for the Works of a binding.
-#[derive(Clone, Debug, PartialEq)]
-pub enum WorksPlan {
-    /// Nothing yet: the rollout has not given its snapshot to the binding.
-    Wait,
-    /// These writes; none if the Works are up to date.
-    Write(Vec<Write>),
-    /// What is there stays, and is reported. Only how it is written may change, by these writes.
-    Keep(Vec<Write>),
-    /// Nothing: what the snapshots ask for cannot be done.
-    Refuse(Failure),
-    /// Everything goes, for the binding does: these writes are next.
-    Remove(Vec<Write>),
-}
-
-/// Plans the Works of a binding.
-pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
+/// Plans the Works of a binding that stays. Returns how far they are with these writes; `None` while the rollout has not given
+/// its snapshot to the binding, and once its cluster has left the fleet.
+pub fn plan(facts: &WorksFacts<'_>) -> Option<(Synchronization, Vec<Write>)> {
     let binding = facts.binding;
-    if binding.metadata.is_deleting() {
-        let works = facts
-            .works
-            .iter()
-            .filter(|work| !work.metadata.is_deleting());
-        let writes = works.map(|work| take_away(work));
-        return WorksPlan::Remove(writes.collect());
-    }
+    let started = current_condition(binding, ROLLOUT_STARTED);
+    // A binding is held if the rollout keeps it at an earlier snapshot.
+    let is_held = started.is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED);
     match binding.spec.state {
-        BindingState::Scheduled => return WorksPlan::Wait,
-        // What is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
+        BindingState::Scheduled => return None,
+        // A binding that is held goes on being reported: after an edit of its policy, say, it would look as if its cluster had
         // not answered, and be held for ever.
-        BindingState::Bound if is_held(binding) && !facts.works.is_empty() => {
-            return keep(facts);
+        BindingState::Bound if is_held && !facts.works.is_empty() => {
+            return Some(keep(facts));
         }
-        BindingState::Bound if !is_started(binding) => return WorksPlan::Wait,
-        BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => {
-            return WorksPlan::Wait;
-        }
+        BindingState::Bound if !is_true(binding, ROLLOUT_STARTED) => return None,
+        BindingState::Unscheduled if binding.spec.resource_snapshot_name.is_empty() => return None,
         // Its cluster has left the fleet, and the namespace of that is gone.
         BindingState::Unscheduled if facts.cluster.is_none() && facts.works.is_empty() => {
-            return WorksPlan::Wait;
+            return None;
         }
         // A binding that is unscheduled keeps its Works.
         BindingState::Bound | BindingState::Unscheduled => {}
@@ -77,14 +56,11 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
     // The Works outlive the snapshots that they were made of. Where the labels of the cluster make something else of these,
     // it is the rollout that gives it.
     if (missing.is_some() || facts.is_outdated()) && are_current(facts) {
-        return keep(facts);
+        return Some(keep(facts));
     }
-    if let Some(missing) = missing {
-        return WorksPlan::Refuse(missing);
-    }
-    let desired = match desired(facts) {
+    let desired = match missing.map_or_else(|| desired(facts), Err) {
         Ok(desired) => desired,
-        Err(failure) => return WorksPlan::Refuse(failure),
+        Err(failure) => return Some((Synchronization::Failed(failure), Vec::new())),
     };
     let names: BTreeSet<_> = desired
         .iter()
@@ -99,34 +75,29 @@ pub fn plan(facts: &WorksFacts<'_>) -> WorksPlan {
         .iter()
         .filter(|work| !names.contains(work.metadata.name()) && !work.metadata.is_deleting());
     writes.extend(stale.map(|work| take_away(work)));
-    WorksPlan::Write(writes)
+    let synchronization = if writes.is_empty() {
+        Synchronization::Synchronized
+    } else {
+        Synchronization::Written
+    };
+    Some((synchronization, writes))
 }
 
-/// Keeps what the Works have. A new way to write goes to everybody at once: who is held would never say that it works so.
-fn keep(facts: &WorksFacts<'_>) -> WorksPlan {
+/// Plans the end of the Works of a binding that is deleted.
+pub fn removal(works: &[&Work]) -> Vec<Write> {
+    let staying = works.iter().filter(|work| !work.metadata.is_deleting());
+    staying.map(|work| take_away(work)).collect()
+}
+
+/// Keeps the content of the Works. A new way to write goes to everybody at once: who is held would never say that it works so.
+fn keep(facts: &WorksFacts<'_>) -> (Synchronization, Vec<Write>) {
     let strategy = facts.binding.spec.apply_strategy.as_ref();
     let works = facts
         .works
         .iter()
         .filter(|work| strategy.is_some() && !work.metadata.is_deleting());
     let writes = works.filter_map(|work| rewrite(work, strategy));
-    WorksPlan::Keep(writes.collect())
-}
-
-fn is_started(binding: &Binding) -> bool {
-    rollout(binding).is_some_and(|started| started.status == TRUE)
-}
-
-/// Returns `true` if the rollout keeps a binding at an earlier snapshot.
-fn is_held(binding: &Binding) -> bool {
-    rollout(binding).is_some_and(|started| started.reason == ROLLOUT_NOT_STARTED)
-}
-
-/// Returns the condition whether a rollout has started, if it is about the binding as it is now.
-fn rollout(binding: &Binding) -> Option<&Condition> {
-    let status = binding.status.as_ref()?;
-    let started = find(&status.conditions, ROLLOUT_STARTED)?;
-    (started.observed_generation == binding.metadata.generation).then_some(started)
+    (Synchronization::Kept, writes.collect())
 }
 
 /// Returns the write that makes a Work as desired, or `None` if it is.

@@ -16,7 +16,7 @@ fn details(work: &Value) -> Value {
     work["status"]["manifestConditions"][0]["driftDetails"].clone()
 }
 
-/// Case F71: where what has drifted is not to be written, it is left and named, nothing is asked or said again, not even
+/// Case F71: where drifted objects are not to be written, one is left and named, nothing is asked or said again, not even
 /// after a restart, and it is written once it is as it was or the manifest is another.
 #[tokio::test(start_paused = true)]
 async fn drifted_object_is_left() {
@@ -52,8 +52,8 @@ async fn drifted_object_is_left() {
     assert_eq!(data(&stage).await, json!({ "key": "other" }));
 }
 
-/// Case F71: where everything is compared, what somebody adds is named, and keeps the date at which it was seen first; what
-/// is the manifest's is repaired meanwhile.
+/// Case F71: where everything is compared, an addition is named, and keeps the date at which it was seen first; the fields
+/// of the manifest are repaired meanwhile.
 #[tokio::test(start_paused = true)]
 async fn additions_are_told() {
     let stage = Stage::with_map(&map()).await;
@@ -88,7 +88,7 @@ async fn additions_are_told() {
     stage.rests().await;
 }
 
-/// Case F71: with both, what somebody adds keeps the object from being written.
+/// Case F71: with both, an addition keeps the object from being written.
 #[tokio::test(start_paused = true)]
 async fn added_field_is_drift() {
     let stage = Stage::with_map(&map()).await;
@@ -161,7 +161,7 @@ fn shirts(fields: &Value) -> Value {
                 "schema": { "openAPIV3Schema": schema } }] } })
 }
 
-/// Case F71: what the member did not know when it was written is no drift once the member knows it, but is written then.
+/// Case F71: a field that the member did not know when it was written is no drift once it knows it, but is written then.
 #[tokio::test(start_paused = true)]
 async fn new_field_is_no_drift() {
     let size = json!({ "type": "integer" });

@@ -37,14 +37,16 @@ fn slice(service: &str, address: &str) -> Value {
 async fn collected(stage: &Stage) -> Vec<String> {
     let slices = stage.hub.get(COLLECTED).await;
     let slices = slices["items"].as_array().unwrap().iter();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     slices
         .map(|slice| {
             let metadata = &slice["metadata"];
-            let namespace =
-                text(&metadata["annotations"]["networking.karmada-rs.io/service-namespace"]);
-            let service = text(&metadata["labels"]["kubernetes.io/service-name"]);
-            let address = text(&slice["endpoints"][0]["addresses"][0]);
+            let parts = [
+                &metadata["annotations"]["networking.karmada-rs.io/service-namespace"],
+                &metadata["labels"]["kubernetes.io/service-name"],
+                &slice["endpoints"][0]["addresses"][0],
+            ];
+            let [namespace, service, address] =
+                parts.map(|value| value.as_str().unwrap_or_default());
             format!("{namespace}/{service} {address}")
         })
         .collect()
@@ -63,27 +65,31 @@ async fn placed_service_has_endpoints() {
         stage.member.send("POST", SLICES, &slice).await;
     }
     stage.settle().await;
-    let of_web = |address: &str| [format!("application-1/derived-web {address}")];
-    assert_eq!(collected(&stage).await, of_web("10.1.0.1"));
+    let of_web = ["application-1/derived-web 10.1.0.1"];
+    assert_eq!(collected(&stage).await, of_web);
 
     let path = format!("{SLICES}/web-1");
     let endpoints = json!({ "endpoints": [{ "addresses": ["10.1.0.9"] }] });
     stage.member.send("PATCH", &path, &endpoints).await;
     stage.settle().await;
-    assert_eq!(collected(&stage).await, of_web("10.1.0.9"));
+    let of_web = ["application-1/derived-web 10.1.0.9"];
+    assert_eq!(collected(&stage).await, of_web);
 
     stage.kill().await;
     stage.written();
     stage.start(&["--collect-endpoints"]).await;
     let written = stage.hub.writes();
-    let is_slice = |call: &String| call.contains("endpointslices");
-    assert!(!written.iter().any(is_slice), "{written:?}");
+    let mut calls = written.iter();
+    assert!(
+        !calls.any(|call| call.contains("endpointslices")),
+        "{written:?}"
+    );
 
     stage.place(&both[..1]).await;
     assert_eq!(collected(&stage).await, [""; 0]);
 }
 
-/// A Work that cannot be read may bring any Service. Once it is gone, what was collected is decided anew.
+/// A Work that cannot be read may bring any Service. Once it is gone, the collection is decided anew.
 #[test]
 fn gone_work_keeps_nothing() {
     let agent = Agent::new("fleet-member-m1".to_owned(), true);
@@ -141,6 +147,9 @@ async fn endpoints_are_collected_by_flag() {
         .await;
     stage.settle().await;
     let calls = [stage.hub.calls(), stage.member.calls()].concat();
-    let is_slice = |call: &String| call.contains("endpointslices");
-    assert!(!calls.iter().any(is_slice), "{calls:?}");
+    let mut all = calls.iter();
+    assert!(
+        !all.any(|call| call.contains("endpointslices")),
+        "{calls:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What the hub hears of the member.
+//! The reports about the member to the hub.
 
 use std::time::Duration;
 
@@ -43,10 +43,13 @@ async fn status(stage: &Stage) -> Value {
 async fn said(stage: &Stage) -> Vec<String> {
     let status = status(stage).await;
     let conditions = status["agentStatus"][0]["conditions"].as_array().unwrap();
-    let text = |one: &Value, field: &str| one[field].as_str().unwrap().to_owned();
     let conditions = conditions.iter();
     conditions
-        .map(|one| format!("{} {}", text(one, "status"), text(one, "reason")))
+        .map(|one| {
+            ["status", "reason"]
+                .map(|field| one[field].as_str().unwrap())
+                .join(" ")
+        })
         .collect()
 }
 
@@ -61,7 +64,7 @@ fn beats(stage: &Stage) -> usize {
     count
 }
 
-/// A cluster that joins says what KubeFleet's agent said of one like it.
+/// A cluster that joins has the status that KubeFleet's agent gave to one like it.
 #[tokio::test(start_paused = true)]
 async fn joining_says_everything() {
     let status = status(&joined().await).await;
@@ -221,31 +224,31 @@ async fn observer_sends_no_heartbeat() {
     assert!(beats(&stage) > 0, "it is to send some");
 }
 
+/// Returns the names of the namespaces that the agent tells of.
+async fn namespaces(stage: &Stage) -> Vec<String> {
+    let status = status(stage).await;
+    let namespaces = status["namespaces"].as_object().into_iter().flatten();
+    namespaces.map(|(name, _)| name.clone()).collect()
+}
+
 /// Case F92: an agent that is asked to tells of the namespaces, and of a new one at once; who is no longer asked takes it back.
 #[tokio::test(start_paused = true)]
 async fn namespaces_are_told() {
     let mut stage = unjoined().await;
     stage.start(&["--collect-namespaces"]).await;
-    let told = async |stage: &Stage| {
-        let namespaces = status(stage).await["namespaces"].clone();
-        let names = namespaces
-            .as_object()
-            .map(|all| all.keys().cloned().collect::<Vec<_>>());
-        names.unwrap_or_default()
-    };
-    assert!(!told(&stage).await.contains(&"shop".to_owned()));
+    assert!(!namespaces(&stage).await.contains(&"shop".to_owned()));
     let collected = status(&stage).await["conditions"][0].clone();
     assert_eq!(collected["type"], "NamespaceCollectionSucceeded");
     stage.member.create_namespace("shop").await;
     seconds(5).await;
-    assert!(told(&stage).await.contains(&"shop".to_owned()));
+    assert!(namespaces(&stage).await.contains(&"shop".to_owned()));
     stage.kill().await;
     stage.start(&[]).await;
-    assert_eq!(told(&stage).await, [""; 0]);
+    assert_eq!(namespaces(&stage).await, [""; 0]);
     assert_eq!(status(&stage).await["conditions"], Value::Null);
 }
 
-/// Case F118: an agent that is given prices tells what its nodes cost, and one that is no longer takes it back; the URL by which
+/// Case F118: an agent that is given prices tells the costs of its nodes, and one that is no longer takes it back; the URL by which
 /// others reach its member goes with the version.
 #[tokio::test(start_paused = true)]
 async fn costs_are_told() {
@@ -263,24 +266,17 @@ async fn costs_are_told() {
     stage.start(&[&prices, entrypoint]).await;
     seconds(60).await;
     let told = status(&stage).await;
-    let value = |name: &str| told["properties"][name]["value"].as_str();
-    assert_eq!(
-        value("kubernetes.azure.com/per-cpu-core-cost"),
-        Some("0.100")
-    );
-    assert_eq!(
-        value("kubernetes.azure.com/per-gb-memory-cost"),
-        Some("0.050")
-    );
-    assert_eq!(
-        value("kubernetes.azure.com/vm-sizes/small/count"),
-        Some("1")
-    );
-    assert_eq!(
-        value("k8s.io/cluster-entrypoint"),
-        Some("https://m1.example.com")
-    );
-    assert!(value("k8s.io/k8s-version").is_some(), "{told}");
+    let properties = &told["properties"];
+    for (name, value) in [
+        ("kubernetes.azure.com/per-cpu-core-cost", "0.100"),
+        ("kubernetes.azure.com/per-gb-memory-cost", "0.050"),
+        ("kubernetes.azure.com/vm-sizes/small/count", "1"),
+        ("k8s.io/cluster-entrypoint", "https://m1.example.com"),
+    ] {
+        assert_eq!(properties[name]["value"], value, "{name}");
+    }
+    let version = &properties["k8s.io/k8s-version"]["value"];
+    assert!(version.is_string(), "{told}");
     assert_eq!(told["conditions"][0]["reason"], "CostsCalculated");
     stage.kill().await;
     stage.start(&[]).await;

@@ -1,4 +1,4 @@
-//! Works that only report what differs in the member.
+//! Works that only report differences in the member.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn of_member(mut writes: Vec<String>) -> Vec<String> {
     writes
 }
 
-/// Case F72: of what the member had before, the Work tells what differs. It is never written, and outlives the Work.
+/// Case F72: of an object that the member had before, the Work tells the differences. It is never written, and outlives the Work.
 #[tokio::test(start_paused = true)]
 async fn nothing_is_written_there() {
     let mut theirs = map();
@@ -69,8 +69,8 @@ async fn nothing_is_written_there() {
     assert_eq!(of_member(stage.member.writes()), [""; 0]);
 }
 
-/// Case F72: what was applied stays the Work's while that only reports, so that it is applied again without being taken over;
-/// what has left the Work goes only then.
+/// Case F72: an applied object stays the Work's while that only reports, so that it is applied again without being taken
+/// over; one that has left the Work goes only then.
 #[tokio::test(start_paused = true)]
 async fn applied_object_stays_owned() {
     let stage = Stage::placed().await;
@@ -95,7 +95,7 @@ async fn applied_object_stays_owned() {
     assert_eq!(stage.member.find(&second).await, None);
 }
 
-/// Case F72: a Work that has only reported and is to apply does so at once, what is there and what is not, and says nothing
+/// Case F72: a Work that has only reported and is to apply does so at once, whether objects are there or not, and says nothing
 /// of differences any more.
 #[tokio::test(start_paused = true)]
 async fn applying_begins_at_once() {
@@ -124,7 +124,7 @@ async fn applying_begins_at_once() {
     }
 }
 
-/// Case F72: a Work that only reports takes away what it has applied before, whichever write the program dies after.
+/// Case F72: a Work that only reports takes away the objects that it has applied before, whichever write the program dies after.
 #[tokio::test(start_paused = true)]
 async fn deletion_takes_applied_objects() {
     for limit in 0.. {
@@ -149,8 +149,8 @@ async fn deletion_takes_applied_objects() {
     }
 }
 
-/// Case F72: an edit of one object asks nothing about the others; nor does what an object reports of itself, or what
-/// Kubernetes keeps in it.
+/// Case F72: an edit of one object asks nothing about the others; nor does the status of an object, or the record of
+/// Kubernetes in it.
 #[tokio::test(start_paused = true)]
 async fn edit_asks_of_one_object() {
     let stage = Stage::joined().await;
@@ -184,8 +184,8 @@ async fn edit_asks_of_one_object() {
     assert_eq!(stage.asked(), [""; 0]);
 }
 
-/// Case F72: whichever write the program dies after, before it hears that it is only to look and that the Work has less: what
-/// it has written by then is known, and goes with the Work.
+/// Case F72: whichever write the program dies after, before it hears that it is only to look and that the Work has less: the
+/// objects that it has written by then are known, and go with the Work.
 #[tokio::test(start_paused = true)]
 async fn announced_objects_go() {
     for limit in 0.. {

@@ -121,7 +121,7 @@ impl Stage {
 
     /// Gives the Work another strategy.
     pub(super) async fn strategy(&self, mut strategy: Value) {
-        // What is not named goes.
+        // Fields that are not named go.
         for field in ["type", "comparisonOption", "whenToApply", "whenToTakeOver"] {
             if strategy.get(field).is_none() {
                 strategy[field] = Value::Null;
@@ -147,15 +147,15 @@ impl Stage {
         assert_eq!(self.asked(), [""; 0]);
     }
 
-    /// Returns what the program has asked of the member since the last call, watches and heartbeats aside.
+    /// Returns the requests of the program to the member since the last call, watches and heartbeats aside.
     pub(super) fn asked(&self) -> Vec<String> {
         let mut calls = self.member.calls();
         let watched = ["configmaps", "namespaces", "appliedworks", "nodes", "pods"];
-        let is_watch = |call: &String| {
+        calls.retain(|call| {
             let kind = call.rsplit('/').next().unwrap();
-            call.starts_with("GET ") && (watched.contains(&kind) || kind == "readyz")
-        };
-        calls.retain(|call| !is_watch(call));
+            let is_watch = watched.contains(&kind) || kind == "readyz";
+            !(is_watch && call.starts_with("GET "))
+        });
         calls
     }
 
@@ -182,8 +182,8 @@ impl Stage {
         let name = format!("--cluster-name={CLUSTER}");
         let mut flags = [&[NAME, "--leader-elect=false", &name], flags].concat();
         // Who asks for nothing else tells of no namespace, which would be a heartbeat more.
-        let collects = |flag: &&str| flag.starts_with("--collect-namespaces");
-        if !flags.iter().any(collects) {
+        let mut given = flags.iter();
+        if !given.any(|flag| flag.starts_with("--collect-namespaces")) {
             flags.push("--collect-namespaces=false");
         }
         let args = Args::try_parse_from(flags).unwrap();
@@ -205,7 +205,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
 
-    /// Returns what the program has written since the last call, heartbeats aside: to the hub, then to the member.
+    /// Returns the writes of the program since the last call, heartbeats aside: to the hub, then to the member.
     pub(super) fn written(&self) -> Vec<String> {
         let mut writes = self.hub.writes();
         writes.extend(self.member.writes());
@@ -236,10 +236,9 @@ impl Stage {
 
 fn conditions(value: &Value) -> Vec<String> {
     let conditions = value["conditions"].as_array().cloned().unwrap_or_default();
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap().to_owned();
     let conditions = conditions.iter().map(|one| {
-        let (kind, status, reason) = (text(one, "type"), text(one, "status"), text(one, "reason"));
-        format!("{kind} {status} {reason}")
+        let said = ["type", "status", "reason"].map(|field| one[field].as_str().unwrap());
+        said.join(" ")
     });
     conditions.collect()
 }

@@ -18,7 +18,7 @@ async fn data(stage: &Stage) -> Value {
     stage.member.get(MAP).await["data"].clone()
 }
 
-/// Case F70: who never takes over says so of what is there, and asks no more until it changes; once it is gone, the
+/// Case F70: who never takes over says so of an object that is there, and asks no more until it changes; once it is gone, the
 /// manifest becomes an object.
 #[tokio::test(start_paused = true)]
 async fn never_leaves_object_alone() {
@@ -42,15 +42,15 @@ async fn never_leaves_object_alone() {
     stage.disturb("DELETE", &json!({})).await;
     assert_eq!(data(&stage).await, json!({ "key": "value" }));
     assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
-    // What is ours stays ours.
+    // Our objects stay ours.
     stage
         .disturb("PATCH", &json!({ "data": { "key": "other" } }))
         .await;
     assert_eq!(data(&stage).await["key"], "value");
 }
 
-/// Case F70: an object is taken over once it has what the manifest has, and until then the Work says what it has instead;
-/// what it has besides counts where everything is compared.
+/// Case F70: an object is taken over once it has the fields of the manifest, and until then the Work names the differences;
+/// other fields count where everything is compared.
 #[tokio::test(start_paused = true)]
 async fn same_object_is_taken_over() {
     for (option, besides) in [("PartialComparison", false), ("FullComparison", true)] {
@@ -90,7 +90,7 @@ async fn same_object_is_taken_over() {
 }
 
 /// Case F70: where not everything is taken over, an object that somebody makes in the same moment is not, either: ours is
-/// created, and not applied. What leaves its manifest goes all the same.
+/// created, and not applied. Fields that leave its manifest go all the same.
 #[tokio::test(start_paused = true)]
 async fn creation_takes_nothing_over() {
     for (when, create) in [
@@ -126,7 +126,7 @@ async fn takeover_needs_one_look() {
     assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
     let mut asked = stage.asked();
     asked.retain(|call| call.contains(MAP));
-    // The object, what would change, the managed fields, and the application.
+    // The object, the differences, the managed fields, and the application.
     let expected = ["GET", "PATCH", "PATCH", "PATCH"].map(|verb| format!("{verb} {MAP}"));
     assert_eq!(asked, expected);
 }
@@ -207,8 +207,8 @@ fn of(path: &str, mut writes: Vec<String>) -> Vec<String> {
     writes
 }
 
-/// Case F45: what KubeFleet's agent took over is ours without a write, however it wrote it; and what leaves the manifest then
-/// goes, but for what somebody else has. Whichever write the program dies after, the next one ends there.
+/// Case F45: an object that KubeFleet's agent took over is ours without a write, however it wrote it; and fields that leave
+/// the manifest then go, but for those of somebody else. Whichever write the program dies after, the next one ends there.
 #[tokio::test(start_paused = true)]
 async fn recorded_takeover_is_ours() {
     for recorded in recorded_copies() {
@@ -233,7 +233,7 @@ async fn recorded_takeover_is_ours() {
     }
 }
 
-/// Case F45: what this program wrote by the name that it had before becomes ours in one write, with the first edit; until
+/// Case F45: an object that this program wrote by its former name becomes ours in one write, with the first edit; until
 /// then there is none.
 #[tokio::test(start_paused = true)]
 async fn former_name_is_left() {
@@ -263,7 +263,7 @@ async fn former_name_is_left() {
     stage.rests().await;
 }
 
-/// Case F74: what another owns is shared where that is asked for, and stays to it when the placement goes.
+/// Case F74: an object of another is shared where that is asked for, and stays to it when the placement goes.
 #[tokio::test(start_paused = true)]
 async fn shared_object_stays_to_its_owner() {
     let stage = Stage::joined().await;

@@ -1,4 +1,4 @@
-//! Works, their objects in the member, and what is said of them.
+//! Works, their objects in the member, and the reports on them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const ALL: [&str; 2] = [
     "Available True AllManifestsAvailable",
 ];
 
-/// What a placement places is there, belongs to it, and is reported, in as few writes as that takes.
+/// The objects of a placement are there, belong to it, and are reported, in as few writes as that takes.
 #[tokio::test(start_paused = true)]
 async fn manifests_become_objects() {
     let stage = Stage::joined().await;
@@ -71,7 +71,7 @@ async fn nothing_is_written_at_rest() {
     assert_eq!(single.count(), 0);
 }
 
-/// Cases F44 and F54: what somebody changes, deletes or disowns is put right, and what somebody adds stays; even while
+/// Cases F44 and F54: a change, a deletion or a lost owner is put right, and additions stay; even while
 /// the hub is gone.
 #[tokio::test(start_paused = true)]
 async fn drift_is_repaired() {
@@ -147,7 +147,7 @@ async fn emptied_work_owns_nothing() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
-/// Case F47: what another has is not touched, and the Work says whose it is; once it is free, it is taken.
+/// Case F47: an object of another is not touched, and the Work names the owner; once it is free, it is taken.
 #[tokio::test(start_paused = true)]
 async fn foreign_object_is_refused() {
     let stage = Stage::joined().await;
@@ -283,12 +283,15 @@ async fn ended_work_stays_ended() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
+fn asked(state: &str) -> Value {
+    json!({ "spec": { "state": state } })
+}
+
 /// Case F49: a cluster that leaves keeps everything, and goes on with it when it comes back: nothing is written to an
 /// object.
 #[tokio::test(start_paused = true)]
 async fn leaving_keeps_objects() {
     let stage = Stage::placed().await;
-    let asked = |state: &str| json!({ "spec": { "state": state } });
     stage.hub.send("PATCH", CHANNEL, &asked("Leave")).await;
     stage.settle().await;
     assert_eq!(stage.written(), [format!("PATCH {WORK}")]);
@@ -306,7 +309,7 @@ async fn leaving_keeps_objects() {
     assert_eq!(stage.member.writes(), [""; 0]);
 }
 
-/// Another fleet's agent may work in the member, too: what it owns is left to it, and the Work says so.
+/// Another fleet's agent may work in the member, too: its objects are left to it, and the Work says so.
 #[tokio::test(start_paused = true)]
 async fn other_fleets_owner_is_named() {
     let stage = Stage::joined().await;
@@ -372,17 +375,18 @@ async fn crash_after_each_write() {
     }
 }
 
+fn job(image: &str) -> Value {
+    json!({ "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": { "name": "once", "namespace": "application-1" },
+        "spec": { "ttlSecondsAfterFinished": 60, "template": { "spec": { "restartPolicy": "Never",
+            "containers": [{ "name": "main", "image": image }] } } } })
+}
+
 /// Case F44: a Job that is done and that its member deletes after a while is not run again, unless its manifest
 /// changes.
 #[tokio::test(start_paused = true)]
 async fn finished_job_stays_away() {
     let stage = Stage::joined().await;
-    let job = |image: &str| {
-        json!({ "apiVersion": "batch/v1", "kind": "Job",
-            "metadata": { "name": "once", "namespace": "application-1" },
-            "spec": { "ttlSecondsAfterFinished": 60, "template": { "spec": { "restartPolicy": "Never",
-                "containers": [{ "name": "main", "image": image }] } } } })
-    };
     stage
         .hub
         .send("POST", WORKS, &work(&[namespace(), job("a")]))
@@ -435,6 +439,10 @@ async fn unknown_field_is_noted() {
     assert_eq!(written, [""; 0]);
 }
 
+fn container(name: &str) -> Value {
+    json!({ "name": name, "image": "example.com/a:1" })
+}
+
 /// Case F55: a container that leaves the manifest leaves the member, though somebody else has touched it there.
 #[tokio::test(start_paused = true)]
 async fn touched_sidecar_leaves() {
@@ -445,7 +453,6 @@ async fn touched_sidecar_leaves() {
             "spec": { "selector": { "matchLabels": { "app": "web" } }, "template": {
                 "metadata": { "labels": { "app": "web" } }, "spec": { "containers": containers } } } })
     };
-    let container = |name: &str| json!({ "name": name, "image": "example.com/a:1" });
     let both = web(json!([container("main"), container("side")]));
     stage
         .hub
@@ -492,7 +499,7 @@ async fn observer_writes_nothing() {
     assert!(!stage.written().is_empty());
 }
 
-/// Case F39: before what depends on it comes what it depends on, whatever the order of the manifests.
+/// Case F39: an object comes after those on which it depends, whatever the order of the manifests.
 #[tokio::test(start_paused = true)]
 async fn waves_follow_each_other() {
     let stage = Stage::joined().await;
@@ -521,8 +528,8 @@ async fn waves_follow_each_other() {
     );
 }
 
-/// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then what has left
-/// goes, as it would have before.
+/// Cases F45 and F52: a member whose agent was KubeFleet's gets no write until something changes; then the objects that
+/// have left go, as they would have before.
 #[tokio::test(start_paused = true)]
 async fn recorded_member_is_taken_over() {
     let mut stage = Stage::new().await;
@@ -583,7 +590,7 @@ async fn recorded_member_is_taken_over() {
     assert_eq!(map.uid(), uids[1]);
 }
 
-/// Case F101: what holds an object that is to go is named, until it is gone.
+/// Case F101: the holder of an object that is to go is named, until it is gone.
 #[tokio::test(start_paused = true)]
 async fn held_object_is_named() {
     let stage = Stage::placed().await;
@@ -605,8 +612,8 @@ async fn held_object_is_named() {
 const WEB: &str = "/apis/apps/v1/namespaces/application-1/deployments/web";
 const SERVICE: &str = "/api/v1/namespaces/application-1/services/web";
 
-/// Case F103: what somebody renames is as it is placed again, and nothing is beside it. What he adds
-/// stays.
+/// Case F103: an element that somebody renames is as placed again, and nothing is beside it. Additions
+/// stay.
 #[tokio::test(start_paused = true)]
 async fn renamed_parts_are_restored() {
     let stage = Stage::joined().await;
@@ -668,19 +675,21 @@ async fn renamed_parts_are_restored() {
     assert_eq!(stage.says().await.0[0], "Applied True AllManifestsApplied");
 }
 
-/// Case F109: what leaves the manifest goes, what the member has added stays.
+fn account(names: &[&str]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "name": "puller", "namespace": "application-1" },
+        "imagePullSecrets": secrets(names) })
+}
+
+fn secrets(names: &[&str]) -> Value {
+    let secrets: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+    json!(secrets)
+}
+
+/// Case F109: elements that leave the manifest go, those that the member has added stay.
 #[tokio::test(start_paused = true)]
 async fn pull_secret_leaves() {
     let stage = Stage::joined().await;
-    let secrets = |names: &[&str]| {
-        let secrets: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
-        json!(secrets)
-    };
-    let account = |names: &[&str]| {
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": { "name": "puller", "namespace": "application-1" },
-            "imagePullSecrets": secrets(names) })
-    };
     let placed = work(&[namespace(), account(&["old", "new"])]);
     stage.hub.send("POST", WORKS, &placed).await;
     stage.settle().await;

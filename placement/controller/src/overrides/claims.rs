@@ -27,9 +27,9 @@ impl<K: Override> Scope<K> {
         let claim = self.claim(key)?;
         let rivals = self.sharing(key).into_iter().filter_map(|other| {
             let rival = self.claim(other)?;
-            let is_older = || self.age(other) < self.age(key);
             // One that has nothing, and is refused itself, keeps nothing from others.
-            let counts = rival.taken.is_some() || is_older() && !refused.contains(other);
+            let counts = rival.taken.is_some()
+                || self.age(other) < self.age(key) && !refused.contains(other);
             counts.then_some(rival)
         });
         refusal(&claim, &rivals.collect::<Vec<_>>())

@@ -14,8 +14,8 @@ use super::StatusReconciler;
 use crate::topics::STATUSES;
 
 impl StatusReconciler {
-    /// Copies what a placement says, or is about to, if those are to read it who may read in its namespace only. Returns what
-    /// it is to say then, if that is news, and the error if it is to be tried again.
+    /// Copies the status of a placement, or the next one, if those are to read it who may read in its namespace only. Returns
+    /// the status that it is to have then, if that is news, and the error if it is to be tried again.
     pub(super) async fn copied(
         &self,
         placement: &Placement,

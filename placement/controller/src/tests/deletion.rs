@@ -42,7 +42,7 @@ async fn placement_outlives_its_objects() {
     assert_eq!(left(&stage).await, [0; 5]);
 }
 
-/// Case F101: what something holds in a cluster is named while the placement stays, too, until it is gone.
+/// Case F101: an object that something holds in a cluster is named while the placement stays, too, until it is gone.
 #[tokio::test(start_paused = true)]
 async fn held_object_is_named() {
     let stage = placed().await;
@@ -81,7 +81,7 @@ async fn unscheduled_placement_goes() {
     assert_eq!(left(&stage).await, [0; 5]);
 }
 
-/// Case F49: a cluster that leaves keeps what it has: no Work goes before its agent has let go.
+/// Case F49: a cluster that leaves keeps its objects: no Work goes before its agent has let go.
 #[tokio::test(start_paused = true)]
 async fn leaving_cluster_keeps_objects() {
     let stage = placed().await;
@@ -101,7 +101,7 @@ async fn leaving_cluster_keeps_objects() {
     assert_eq!(stage.find(&format!("{CLUSTERS}/m2")).await, None);
 }
 
-/// A placement that goes while a cluster leaves does not take from that what it is to keep.
+/// A placement that goes while a cluster leaves does not take from that the objects that it is to keep.
 #[tokio::test(start_paused = true)]
 async fn both_may_go_together() {
     let stage = placed().await;

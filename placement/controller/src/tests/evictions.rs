@@ -59,7 +59,7 @@ const BLOCKED: [&str; 2] = [
     "Executed False ClusterResourcePlacementEvictionNotExecuted",
 ];
 
-/// Case F66: what is evicted from a tainted cluster goes elsewhere at once, and comes back no more.
+/// Case F66: a placement that is evicted from a tainted cluster goes elsewhere at once, and comes back no more.
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_goes_elsewhere() {
     let stage = placed().await;
@@ -87,7 +87,7 @@ async fn budget_allows_one() {
     assert_eq!(bindings(&stage).await, ["a Bound", "c Bound"]);
 }
 
-/// Case F67: what is made of an eviction is final, and another program finds nothing to do.
+/// Case F67: the outcome of an eviction is final, and another program finds nothing to do.
 #[tokio::test(start_paused = true)]
 async fn eviction_is_executed_once() {
     let mut stage = placed().await;

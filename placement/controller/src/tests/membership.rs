@@ -25,7 +25,7 @@ async fn joined() -> Stage {
     stage
 }
 
-/// Returns an object without what only its server knows, its owner's uid included.
+/// Returns an object without the fields that only its server knows, its owner's uid included.
 fn owned(object: Value) -> Value {
     let mut object = timeless(object);
     if let Some(uid) = object.pointer_mut("/metadata/ownerReferences/0/uid") {
@@ -51,7 +51,7 @@ async fn impossible_cluster_is_refused() {
     }
 }
 
-/// A cluster gets on the hub what KubeFleet's agents expect there, and its status is what its agent says.
+/// A cluster gets on the hub the objects that KubeFleet's agents expect there, and the status that its agent reports.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_gets_everything() {
     let stage = joined().await;
@@ -97,7 +97,7 @@ async fn joining_cluster_gets_everything() {
     assert_eq!(timeless(stored), timeless(recorded));
 }
 
-/// An agent says what it finds out, and not what is to be done about its cluster: else a member would lift its own block.
+/// An agent reports its findings, and does not decide about its cluster: else a member would lift its own block.
 #[tokio::test(start_paused = true)]
 async fn agent_says_no_action() {
     let stage = joined().await;
@@ -152,7 +152,7 @@ async fn leaving_waits_for_agent() {
     assert_eq!(stage.find(namespace).await, None);
 }
 
-/// A cluster whose agent has gone for good leaves after a quarter of an hour, with what waited for that agent.
+/// A cluster whose agent has gone for good leaves after a quarter of an hour, with the objects that waited for that agent.
 #[tokio::test(start_paused = true)]
 async fn silent_cluster_is_forced_out() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -193,7 +193,7 @@ async fn observer_writes_nothing() {
     assert!(!stage.written().is_empty());
 }
 
-/// What somebody changed or deleted is as before again, and another identity is given the rights.
+/// An object that somebody changed or deleted is as before again, and another identity is given the rights.
 #[tokio::test(start_paused = true)]
 async fn hub_resources_are_repaired() {
     let stage = joined().await;

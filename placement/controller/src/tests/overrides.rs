@@ -1,4 +1,4 @@
-//! What differs between clusters.
+//! The differences between clusters.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::stage::*;
 
 const OVERRIDE: &str = "own-value";
 
-/// Returns an override of what is placed, with these rules.
+/// Returns an override of the placed object, with these rules.
 fn of_map(placement: Option<&str>, rules: &Value) -> Value {
     let mut new = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceOverride",
@@ -186,7 +186,7 @@ async fn unnamed_override_waits() {
     assert_eq!(values(&stage).await, ["own"; 2]);
 }
 
-/// Case F36: what is written together arrives together: no cluster has the object without its override.
+/// Case F36: objects that are written together arrive together: no cluster has the object without its override.
 #[tokio::test(start_paused = true)]
 async fn new_placement_waits_for_override() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -208,7 +208,7 @@ async fn new_placement_waits_for_override() {
     assert_eq!(works.len(), 1, "{works:?}");
 }
 
-/// Case F36: where an override cannot be applied, the cluster keeps what it has and is named, and others go on.
+/// Case F36: where an override cannot be applied, the cluster keeps its version and is named, and others go on.
 #[tokio::test(start_paused = true)]
 async fn failure_names_its_cluster() {
     let stage = Stage::with_clusters(&[]).await;
@@ -234,7 +234,7 @@ async fn failure_names_its_cluster() {
                     application-1/own-value cannot be applied to ConfigMap application-1/app-config-1 for m2: replace \
                     /data/key: the cluster has no label region";
     assert_eq!(*message, expected);
-    // The label is what was missing.
+    // The label was missing.
     let label = json!({ "metadata": { "labels": { "region": "west" } } });
     stage
         .change("PATCH", &format!("{CLUSTERS}/m2"), &label)
@@ -245,7 +245,7 @@ async fn failure_names_its_cluster() {
     assert_eq!(last.as_deref(), Some("Available True ResourceAvailable"));
 }
 
-/// Case F61: where admission does not refuse it, an override that may not be is told of; what it said before goes on.
+/// Case F61: where admission does not refuse it, an override that may not be is told of; its content before goes on.
 #[tokio::test(start_paused = true)]
 async fn refused_override_is_told() {
     let stage = placed(&["m1"]).await;
@@ -305,7 +305,7 @@ async fn successor_rolls_out() {
     assert_eq!(values(&stage).await, ["next"; 3]);
 }
 
-/// Case F36: an override for what is not there says so, once its placement has had time to follow.
+/// Case F36: an override for a placement that is not there says so, once its placement has had time to follow.
 #[tokio::test(start_paused = true)]
 async fn unknown_placement_is_told() {
     let stage = placed(&["m1"]).await;
@@ -328,7 +328,7 @@ async fn unknown_placement_is_told() {
     assert_eq!(told(&stage).await, ["OverriddenPlacementUnknown"]);
 }
 
-/// Case F61: an override that the API does not let us snapshot stops nothing but what it is about, and that for a minute. Its
+/// Case F61: an override that the API does not let us snapshot stops only its own objects, and these for a minute. Its
 /// author is told once.
 #[tokio::test(start_paused = true)]
 async fn rejected_snapshot_holds_its_own() {
@@ -380,7 +380,7 @@ async fn copies_are_told_at_once() {
     assert_eq!(refused.count(), COPIES - 1);
 }
 
-/// Case F61: where the API takes no Work like one that an override has made, the placement says what it answers.
+/// Case F61: where the API takes no Work like one that an override has made, the placement quotes its answer.
 #[tokio::test(start_paused = true)]
 async fn rejected_work_is_told() {
     let stage = placed(&["m1"]).await;
@@ -417,18 +417,22 @@ async fn long_name_is_refused() {
     assert_eq!(told(&stage).await, ["OverrideRefused"]);
 }
 
-/// Case F68: all clusters get other labels at once, by which a rule takes away what is there: it goes in waves, as any change
+/// Returns a selector of the clusters with this label.
+fn with_env(env: &str) -> Value {
+    json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] })
+}
+
+/// Case F68: all clusters get other labels at once, by which a rule takes away the object: it goes in waves, as any change
 /// does.
 #[tokio::test(start_paused = true)]
 async fn labels_change_in_waves() {
     let clusters = ["m1", "m2", "m3"];
     let stage = placed(&clusters).await;
-    let of = |env: &str| json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] });
     let mut rules = value("own ${MEMBER-CLUSTER-NAME}");
     rules
         .as_array_mut()
         .unwrap()
-        .push(json!({ "clusterSelector": of("canary"), "overrideType": "Delete" }));
+        .push(json!({ "clusterSelector": with_env("canary"), "overrideType": "Delete" }));
     let new = of_map(Some("crp-all"), &rules);
     stage.change("POST", OVERRIDES, &new).await;
     stage.agents().await;
@@ -458,8 +462,8 @@ async fn labels_change_in_waves() {
     assert_eq!(wrote, [""; 0]);
 }
 
-/// Case F36: an override is deleted while the rollout holds some clusters at it: these keep what they have, and what that was
-/// made of, until their turn.
+/// Case F36: an override is deleted while the rollout holds some clusters at it: these keep their version, and its
+/// sources, until their turn.
 #[tokio::test(start_paused = true)]
 async fn deleted_override_stays_listed() {
     let stage = placed(&["m1", "m2", "m3"]).await;
@@ -477,15 +481,17 @@ async fn deleted_override_stays_listed() {
     assert_eq!(names(&stage, OVERRIDE_SNAPSHOTS).await, [""; 0]);
 }
 
-/// Case F69: a hub whose definitions are older than the program: what it serves goes on, and overrides are served as soon as
+/// Returns `true` for a kind that an older hub does not have.
+fn is_newer(definition: &Value) -> bool {
+    let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
+    kind.contains("Override") || kind == "ClusterResourcePlacementEviction"
+}
+
+/// Case F69: a hub whose definitions are older than the program: its own kinds are served, and overrides as soon as
 /// their kinds are.
 #[tokio::test(start_paused = true)]
 async fn older_hub_is_served() {
-    let newer = |definition: &Value| {
-        let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
-        kind.contains("Override") || kind == "ClusterResourcePlacementEviction"
-    };
-    let (newer, older): (Vec<_>, Vec<_>) = definitions().into_iter().partition(newer);
+    let (newer, older): (Vec<_>, Vec<_>) = definitions().into_iter().partition(is_newer);
     assert_eq!(newer.len(), 5);
     let mut stage = Stage::serving(older);
     stage.start(&[]).await;
@@ -523,7 +529,7 @@ async fn starting_api_loses_nothing() {
     assert_eq!(values(&stage).await, ["own"]);
 }
 
-/// Case F50: the program may die at any write of an override and its end: what the next one makes of it is the same, and
+/// Case F50: the program may die at any write of an override and its end: the next one comes to the same, and
 /// then nothing is left to write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {

@@ -71,7 +71,7 @@ async fn recorded_status_is_reached() {
     assert_eq!(stage.written(), [""; 0]);
 }
 
-/// What completes a placement is told at once, though something else was told a moment before.
+/// The completion of a placement is told at once, though something else was told a moment before.
 #[tokio::test(start_paused = true)]
 async fn completion_is_told_at_once() {
     let stage = Stage::with_clusters(&["m1", "m2"]).await;
@@ -90,15 +90,12 @@ async fn completion_is_told_at_once() {
 /// Returns the number of clusters that a status calls available.
 fn available_clusters(status: &Value) -> usize {
     let clusters = status["placementStatuses"].as_array().unwrap();
-    let is_available = |cluster: &&Value| {
-        let said = conditions(cluster);
-        said.last()
-            .is_some_and(|last| last.starts_with("Available True"))
-    };
-    clusters.iter().filter(is_available).count()
+    let last = clusters.iter().filter_map(|one| conditions(one).pop());
+    last.filter(|last| last.starts_with("Available True"))
+        .count()
 }
 
-/// Case F19: a cluster that joins later gets what is placed everywhere, and one that is not heard of gets nothing new.
+/// Case F19: a cluster that joins later gets the objects that are placed everywhere, and one that is not heard of gets nothing new.
 #[tokio::test(start_paused = true)]
 async fn joining_cluster_is_given_too() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -119,7 +116,7 @@ async fn joining_cluster_is_given_too() {
     assert_eq!(values(&stage).await, ["new", "new"]);
 }
 
-/// Case F25: a tainted cluster is left out, and what it has already stays there.
+/// Case F25: a tainted cluster is left out, and the objects in it stay there.
 #[tokio::test(start_paused = true)]
 async fn taint_keeps_new_ones_away() {
     let stage = Stage::with_clusters(&["m1", "m2"]).await;
@@ -140,7 +137,7 @@ async fn taint_keeps_new_ones_away() {
     assert_eq!(bindings(&stage).await, ["m1 Bound", "m2 Bound"]);
 }
 
-/// Case F26: a cluster whose API is ill gets nothing new and keeps what it has, and is a cluster as any other once it is well.
+/// Case F26: a cluster whose API is ill gets nothing new and keeps its objects, and is a cluster as any other once it is well.
 #[tokio::test(start_paused = true)]
 async fn degraded_cluster_keeps_its_part() {
     let stage = Stage::with_clusters(&["m1", "m2"]).await;
@@ -167,7 +164,7 @@ async fn degraded_cluster_keeps_its_part() {
     assert_eq!(bindings(&stage).await, all);
 }
 
-/// Case F35: what is edited back is the next version, and goes out as any other.
+/// Case F35: an edit back is the next version, and goes out as any other.
 #[tokio::test(start_paused = true)]
 async fn edit_back_rolls_back() {
     let stage = Stage::with_clusters(&["m1", "m2", "m3"]).await;
@@ -205,7 +202,7 @@ async fn observer_places_nothing() {
     assert!(!stage.written().is_empty());
 }
 
-/// Case F50: the program may die at any write: what the next one makes of it is the same, and then nothing is left to
+/// Case F50: the program may die at any write: the next one comes to the same, and then nothing is left to
 /// write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {

@@ -1,4 +1,4 @@
-//! What a placement may not ask for: it is told, and nothing is made of it.
+//! The demands that a placement may not make: they are told, and nothing is made of them.
 
 use embedded_apiserver::{Fault, Injection, Verb};
 use objects::Metadata;
@@ -26,10 +26,13 @@ async fn told(stage: &Stage, name: &str) -> (String, String) {
     (first, message.unwrap().to_owned())
 }
 
+fn fixed(names: &[&str]) -> Value {
+    json!({ "placementType": "PickFixed", "clusterNames": names })
+}
+
 /// Case F98: an edit of the policy and a wrong selector in one: no cluster loses anything before the selector is mended.
 #[tokio::test(start_paused = true)]
 async fn wrong_selector_moves_nobody() {
-    let fixed = |names: &[&str]| json!({ "placementType": "PickFixed", "clusterNames": names });
     let stage = Stage::with_clusters(&["c1", "c2"]).await;
     place(&stage, &fixed(&["c1", "c2"])).await;
     let path = format!("{PLACEMENTS}/crp-all");
@@ -54,7 +57,7 @@ async fn wrong_selector_moves_nobody() {
     assert_eq!(bindings(&stage).await, [""; 0]);
 }
 
-/// A kind that the controller may not list is named: as long as it may not, what is placed of it would look as if it
+/// A kind that the controller may not list is named: as long as it may not, each placed object of it would look as if it
 /// were deleted. Once it may, it is placed.
 #[tokio::test(start_paused = true)]
 async fn forbidden_kind_is_named() {

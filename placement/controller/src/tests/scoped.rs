@@ -9,7 +9,7 @@ use super::stage::*;
 
 const API: &str = "/apis/placement.kubernetes-fleet.io/v1beta1";
 
-/// The kinds of what belongs to a placement of a namespace.
+/// The kinds of the objects of a placement of a namespace.
 const KINDS: [&str; 4] = [
     "resourceplacements",
     "schedulingpolicysnapshots",
@@ -24,7 +24,7 @@ const UPDATES: [&str; 3] = [
     "approvalrequests",
 ];
 
-/// What is said of a placement that is available in all of its clusters.
+/// The conditions of a placement that is available in all of its clusters.
 const COMPLETE: [&str; 6] = [
     "ResourcePlacementScheduled True SchedulingPolicyFulfilled",
     "ResourcePlacementRolloutStarted True RolloutStarted",
@@ -43,7 +43,7 @@ fn web(namespace: &str) -> String {
     format!("{}/web", path(namespace, "resourceplacements"))
 }
 
-/// Returns the placement `web` of what is in a namespace of one kind by its name.
+/// Returns the placement `web` of one object in a namespace, by its kind and name.
 fn placing(namespace: &str, kind: &str, name: &str) -> Value {
     json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourcePlacement",
@@ -73,7 +73,7 @@ async fn place_map(stage: &Stage, namespace: &str) {
     stage.settle().await;
 }
 
-/// Returns what the placement of a namespace says of itself.
+/// Returns the conditions of the placement of a namespace.
 async fn said(stage: &Stage, namespace: &str) -> Vec<String> {
     conditions(&stage.get(&web(namespace)).await["status"])
 }
@@ -128,23 +128,20 @@ async fn namespace_has_its_placement() {
     assert_eq!(work.label(PARENT_BINDING), Some(binding.name()));
     assert_eq!(stage.list(BINDINGS).await.len(), 0);
 
-    let about = |event: &k8s_openapi::api::events::v1::Event| {
+    let events = stage.events().await;
+    let events = events.iter().map(|event| {
         let regarding = event.regarding.clone().unwrap_or_default();
-        (regarding.kind, regarding.namespace, event.reason.clone())
-    };
-    let events: Vec<_> = stage.events().await.iter().map(about).collect();
-    let text = |text: &str| Some(text.to_owned());
+        [regarding.kind, regarding.namespace, event.reason.clone()]
+    });
+    let events: Vec<_> = events.collect();
     for reason in ["PlacementApplied", "PlacementRolloutCompleted"] {
-        let event = (
-            text("ResourcePlacement"),
-            text("application-1"),
-            text(reason),
-        );
+        let event =
+            ["ResourcePlacement", "application-1", reason].map(|text| Some(text.to_owned()));
         assert!(events.contains(&event), "{events:?}");
     }
 }
 
-/// Case F90: a placement of a namespace selects in it: what has none, or a namespace, is refused by name and nothing is made.
+/// Case F90: a placement of a namespace selects in it: a kind without one, or a namespace, is refused by name and nothing is made.
 #[tokio::test(start_paused = true)]
 async fn rest_of_hub_is_refused() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -196,9 +193,10 @@ async fn namesakes_do_not_meet() {
         "web-work whole",
     ];
     assert_eq!(works(&stage, "m1").await, edited);
-    let index = |status: &Value| status["status"]["observedResourceIndex"].clone();
-    assert_eq!(index(&stage.get(&web("application-1")).await), "1");
-    assert_eq!(index(&stage.get(&web("application-2")).await), "0");
+    for (namespace, index) in [("application-1", "1"), ("application-2", "0")] {
+        let placement = stage.get(&web(namespace)).await;
+        assert_eq!(placement["status"]["observedResourceIndex"], index);
+    }
 
     stage
         .change("DELETE", &format!("{PLACEMENTS}/web"), &json!({}))
@@ -218,7 +216,7 @@ async fn namesakes_do_not_meet() {
     }
 }
 
-/// Returns an override of the map in a namespace, with what it says of a placement.
+/// Returns an override of the map in a namespace, with its words about a placement.
 fn override_of_map(name: &str, placement: &Value, key: &str) -> Value {
     json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceOverride",
@@ -288,7 +286,7 @@ async fn absent_placement_is_told() {
     assert_eq!(notes, [note]);
 }
 
-/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as what was there.
+/// Case F10: a kind that is installed later, and the first object of it, are placed out of a namespace as those that were there.
 #[tokio::test(start_paused = true)]
 async fn later_kind_is_placed() {
     let stage = Stage::with_clusters(&["m1"]).await;
@@ -335,19 +333,17 @@ async fn run_updates_its_namespace() {
     let stages = json!([{ "name": "all", "labelSelector": {}, "afterStageTasks": [{ "type": "Approval" }] }]);
     let strategy = json!({ "stages": stages });
     let run = json!({ "placementName": "web", "stagedRolloutStrategyName": "go", "state": "Run" });
-    let of_hub = |kind: &str| format!("{API}/cluster{kind}");
-    let of_namespace = |kind: &str| path("application-1", kind);
-    for (prefix, place) in [
-        ("Cluster", &of_hub as &dyn Fn(&str) -> String),
-        ("", &of_namespace),
+    for (kind, plural, spec) in [
+        ("StagedUpdateStrategy", "stagedupdatestrategies", &strategy),
+        ("StagedUpdateRun", "stagedupdateruns", &run),
     ] {
-        for (kind, plural, spec) in [
-            ("StagedUpdateStrategy", "stagedupdatestrategies", &strategy),
-            ("StagedUpdateRun", "stagedupdateruns", &run),
+        for (kind, path) in [
+            (format!("Cluster{kind}"), format!("{API}/cluster{plural}")),
+            (kind.to_owned(), path("application-1", plural)),
         ] {
             let object = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-                "kind": format!("{prefix}{kind}"), "metadata": { "name": "go" }, "spec": spec });
-            stage.send("POST", &place(plural), &object).await;
+                "kind": kind, "metadata": { "name": "go" }, "spec": spec });
+            stage.send("POST", &path, &object).await;
         }
     }
     stage.settle().await;
@@ -398,8 +394,8 @@ async fn older_hub_is_served() {
     assert_eq!(said(&stage, "application-2").await, COMPLETE);
 }
 
-/// Case F94: the program may die at any write of a placement of a namespace, of a change of it, and of its end: what the next
-/// one makes of it is the same, and then nothing is left to write.
+/// Case F94: the program may die at any write of a placement of a namespace, of a change of it, and of its end: the next
+/// one comes to the same, and then nothing is left to write.
 #[tokio::test(start_paused = true)]
 async fn any_write_may_be_last() {
     for allowed in 0.. {

@@ -1,4 +1,4 @@
-//! What a placement selects, and the snapshots of that and of its policy.
+//! The selection of a placement, and the snapshots of that and of its policy.
 
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ async fn edits_make_one_snapshot() {
     assert_eq!(stage.change("PATCH", &path, &touch).await, [""; 0]);
 }
 
-/// Case F13: a part that is lost is made again, from what is selected still.
+/// Case F13: a part that is lost is made again, from the objects that are selected still.
 #[tokio::test(start_paused = true)]
 async fn lost_part_is_made_again() {
     let stage = hub().await;
@@ -119,7 +119,7 @@ async fn lost_part_is_made_again() {
     assert_eq!(timeless(stage.get(&path).await), before);
 }
 
-/// Case F7: what appears in a selected namespace, or leaves it, is in the next snapshot; what happens elsewhere is not.
+/// Case F7: an object that appears in a selected namespace, or leaves it, is in the next snapshot; changes elsewhere are not.
 #[tokio::test(start_paused = true)]
 async fn namespace_is_followed() {
     let stage = placed().await;

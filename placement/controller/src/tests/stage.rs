@@ -33,7 +33,7 @@ pub(super) const OVERRIDES: &str =
 pub(super) const OVERRIDE_SNAPSHOTS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/application-1/resourceoverridesnapshots";
 pub(super) const ALL_WORKS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/works";
 
-/// The path of what is placed.
+/// The path of the placed object.
 pub(super) const MAP: &str = "/api/v1/namespaces/application-1/configmaps/app-config-1";
 
 /// Returns an object as a running KubeFleet served it.
@@ -122,7 +122,7 @@ impl Stage {
         assert!(running.await.unwrap_err().is_cancelled());
     }
 
-    /// Lets the agents act on what the program may still write, has it die, and lets the next one end what is left. Returns
+    /// Lets the agents act on the writes that the program may still make, has it die, and lets the next one do the rest. Returns
     /// `true` if the first one has written everything.
     pub(super) async fn outlive(&mut self) -> bool {
         self.agents().await;
@@ -138,7 +138,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_secs(8)).await;
     }
 
-    /// Sends a change of a user and returns what the program wrote then.
+    /// Sends a change of a user and returns the writes of the program then.
     pub(super) async fn change(&self, method: &str, path: &str, body: &Value) -> Vec<String> {
         self.writes();
         self.send(method, path, body).await;
@@ -146,7 +146,7 @@ impl Stage {
         self.written()
     }
 
-    /// Returns what the program has written since the last call, sorted.
+    /// Returns the writes of the program since the last call, sorted.
     pub(super) fn written(&self) -> Vec<String> {
         let mut writes = self.writes();
         writes.sort();
@@ -174,10 +174,6 @@ impl Stage {
 
     /// Has the agent of a cluster say whether it has joined, and since when it is healthy, or not.
     pub(super) async fn say(&self, name: &str, joined: &str, healthy: (&str, &str, Timestamp)) {
-        let condition = |kind: &str, (status, reason, since): (&str, &str, Timestamp)| {
-            json!({ "type": kind, "status": status, "reason": reason, "message": "",
-                "lastTransitionTime": since, "observedGeneration": 1 })
-        };
         let reason = match joined {
             "True" => "InternalMemberClusterJoined",
             _ => "InternalMemberClusterLeft",
@@ -195,7 +191,7 @@ impl Stage {
             .await;
     }
 
-    /// Lets the agents do what their Works ask for, until nothing happens any more.
+    /// Lets the agents apply their Works, until nothing happens any more.
     pub(super) async fn agents(&self) {
         for _ in 0..20 {
             let mut is_busy = false;
@@ -210,7 +206,7 @@ impl Stage {
         panic!("the agents have always something to do");
     }
 
-    /// Does what a Work asks for. Returns `true` if there was anything to do.
+    /// Applies a Work. Returns `true` if there was anything to do.
     pub(super) async fn answer(&self, work: &Value) -> bool {
         let path = work_path(work.namespace(), work.name());
         if work.is_deleting() {
@@ -290,7 +286,7 @@ pub(super) fn placement(name: &str, namespace: &str, policy: &Value) -> Value {
     })
 }
 
-/// Returns an object without what only its server knows, and without times.
+/// Returns an object without the fields that only its server knows, and without times.
 pub(super) fn timeless(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in [
@@ -319,20 +315,24 @@ fn strip(value: &mut Value) {
     }
 }
 
+fn condition(kind: &str, (status, reason, since): (&str, &str, Timestamp)) -> Value {
+    json!({ "type": kind, "status": status, "reason": reason, "message": "",
+        "lastTransitionTime": since, "observedGeneration": 1 })
+}
+
 /// Returns the status and reason of each condition.
 pub(super) fn conditions(status: &Value) -> Vec<String> {
     let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap().to_owned();
-    conditions
-        .iter()
-        .map(|one| {
-            let kind = text(one, "type").replace("ClusterResourcePlacement", "");
-            format!("{kind} {} {}", text(one, "status"), text(one, "reason"))
-        })
-        .collect()
+    let conditions = conditions.iter().map(|one| {
+        let [kind, status, reason] =
+            ["type", "status", "reason"].map(|field| one[field].as_str().unwrap());
+        let kind = kind.replace("ClusterResourcePlacement", "");
+        format!("{kind} {status} {reason}")
+    });
+    conditions.collect()
 }
 
-/// Returns what is placed.
+/// Returns the placed object.
 pub(super) fn map() -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "app-config-1", "namespace": "application-1" },
@@ -360,7 +360,7 @@ pub(super) async fn recorded_fleet() -> Stage {
     stage
 }
 
-/// Creates what the recorded `crp-over` selects.
+/// Creates the objects that the recorded `crp-over` selects.
 pub(super) async fn fill_overridden(stage: &Stage) -> Vec<Value> {
     stage.create_namespace("app-6").await;
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -381,9 +381,10 @@ pub(super) async fn bindings(stage: &Stage) -> Vec<String> {
     let bindings = stage.list(BINDINGS).await.into_iter();
     let mut states: Vec<_> = bindings
         .map(|binding| {
-            let text = |field: &str| binding["spec"][field].as_str().unwrap().to_owned();
+            let [cluster, state] =
+                ["targetCluster", "state"].map(|field| binding["spec"][field].as_str().unwrap());
             let gone = if binding.is_deleting() { " gone" } else { "" };
-            format!("{} {}{gone}", text("targetCluster"), text("state"))
+            format!("{cluster} {state}{gone}")
         })
         .collect();
     states.sort();

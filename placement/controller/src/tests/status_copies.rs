@@ -29,7 +29,7 @@ async fn status(stage: &Stage) -> Value {
     stage.get(&format!("{PLACEMENTS}/crp-all")).await["status"].clone()
 }
 
-/// Checks that the copy has what the placement says, but for whether there is a copy.
+/// Checks that the copy has the status of the placement, but for whether there is a copy.
 async fn is_copied(stage: &Stage) {
     let mut said = status(stage).await;
     let last = said["conditions"].as_array_mut().unwrap().pop().unwrap();
@@ -38,7 +38,7 @@ async fn is_copied(stage: &Stage) {
     assert_eq!(stage.get(COPY).await["sourceStatus"], said);
 }
 
-/// Case F116: users of the namespace read there what the placement says; a copy that somebody deletes or edits is as before,
+/// Case F116: users of the namespace read there the status of the placement; a copy that somebody deletes or edits is as before,
 /// and at rest nothing is written.
 #[tokio::test(start_paused = true)]
 async fn namespace_has_the_status() {

@@ -1,4 +1,4 @@
-//! A fleet that changes hands: what a running KubeFleet left is gone on with, and nothing moves.
+//! A fleet that changes hands: the objects of a running KubeFleet are gone on with, and nothing moves.
 
 use fleet_api::names::{PARENT_BINDING, PARENT_PLACEMENT, RESOURCE_HASH};
 use objects::{Metadata, metadata};

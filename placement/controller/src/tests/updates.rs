@@ -26,6 +26,10 @@ async fn external() -> Stage {
     stage
 }
 
+fn env(value: &str) -> Value {
+    json!({ "matchLabels": { "env": value } })
+}
+
 async fn place_external(stage: &Stage) {
     stage.create_namespace("application-1").await;
     stage.create(&map()).await;
@@ -36,7 +40,6 @@ async fn place_external(stage: &Stage) {
     );
     new["spec"]["strategy"] = json!({ "type": "External" });
     stage.send("POST", PLACEMENTS, &new).await;
-    let env = |value: &str| json!({ "matchLabels": { "env": value } });
     let strategy = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateStrategy",
         "metadata": { "name": "safe" },
@@ -66,10 +69,9 @@ async fn said(stage: &Stage, name: &str) -> String {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    let find = |kind: &str| conditions.iter().find(|one| one["type"] == kind);
     let last = ["Succeeded", "Progressing", "Initialized"]
         .into_iter()
-        .find_map(find);
+        .find_map(|kind| conditions.iter().find(|one| one["type"] == kind));
     last.map_or_else(String::new, |one| {
         one["reason"].as_str().unwrap().to_owned()
     })
@@ -101,18 +103,9 @@ async fn given(stage: &Stage) -> Vec<String> {
     let bindings = stage.list(BINDINGS).await.into_iter();
     let mut given: Vec<_> = bindings
         .map(|binding| {
-            let text = |field: &str| {
-                binding["spec"][field]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned()
-            };
-            let snapshot = text("resourceSnapshotName");
-            format!(
-                "{} {}",
-                text("targetCluster"),
-                snapshot.trim_start_matches("crp-all-")
-            )
+            let [cluster, snapshot] = ["targetCluster", "resourceSnapshotName"]
+                .map(|field| binding["spec"][field].as_str().unwrap_or_default());
+            format!("{cluster} {}", snapshot.trim_start_matches("crp-all-"))
         })
         .collect();
     given.sort();
@@ -192,7 +185,17 @@ async fn nothing_goes_without_a_run() {
     assert_eq!(stage.list(SNAPSHOTS).await.len(), 0);
 }
 
-/// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; what is edited then is in the next one, which
+/// Returns whether each snapshot is called the latest.
+async fn labels(stage: &Stage) -> Vec<String> {
+    let snapshots = stage.list(SNAPSHOTS).await.into_iter();
+    let latest = snapshots.map(|one| {
+        let latest = one.label("kubernetes-fleet.io/is-latest-snapshot");
+        latest.unwrap().to_owned()
+    });
+    latest.collect()
+}
+
+/// Case F114: a placement that comes to leave its changes to runs keeps its latest snapshot; an edit then is in the next one, which
 /// is made for a run.
 #[tokio::test(start_paused = true)]
 async fn latest_stays_latest() {
@@ -204,14 +207,6 @@ async fn latest_stays_latest() {
     stage.change("PATCH", &path, &external).await;
     let edit = json!({ "data": { "key": "new" } });
     stage.change("PATCH", MAP, &edit).await;
-    let labels = async |stage: &Stage| {
-        let snapshots = stage.list(SNAPSHOTS).await.into_iter();
-        let latest = snapshots.map(|one| {
-            let latest = one.label("kubernetes-fleet.io/is-latest-snapshot");
-            latest.unwrap().to_owned()
-        });
-        latest.collect::<Vec<_>>()
-    };
     assert_eq!(labels(&stage).await, ["true"]);
     let strategy = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateStrategy",
@@ -225,7 +220,7 @@ async fn latest_stays_latest() {
     assert_eq!(values(&stage).await, ["new"]);
 }
 
-/// Case F80: a run through stages, with approvals and a wait; the placement speaks of what all clusters have.
+/// Case F80: a run through stages, with approvals and a wait; the placement speaks of the version that all clusters have.
 #[tokio::test(start_paused = true)]
 async fn run_goes_through_stages() {
     let mut stage = external().await;
@@ -267,7 +262,7 @@ async fn run_goes_through_stages() {
         conditions(&done).last().unwrap(),
         "Available True ResourceAvailable"
     );
-    // An edit changes nothing of what the clusters have, and so nothing of what is said of them.
+    // An edit changes nothing in the clusters, and so nothing in the words about them.
     stage
         .change("PATCH", MAP, &json!({ "data": { "key": "new" } }))
         .await;
@@ -294,7 +289,7 @@ async fn earlier_snapshot_comes_back() {
     let stage = external().await;
     stage.change("POST", RUNS, &run("first", "", "Run")).await;
     finish(&stage, "first").await;
-    // What was edited just before it is in what it gives.
+    // An edit just before it is in the version that it gives.
     stage
         .send("PATCH", MAP, &json!({ "data": { "key": "new" } }))
         .await;
@@ -309,7 +304,7 @@ async fn earlier_snapshot_comes_back() {
     assert_eq!(told["selectedResources"].as_array().unwrap().len(), 2);
 }
 
-/// Case F81: a run that can never begin says so for good, and what it lacks.
+/// Case F81: a run that can never begin says so for good, and why.
 #[tokio::test(start_paused = true)]
 async fn bad_run_is_over() {
     let stage = external().await;
@@ -337,7 +332,7 @@ async fn bad_run_is_over() {
     }
 }
 
-/// Case F110: of what is written together the run may come first.
+/// Case F110: of objects that are written together the run may come first.
 #[tokio::test(start_paused = true)]
 async fn run_may_come_first() {
     let mut stage = Stage::new();
@@ -385,7 +380,7 @@ async fn deleted_request_comes_back() {
     assert_eq!(said(&stage, "go").await, "UpdateRunWaiting");
 }
 
-/// A cluster that is no longer picked keeps what it has until a run has gone through its stages.
+/// A cluster that is no longer picked keeps its version until a run has gone through its stages.
 #[tokio::test(start_paused = true)]
 async fn left_cluster_waits_for_a_run() {
     let stage = external().await;

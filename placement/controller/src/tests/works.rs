@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::stage::*;
 
-/// The Work of a cluster is what a running KubeFleet made of the same snapshot.
+/// The Work of a cluster is the one that a running KubeFleet made of the same snapshot.
 #[tokio::test(start_paused = true)]
 async fn recorded_work_is_made() {
     let stage = Stage::with_clusters(&["kind-cluster-1"]).await;
@@ -51,7 +51,7 @@ async fn writes_are_counted() {
     assert_eq!(
         wrote,
         [
-            // The snapshot with the finalizer, and what was started and written.
+            // The snapshot with the finalizer, and the conditions for the start and the Works.
             of_binding.clone(),
             format!("{of_binding}/status"),
             format!("{of_binding}/status"),
@@ -78,7 +78,7 @@ async fn no_write_is_wasted() {
     }
     stage.settle().await;
     let mut wrote = stage.written();
-    // What is told of a placement depends on how fast the rest is.
+    // The status of a placement depends on how fast the rest is.
     wrote.retain(|call| !call.starts_with(&format!("PATCH {PLACEMENTS}/")));
     // Two snapshots, the decisions, and for each cluster four writes of a binding and a Work.
     assert_eq!(wrote.len(), 20 * (3 + 3 * 5), "{wrote:#?}");

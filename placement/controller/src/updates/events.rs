@@ -21,7 +21,7 @@ pub(super) fn transition(before: &UpdateRunStatus, after: &UpdateRunStatus) -> O
         _ => return None,
     };
     let is_news = said(before).is_none_or(|one| {
-        // A run waits in one stage after another, and what it is stuck with may change by the minute.
+        // A run waits in one stage after another, and the obstacles of one may change by the minute.
         let may_repeat = said_now.reason == "UpdateRunWaiting" && one.message != said_now.message;
         one.reason != said_now.reason || may_repeat
     });

@@ -30,14 +30,14 @@ use crate::requests::HubApi;
 use crate::rollout::waits;
 use crate::shared::SharedIndex;
 
-/// A run, and what decides about it.
+/// A run, and the facts that decide about it.
 pub(super) struct Known {
     run: Arc<StagedUpdateRun>,
     placement: Option<Arc<Placement>>,
     strategy: Option<Arc<StagedUpdateStrategy>>,
     policies: Vec<Arc<PolicySnapshot>>,
     snapshots: Vec<ObjectMeta>,
-    /// The snapshots with what its clusters get, as far as they are there; read while it has not begun.
+    /// The snapshots that its clusters get, as far as they are there; read while it has not begun.
     group: Vec<Arc<StoredSnapshot>>,
     bindings: Vec<Arc<Binding>>,
     clusters: Vec<Arc<MemberCluster>>,

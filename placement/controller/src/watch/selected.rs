@@ -1,4 +1,4 @@
-//! The changes of what may be placed, which wake the placements that may select it.
+//! The changes of objects that may be placed, which wake the placements that may select it.
 
 use std::sync::Weak;
 
@@ -11,7 +11,7 @@ use objects::{GroupVersionKind, Key};
 use crate::inventory::depends_on;
 use crate::shared::SharedIndex;
 
-/// Returns the watches of the objects that may be placed, and what runs them.
+/// Returns the watches of the objects that may be placed, and the future that runs them.
 pub(super) fn watches(
     client: &Client,
     shared: Weak<SharedIndex>,

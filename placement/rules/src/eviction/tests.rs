@@ -64,7 +64,7 @@ fn outcome(
     format!("{} {}: {}", last.type_, last.status, last.message)
 }
 
-/// What makes no sense is never executed, whatever comes later.
+/// A request that makes no sense is never executed, whatever comes later.
 #[test]
 fn senseless_eviction_is_invalid() {
     let pick_all = placement(&json!(null));
@@ -105,7 +105,7 @@ fn senseless_eviction_is_invalid() {
     }
 }
 
-/// Without a budget whatever is there goes, and with one what serves nobody.
+/// Without a budget any binding goes, and with one a binding that serves nobody.
 #[test]
 fn binding_decides_without_a_budget() {
     let pick_all = placement(&json!(null));
@@ -113,7 +113,7 @@ fn binding_decides_without_a_budget() {
     let mut unscheduled = binding("a", "Unscheduled", &[]);
     let annotations = json!({ PREVIOUS_STATE: "Bound" });
     unscheduled.metadata.annotations = from_value(annotations).unwrap();
-    // It serves what it had before the Works were written.
+    // It serves the version before the Works were written.
     let mut unanswered = binding("a", "Bound", &[("Applied", "False")]);
     let status = unanswered.status.as_mut().unwrap();
     status.conditions[0].reason = APPLY_IN_PROGRESS.to_owned();
@@ -212,7 +212,7 @@ fn noted_binding_is_evicted_once() {
     }
 }
 
-/// What was decided stays so.
+/// A decision stays.
 #[test]
 fn decision_is_final() {
     for (conditions, expected) in [
@@ -228,7 +228,7 @@ fn decision_is_final() {
     }
 }
 
-/// Reports about what a binding was before count for nothing.
+/// Reports about an earlier generation of a binding count for nothing.
 #[test]
 fn stale_report_is_not_available() {
     let mut stale = serving("a");

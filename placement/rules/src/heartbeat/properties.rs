@@ -1,4 +1,4 @@
-//! The properties of its cluster that the agent tells beside the room in it: what the nodes cost, and how others reach its API.
+//! The properties of its cluster that the agent tells beside the room in it: the costs of its nodes, and the ways to its API.
 //!
 //! The names are those of KubeFleet's provider for its cloud, so that policies which sort by them go on.
 
@@ -12,7 +12,7 @@ use fleet_api::names::{
 };
 use jiff::Timestamp;
 use objects::Mistake;
-use objects::condition::{Condition, FALSE, TRUE, whole_seconds};
+use objects::condition::{Condition, FALSE, TRUE, find, whole_seconds};
 use objects::quantity::Quantity;
 
 use crate::condition::{condition, put};
@@ -38,7 +38,7 @@ pub type Prices = BTreeMap<String, f64>;
 /// Reads prices, a map in YAML or JSON.
 ///
 /// # Errors
-/// Fails with what is wrong with them, which quotes nothing: it is told on the hub, and the file may be another than was meant.
+/// Fails with their mistake, which quotes nothing: it is told on the hub, and the file may be another than was meant.
 pub fn read_prices(text: &str) -> Result<Prices, String> {
     let prices: Prices = serde_saphyr::from_str(text).map_err(|error| {
         let mistake = Mistake::from(&error);
@@ -72,7 +72,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Tells how many nodes there are of each type, and what a core and a GiB of them cost on average. A node whose price nobody
+    /// Tells how many nodes there are of each type, and the average costs of a core and a GiB of them. A node whose price nobody
     /// knows costs nothing.
     pub fn add_costs(&mut self, usage: &ClusterUsage, prices: &Result<Prices, String>) {
         let types = usage
@@ -164,11 +164,10 @@ fn costs_of<'u>(usage: &'u ClusterUsage, prices: &Prices) -> Result<Costs<'u>, S
             named(&costs.missing)
         ));
     }
-    let amount = |resource: &str| {
+    let [cores, bytes] = ["cpu", "memory"].map(|resource| {
         let amount = Quantity::parse(&usage.capacity.text(resource));
         amount.unwrap_or_default().approximate()
-    };
-    let (cores, bytes) = (amount("cpu"), amount("memory"));
+    });
     if cores <= 0.001 || bytes <= 1.0 {
         return Err(format!(
             "the nodes have {cores} cores and {bytes} bytes of memory"
@@ -196,16 +195,16 @@ fn named(types: &[&str]) -> String {
     named
 }
 
-/// Tells what was collected, and takes back what was before.
+/// Tells the properties that were collected, and takes back those before.
 pub(super) fn write(
     collected: &Collected,
     status: &mut MemberClusterStatus,
     (generation, now): (Option<i64>, Timestamp),
 ) {
-    let is_ours = |name: &str| TOLD.contains(&name) || name.starts_with(INSTANCES_PROPERTY);
-    status
-        .properties
-        .retain(|name, _| !is_ours(name) || collected.properties.contains_key(name));
+    status.properties.retain(|name, _| {
+        let is_ours = TOLD.contains(&&**name) || name.starts_with(INSTANCES_PROPERTY);
+        !is_ours || collected.properties.contains_key(name)
+    });
     for (name, value) in &collected.properties {
         let value = PropertyValue {
             value: value.clone(),
@@ -213,10 +212,9 @@ pub(super) fn write(
         };
         status.properties.insert(name.clone(), value);
     }
-    let says = |kind: &str| collected.conditions.iter().any(|one| one.type_ == kind);
-    status
-        .conditions
-        .retain(|one| one.type_ != COSTS_COLLECTED || says(&one.type_));
+    if find(&collected.conditions, COSTS_COLLECTED).is_none() {
+        status.conditions.retain(|one| one.type_ != COSTS_COLLECTED);
+    }
     let conditions = collected.conditions.iter().cloned();
     put(&mut status.conditions, conditions, (generation, now));
 }
@@ -253,7 +251,7 @@ mod tests {
         status.properties.get(name).map(|one| &*one.value)
     }
 
-    /// Case F118: a core and a GiB cost what the nodes do, shared among all of them; of nodes without a price it is said, and
+    /// Case F118: a core and a GiB cost a share of all nodes; of nodes without a price it is said, and
     /// without any nothing is told.
     #[test]
     fn nodes_have_their_costs() {

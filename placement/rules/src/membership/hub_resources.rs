@@ -127,13 +127,14 @@ impl<'a> HubResources<'a> {
     /// Returns the cluster's agent as the API server stores a subject.
     fn subject(&self) -> Subject {
         let identity = &self.facts.cluster.spec.identity;
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let [api_group, namespace] = [&identity.api_group, &identity.namespace]
+            .map(|text| Some(text.clone()).filter(|text| !text.is_empty()));
         let default = (identity.kind != "ServiceAccount").then(|| RBAC.to_owned());
         Subject {
-            api_group: given(&identity.api_group).or(default),
+            api_group: api_group.or(default),
             kind: identity.kind.clone(),
             name: identity.name.clone(),
-            namespace: given(&identity.namespace),
+            namespace,
         }
     }
 
@@ -160,14 +161,17 @@ impl<'a> HubResources<'a> {
     }
 }
 
-/// Returns the rights of an agent in the namespace of its cluster.
-fn rules() -> Vec<PolicyRule> {
-    let rule = |verbs: &[&str], group: &str, resource: &str| PolicyRule {
+fn rule(verbs: &[&str], group: &str, resource: &str) -> PolicyRule {
+    PolicyRule {
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         api_groups: Some(vec![group.to_owned()]),
         resources: Some(vec![resource.to_owned()]),
         ..PolicyRule::default()
-    };
+    }
+}
+
+/// Returns the rights of an agent in the namespace of its cluster.
+fn rules() -> Vec<PolicyRule> {
     vec![
         rule(&["*"], "cluster.kubernetes-fleet.io", "*"),
         rule(&["*"], "placement.kubernetes-fleet.io", "*"),

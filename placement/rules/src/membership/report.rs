@@ -8,7 +8,7 @@ use objects::write::{ObjectRef, Write};
 use super::facts::MembershipFacts;
 use crate::condition::{condition, put};
 
-/// Whether the hub has for a cluster what its agent needs.
+/// Whether the hub has the objects that the agent of a cluster needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Readiness {
     /// It has.
@@ -22,22 +22,19 @@ pub(super) enum Readiness {
 impl Readiness {
     fn condition(self) -> Condition {
         let not_ready = "Member cluster is not ready to join the fleet";
-        let refused = |message: &str| {
-            condition(
-                ("ReadyToJoin", FALSE),
-                "MemberClusterNotReadyToJoin",
-                message,
-            )
+        let message = match self {
+            Self::Ready => {
+                let message = "Member cluster is ready to join the fleet";
+                return condition(("ReadyToJoin", TRUE), "MemberClusterReadyToJoin", message);
+            }
+            Self::Leaving => not_ready.to_owned(),
+            Self::Refused(reason) => format!("{not_ready}: {reason}"),
         };
-        match self {
-            Self::Ready => condition(
-                ("ReadyToJoin", TRUE),
-                "MemberClusterReadyToJoin",
-                "Member cluster is ready to join the fleet",
-            ),
-            Self::Leaving => refused(not_ready),
-            Self::Refused(reason) => refused(&format!("{not_ready}: {reason}")),
-        }
+        condition(
+            ("ReadyToJoin", FALSE),
+            "MemberClusterNotReadyToJoin",
+            &message,
+        )
     }
 }
 
@@ -57,8 +54,8 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
             condition.observed_generation = cluster.metadata.generation;
         }
     }
-    // What its agent says of itself, as that the properties of the cluster are collected. What is to be done about the
-    // cluster is not the agent's to say.
+    // The agent speaks of itself, as that the properties of the cluster are collected. Which traffic the cluster gets is not
+    // for the agent to say.
     let told = channel.into_iter().flat_map(|channel| &channel.conditions);
     let told = told.filter(|one| one.type_ != TRAFFIC_CONTROL);
     let told: Vec<_> = told.cloned().collect();
@@ -78,23 +75,20 @@ pub(super) fn write(facts: &MembershipFacts<'_>, readiness: Readiness) -> Option
 /// Returns the condition whether a cluster with these agents has joined; `None` before its own has said a word. Those of
 /// networking come and go without it.
 pub(super) fn joined(agents: &[AgentStatus]) -> Option<Condition> {
-    let agents: Vec<_> = agents
-        .iter()
-        .filter(|agent| agent.type_ == MEMBER_AGENT)
+    let agents = agents.iter().filter(|agent| agent.type_ == MEMBER_AGENT);
+    let said: Vec<_> = agents
+        .map(|agent| find(&agent.conditions, "Joined").map(|joined| &*joined.status))
         .collect();
-    if agents.is_empty() {
+    if said.is_empty() {
         return None;
     }
-    let says = |agent: &AgentStatus, status: &str| {
-        find(&agent.conditions, "Joined").is_some_and(|joined| joined.status == status)
-    };
-    Some(if agents.iter().all(|agent| says(agent, TRUE)) {
+    Some(if said.iter().all(|said| *said == Some(TRUE)) {
         condition(
             ("Joined", TRUE),
             "MemberClusterJoined",
             "Member cluster has successfully joined the fleet",
         )
-    } else if agents.iter().all(|agent| says(agent, FALSE)) {
+    } else if said.iter().all(|said| *said == Some(FALSE)) {
         condition(
             ("Joined", FALSE),
             "MemberClusterLeft",

@@ -108,19 +108,22 @@ impl<'a> Overrides<'a> {
         let Some((cluster, applicable)) = self.by_cluster.get(target) else {
             return false;
         };
-        let stays = |name: Name<'_>| self.rolls_out(name).is_some();
-        let rolls_out = |name: &Name<'_>| self.rolls_out(*name) == Some(true);
-        let listed = || listed(&binding.spec);
-        if !listed().all(stays) {
+        let listed: Vec<_> = listed(&binding.spec).collect();
+        if listed.iter().any(|name| self.rolls_out(*name).is_none()) {
             return true;
         }
-        let due = applicable.names().filter(rolls_out);
-        if listed().filter(rolls_out).ne(due) {
+        let due = applicable.names();
+        let due = due.filter(|name| self.rolls_out(*name) == Some(true));
+        let given = listed.iter().copied();
+        if given
+            .filter(|name| self.rolls_out(*name) == Some(true))
+            .ne(due)
+        {
             return true;
         }
-        // Where nobody noted what they came to, another controller gave them.
+        // Where nobody noted their effect, another controller gave them.
         let given = binding.metadata.annotation(OVERRIDES_DIGEST);
-        given.is_some() && self.digest_of(listed(), cluster).as_deref() != given
+        given.is_some() && self.digest_of(listed.into_iter(), cluster).as_deref() != given
     }
 
     /// Returns whether the override of a snapshot is a change by itself, if both are there.

@@ -7,7 +7,7 @@ use super::taken::Taken;
 use super::variables::labels;
 use crate::hash::of_rules;
 
-/// Returns the digest of what overrides come to in a cluster, or `None` without any: it is another one once other rules
+/// Returns the digest of the effect of overrides in a cluster, or `None` without any: it is another one once other rules
 /// are for the cluster, or a label that they name has another value. A binding names its overrides, and not these.
 pub(crate) fn digest<'a>(
     overrides: impl IntoIterator<Item = &'a Taken<'a>>,

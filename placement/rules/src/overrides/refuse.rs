@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use fleet_api::overrides::{NamedResource, Override, OverrideRule, OverrideSpec};
-use fleet_api::placement::ResourceSelector;
 use json_patch::jsonptr::Pointer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use objects::Metadata;
@@ -27,18 +26,20 @@ pub fn problems(name: &str, spec: &OverrideSpec) -> Vec<Problem> {
 
 fn of_selectors(spec: &OverrideSpec) -> Vec<Check> {
     let selectors = &spec.cluster_resource_selectors;
-    let by_name = |one: &ResourceSelector| !one.name.is_empty() && one.label_selector.is_none();
-    let of_scope =
-        |one: &ResourceSelector| ["", "NamespaceWithResources"].contains(&&*one.selection_scope);
+    let scopes = ["", "NamespaceWithResources"];
     vec![
         (
             OF_CLUSTER,
-            !selectors.iter().all(by_name),
+            selectors
+                .iter()
+                .any(|one| one.name.is_empty() || one.label_selector.is_some()),
             "has one that does not select by name",
         ),
         (
             OF_CLUSTER,
-            !selectors.iter().all(of_scope),
+            selectors
+                .iter()
+                .any(|one| !scopes.contains(&&*one.selection_scope)),
             "has a selectionScope, which overrides have no use for",
         ),
         (OF_CLUSTER, has_twice(selectors), "has one twice"),
@@ -56,8 +57,6 @@ fn of_rules(rules: &[OverrideRule]) -> Vec<Check> {
         .filter_map(|rule| rule.cluster_selector.as_ref());
     let terms = selectors.flat_map(|selector| &selector.cluster_selector_terms);
     let terms: Vec<_> = terms.collect();
-    let is_delete = |rule: &OverrideRule| rule.override_type == "Delete";
-    let has_patches = |rule: &OverrideRule| !rule.patches.is_empty();
     vec![
         (
             RULES,
@@ -75,14 +74,14 @@ fn of_rules(rules: &[OverrideRule]) -> Vec<Check> {
             RULES,
             rules
                 .iter()
-                .any(|rule| is_delete(rule) && has_patches(rule)),
+                .any(|rule| rule.override_type == "Delete" && !rule.patches.is_empty()),
             "has a Delete with jsonPatchOverrides",
         ),
         (
             RULES,
-            !rules
+            rules
                 .iter()
-                .all(|rule| is_delete(rule) || has_patches(rule)),
+                .any(|rule| rule.override_type != "Delete" && rule.patches.is_empty()),
             "has a JSONPatch without jsonPatchOverrides",
         ),
     ]
@@ -136,17 +135,17 @@ pub(super) fn problem_of_path(path: &str) -> Option<&'static str> {
     }
 }
 
-/// An override, and what of its objects it has.
+/// An override, and its claim to its objects.
 #[derive(Debug)]
 pub struct Claim<'a, K> {
     /// The override.
     pub one: &'a K,
-    /// What it was when it was last taken up.
+    /// Its content when it was last taken up.
     pub taken: Option<&'a OverrideSpec>,
 }
 
 impl<K: Override> Claim<'_, K> {
-    /// Returns the objects that nobody else of its scope gets: what it said when it was last taken up goes on.
+    /// Returns the objects that nobody else of its scope gets: its content when it was last taken up goes on.
     fn objects(&self) -> BTreeSet<NamedResource> {
         objects(self.taken.unwrap_or_else(|| self.one.spec()))
     }
@@ -161,7 +160,7 @@ impl<K: Override> Claim<'_, K> {
     }
 }
 
-/// Returns why an override is not taken up, or `None` if it is: what is wrong with it, or which of its `rivals`, those of
+/// Returns why an override is not taken up, or `None` if it is: its mistake, or which of its `rivals`, those of
 /// its scope that name one of its objects, has that object. A rival that has nothing and is refused itself is none.
 pub fn refusal<K: Override>(claim: &Claim<'_, K>, rivals: &[Claim<'_, K>]) -> Option<String> {
     let spec = claim.one.spec();

@@ -1,4 +1,4 @@
-//! An override as it was at one moment, and what it is about.
+//! An override as it was at one moment, and its subject.
 
 use fleet_api::names::PARENT_OVERRIDE;
 use fleet_api::overrides::{OverriddenPlacement, OverrideRule, OverrideSnapshot, OverrideSpec};
@@ -63,12 +63,11 @@ impl<'a> Taken<'a> {
 
     /// Returns `true` if it is a change of a placement by itself: the override names that, or was written with it.
     pub(super) fn rolls_out(&self, placement: &Placement) -> bool {
-        let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|at| at.0);
-        let (own, of_placement) = (created(self.metadata), created(&placement.metadata));
-        self.spec.placement.is_some()
-            || own
-                .zip(of_placement)
-                .is_some_and(|(own, of_placement)| own.duration_since(of_placement) <= TOGETHER)
+        let own = self.metadata.creation_timestamp.as_ref();
+        let created = own.zip(placement.metadata.creation_timestamp.as_ref());
+        let is_together = created
+            .is_some_and(|(own, of_placement)| own.0.duration_since(of_placement.0) <= TOGETHER);
+        self.spec.placement.is_some() || is_together
     }
 
     /// Returns `true` if the override may be about a placement.
@@ -109,9 +108,8 @@ pub fn named_placement(spec: &OverrideSpec, own: &str) -> Option<Key> {
 /// Returns `true` if an override in a namespace may be about a placement: it names that, or none. A cluster-scoped one that
 /// names a namespaced placement does not say which.
 pub fn is_for(spec: &OverrideSpec, own: &str, placement: &Key) -> bool {
-    let says_where = |named: &OverriddenPlacement| !(is_namespaced(named) && own.is_empty());
-    spec.placement.as_ref().is_none_or(says_where)
-        && named_placement(spec, own).is_none_or(|named| named == *placement)
+    let is_vague = own.is_empty() && spec.placement.as_ref().is_some_and(is_namespaced);
+    !is_vague && named_placement(spec, own).is_none_or(|named| named == *placement)
 }
 
 fn is_namespaced(named: &OverriddenPlacement) -> bool {

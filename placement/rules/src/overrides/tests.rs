@@ -105,11 +105,14 @@ fn names_and_namespaces_select() {
     }
 }
 
+fn term(value: &str) -> Value {
+    json!({ "labelSelector": { "matchLabels": { "env": value } } })
+}
+
 /// Case F36: a rule without a selector is for no cluster, one without terms for all, and any one term is enough; one
 /// without labels is for none, as KubeFleet has it.
 #[test]
 fn any_term_selects_a_cluster() {
-    let term = |value: &str| json!({ "labelSelector": { "matchLabels": { "env": value } } });
     for (selector, expected) in [
         (json!(null), ["hub", "hub"]),
         (json!({}), ["own", "own"]),
@@ -203,7 +206,7 @@ fn variables_stand_for_the_cluster() {
     assert_eq!(data, expected);
 }
 
-/// Case F36: what cannot be applied is told with the override, its rule, the path and the cluster.
+/// Case F36: a failure is told with the override, its rule, the path and the cluster.
 #[test]
 fn failures_are_named() {
     for (patches, reason) in [
@@ -239,7 +242,7 @@ fn failures_are_named() {
     }
 }
 
-/// The override of a namespace leaves a Role and its bindings what they grant, as the API does where its author has less.
+/// The override of a namespace leaves the grants of a Role and its bindings, as the API does where its author has less.
 #[test]
 fn overrides_grant_nothing() {
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
@@ -259,7 +262,7 @@ fn overrides_grant_nothing() {
     assert_ne!(applied.unwrap().unwrap()["rules"], role["rules"]);
 }
 
-/// Case F36: what is selected is what is in an envelope, and not the envelope.
+/// Case F36: the objects in an envelope are selected, and not the envelope.
 #[test]
 fn envelopes_are_looked_into() {
     let envelope = json!({ "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",

@@ -1,4 +1,4 @@
-//! The variables in the values of a patch: what differs between clusters by itself.
+//! The variables in the values of a patch: the values that differ between clusters by themselves.
 
 use fleet_api::MemberCluster;
 use objects::Metadata;
@@ -7,7 +7,7 @@ use serde_json::Value;
 const CLUSTER_NAME: &str = "${MEMBER-CLUSTER-NAME}";
 const LABEL: &str = "${MEMBER-CLUSTER-LABEL-KEY-";
 
-/// Returns a value with its variables, in texts and in keys, replaced by what they stand for in a cluster.
+/// Returns a value with its variables, in texts and in keys, replaced by their values in a cluster.
 ///
 /// # Errors
 /// Fails if the cluster lacks a label, or the name of a variable does not end.

@@ -55,14 +55,9 @@ fn id(facts: &SchedulingFacts<'_>, cluster: &str) -> String {
 
 /// Returns the name of a binding, which is a DNS label: placements and clusters may have dots in theirs.
 fn name(placement: &str, cluster: &str, id: &str) -> String {
-    let part = |text: &str, length| text.chars().take(length).collect::<String>();
-    let name = format!(
-        "{}-{}-{}",
-        part(placement, 26),
-        part(cluster, 27),
-        part(id, 8)
-    );
-    name.replace('.', "-")
+    let parts = [(placement, 26), (cluster, 27), (id, 8)]
+        .map(|(text, length)| text.chars().take(length).collect::<String>());
+    parts.join("-").replace('.', "-")
 }
 
 /// Keeps a binding: its cluster is picked again, by a newer policy.
@@ -98,7 +93,7 @@ pub(super) fn unschedule(binding: &Binding) -> Write {
 
 fn picked(facts: &SchedulingFacts<'_>, decision: &ClusterDecision) -> Value {
     let mut decision = json!(decision);
-    // A merge patch keeps what is left out.
+    // A merge patch keeps the fields that it leaves out.
     if decision.get("clusterScore").is_none() {
         decision["clusterScore"] = Value::Null;
     }

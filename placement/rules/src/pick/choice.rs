@@ -25,7 +25,7 @@ impl Pick<'_> {
     }
 }
 
-/// What is decided about the clusters that do not have the placement by the latest policy yet, and about those that do.
+/// The decision about the clusters that do not have the placement by the latest policy yet, and about those that do.
 #[derive(Debug, Default)]
 pub(super) struct Choice<'a> {
     /// Those that get it, the best first.

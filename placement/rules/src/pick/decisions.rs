@@ -46,10 +46,12 @@ fn selected(
     choice: &Choice<'_>,
     before: &[ClusterDecision],
 ) -> Vec<ClusterDecision> {
-    let is_new = |pick: &&Pick<'_>| !bindings.obsolete.contains_key(pick.cluster.metadata.name());
-    let new = choice.picks.iter().filter(is_new);
-    let kept = choice.picks.iter().filter(|pick| !is_new(pick));
-    let mut decisions: Vec<_> = new.chain(kept).map(Pick::decision).collect();
+    let (kept, new): (Vec<_>, Vec<_>) = choice
+        .picks
+        .iter()
+        .partition(|pick| bindings.obsolete.contains_key(pick.cluster.metadata.name()));
+    let picks = new.into_iter().chain(kept);
+    let mut decisions: Vec<_> = picks.map(Pick::decision).collect();
     let current = bindings.current.iter().filter(|(cluster, _)| {
         let mut dropped = choice.dropped.iter();
         !dropped.any(|binding| binding.spec.target_cluster == **cluster)
@@ -62,11 +64,10 @@ fn selected(
     let places: BTreeMap<_, _> = places
         .map(|(decision, place)| (&*decision.cluster_name, place))
         .collect();
-    let place = |decision: &ClusterDecision| {
+    current.sort_by_key(|decision| {
         let place = places.get(&*decision.cluster_name);
         place.copied().unwrap_or(usize::MAX)
-    };
-    current.sort_by_key(place);
+    });
     decisions.append(&mut current);
     decisions
 }
@@ -84,7 +85,7 @@ fn targets(
             .all(|one| are_selected.clone().any(|other| one == other));
     let refused = match &choice.refused {
         Some(refused) => refused.clone(),
-        // Nobody looked at the others: what was found last stands, if it was about the same.
+        // Nobody looked at the others: the last finding stands, if it was about the same.
         None if is_same_set => {
             let others = before.iter().filter(|decision| !decision.selected);
             others.cloned().collect()
@@ -94,8 +95,7 @@ fn targets(
     let mut targets = selected;
     targets.extend(refused);
     targets.truncate(MOST_DECISIONS);
-    let is_among = |one: &ClusterDecision| before.contains(one);
-    if targets.len() == before.len() && targets.iter().all(is_among) {
+    if targets.len() == before.len() && targets.iter().all(|one| before.contains(one)) {
         return before.to_vec();
     }
     targets

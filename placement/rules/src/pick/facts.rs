@@ -76,9 +76,6 @@ impl<'a> Bindings<'a> {
     pub(super) fn of(facts: &SchedulingFacts<'a>) -> Self {
         let clusters = facts.by_name();
         let namespace = facts.placement.metadata.namespace();
-        let has_namespace = |one: &FleetCluster<'_>| {
-            namespace_unfit(namespace, one.cluster) != Some(Unfit::NoNamespace)
-        };
         let latest = facts.policy.metadata.name();
         let mut bindings = Self::default();
         let existing = facts.bindings.iter().copied();
@@ -86,7 +83,9 @@ impl<'a> Bindings<'a> {
             let cluster = &*binding.spec.target_cluster;
             let kind = if binding.spec.state == BindingState::Unscheduled {
                 &mut bindings.unscheduled
-            } else if !clusters.get(cluster).is_some_and(has_namespace) {
+            } else if clusters.get(cluster).is_none_or(|one| {
+                namespace_unfit(namespace, one.cluster) == Some(Unfit::NoNamespace)
+            }) {
                 bindings.dangling.push(binding);
                 continue;
             } else if binding.spec.scheduling_policy_snapshot_name == latest {

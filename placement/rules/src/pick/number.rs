@@ -169,9 +169,8 @@ fn best<'a>(candidates: &[Candidate<'a>], spread: &Spread<'_>) -> Option<(Rank<'
 
 /// Removes the candidates in whose domains there are too many already.
 fn crowded<'a>(candidates: &mut Vec<Candidate<'a>>, spread: &Spread<'_>) -> Unfits<'a> {
-    let violated = |candidate: &Candidate<'_>| spread.violated(&candidate.domains);
-    let crowded = candidates.extract_if(.., |candidate| violated(candidate).is_some());
-    let crowded = crowded.filter_map(|candidate| Some((candidate.cluster, violated(&candidate)?)));
+    let crowded = candidates.extract_if(.., |one| spread.violated(&one.domains).is_some());
+    let crowded = crowded.filter_map(|one| Some((one.cluster, spread.violated(&one.domains)?)));
     crowded.collect()
 }
 

@@ -24,14 +24,14 @@ pub fn change(
     before: Option<FleetCluster<'_>>,
     after: Option<FleetCluster<'_>>,
 ) -> Option<ClusterChange> {
-    let stays = |one: &FleetCluster<'_>| !one.cluster.metadata.is_deleting();
     let has_left = before.is_some() && after.is_none();
-    match (before.filter(stays), after.filter(stays)) {
+    let staying = [before, after].map(|one| one.filter(|one| !one.cluster.metadata.is_deleting()));
+    match staying {
         // The policy says of a cluster that leaves why it does not get anything.
-        (None, None) => has_left.then_some(ClusterChange::Gone),
-        (None, Some(_)) => Some(ClusterChange::Changed),
-        (Some(_), None) => Some(ClusterChange::Gone),
-        (Some(before), Some(after)) => {
+        [None, None] => has_left.then_some(ClusterChange::Gone),
+        [None, Some(_)] => Some(ClusterChange::Changed),
+        [Some(_), None] => Some(ClusterChange::Gone),
+        [Some(before), Some(after)] => {
             let is_same =
                 before.obstacle == after.obstacle && is_alike(before.cluster, after.cluster);
             (!is_same).then_some(ClusterChange::Changed)
@@ -41,7 +41,7 @@ pub fn change(
 
 /// Returns `true` if a policy decides the same about both, whenever their properties were read.
 fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
-    let properties = |cluster: &MemberCluster| {
+    let [of_one, of_other] = [one, other].map(|cluster| {
         let status = cluster.status.clone().unwrap_or_default();
         let properties = status.properties.into_iter();
         let values: BTreeMap<_, _> = properties.map(|(name, one)| (name, one.value)).collect();
@@ -60,14 +60,14 @@ fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
             usage.available,
             is_known,
         )
-    };
+    });
     one.metadata.labels == other.metadata.labels
         && one.spec.taints == other.spec.taints
-        && properties(one) == properties(other)
+        && of_one == of_other
 }
 
 /// Returns `true` if the change of a cluster is worth another pass for a placement. `has_binding` says whether the
-/// placement has one there. What was picked is not picked again because something better came.
+/// placement has one there. No cluster loses it because a better one came.
 pub fn wakes(policy: &PolicySnapshot, has_binding: bool, change: ClusterChange) -> bool {
     let kind = policy
         .spec

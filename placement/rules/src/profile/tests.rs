@@ -109,12 +109,15 @@ fn profile_follows_its_cluster() {
     assert_eq!(plan(&facts(&cluster, None)), None);
 }
 
+fn theirs(name: &str) -> Value {
+    json!({ "name": name, "cluster": { "server": "https://before" } })
+}
+
 /// Case F117: one that KubeFleet has written is gone on with, in the older field, too; one of another manager is left alone.
 #[test]
 fn existing_profile_is_kept() {
     let mut cluster = cluster();
     say(&mut cluster, ENTRYPOINT_PROPERTY, "https://m1.example.com");
-    let theirs = |name: &str| json!({ "name": name, "cluster": { "server": "https://before" } });
     let mut profile: ClusterProfile = from_value(json!({
         "metadata": { "name": "kind-cluster-1", "namespace": "fleet-system" },
         "spec": { "displayName": "kind-cluster-1", "clusterManager": { "name": "KubeFleet" } },

@@ -8,14 +8,14 @@ use super::facts::RolloutFacts;
 use super::report::{Report, Rules};
 use crate::eligible::Reach;
 
-/// A binding, and what decides about it.
+/// A binding, and the facts that decide about it.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) binding: &'a Binding,
     /// Whether its cluster can be reached; `None` if that is gone.
     pub(super) reach: Option<Reach>,
     pub(super) report: Report,
-    /// True if the cluster has, or is to have, another snapshot than the latest, other overrides, or what they come to.
+    /// True if the cluster has, or is to have, another snapshot than the latest, other overrides, or another effect of these.
     pub(super) is_stale: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct RolloutFacts<'a> {
     pub bindings: &'a [&'a Binding],
     /// The clusters of the fleet; without any, all are taken for reachable.
     pub clusters: &'a BTreeMap<&'a str, Reach>,
-    /// The time after which what is not available has failed.
+    /// The time after which a version that is not available has failed.
     pub progress_deadline: SignedDuration,
     /// The time.
     pub now: Timestamp,

@@ -1,7 +1,6 @@
 //! The report about one binding.
 
 use fleet_api::Binding;
-use fleet_api::binding::BindingStatus;
 use fleet_api::conditions::{
     APPLIED, APPLY_IN_PROGRESS, AVAILABLE, BEEN_AVAILABLE, DIFF_REPORT_IN_PROGRESS, DIFF_REPORTED,
     OVERRIDDEN, OVERRIDES_RENDERED, PREPARING, PROGRESS_DEADLINE_EXCEEDED, UNTRACKABLE,
@@ -14,9 +13,10 @@ use objects::Metadata;
 use objects::condition::{Condition, FALSE, TRUE, find};
 
 use super::facts::RolloutFacts;
+use crate::condition::current_condition;
 use crate::strategy::apply_strategy;
 
-/// What a placement and its hub make of a report.
+/// The settings by which a report is judged, of a placement and its hub.
 #[derive(Debug)]
 pub(super) struct Rules {
     /// How the objects are to be written.
@@ -26,7 +26,7 @@ pub(super) struct Rules {
     now: Timestamp,
 }
 
-/// The seconds after which what nobody can track is taken for available, where a placement does not say.
+/// The seconds after which objects that nobody can track are taken for available, where a placement does not say.
 const UNAVAILABLE_SECONDS: i32 = 60;
 
 impl Rules {
@@ -66,16 +66,10 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn of(binding: &Binding, rules: &Rules) -> Self {
-        let default = BindingStatus::default();
-        let status = binding.status.as_ref().unwrap_or(&default);
-        let reported = Reported {
-            status,
-            generation: binding.metadata.generation,
-        };
-        // Once the strategy is changed, or what overrides come to, every report is on what was before.
+        // Once the strategy is changed, or the effect of overrides, every report is on the version before.
         let outdated = binding.spec.apply_strategy.as_ref() != Some(&rules.apply_strategy)
-            || !is_rendered(binding, status);
-        let outcome = match reported.outcome(rules) {
+            || !is_rendered(binding);
+        let outcome = match outcome(binding, rules) {
             Outcome::Ready | Outcome::Settling(_) if outdated => Outcome::Progressing(None),
             outcome => outcome,
         };
@@ -110,10 +104,11 @@ impl Report {
     }
 }
 
-/// Returns `true` if the Works are made by what the overrides came to when they were given, as far as that is known. The
+/// Returns `true` if the Works are made by the effect that the overrides had when they were given, as far as that is known. The
 /// generation does not say so: the same overrides come to something else where the labels of a cluster change.
-pub(crate) fn is_rendered(binding: &Binding, status: &BindingStatus) -> bool {
-    let rendered = find(&status.conditions, OVERRIDES_RENDERED);
+pub(crate) fn is_rendered(binding: &Binding) -> bool {
+    let status = binding.status.as_ref();
+    let rendered = status.and_then(|status| find(&status.conditions, OVERRIDES_RENDERED));
     let rendered = rendered.map(|rendered| &*rendered.message);
     let given = binding.metadata.annotation(OVERRIDES_DIGEST);
     given.is_none() || rendered == given
@@ -136,78 +131,59 @@ fn never_served(binding: &Binding) -> bool {
     been.map_or_else(|| has_nothing(binding), |been| been.status == FALSE)
 }
 
-/// The status of a binding, of which only what is about its generation counts.
-struct Reported<'a> {
-    status: &'a BindingStatus,
-    generation: Option<i64>,
+fn outcome(binding: &Binding, rules: &Rules) -> Outcome {
+    match current_condition(binding, DIFF_REPORTED) {
+        Some(reported) if reported.status == TRUE => return Outcome::Ready,
+        // Where nothing is written, nothing can be lost.
+        Some(reported) if reported.reason != DIFF_REPORT_IN_PROGRESS => return Outcome::Failed,
+        _ => {}
+    }
+    // Its Works cannot be made: nothing of it will serve.
+    let overridden = current_condition(binding, OVERRIDDEN);
+    if overridden.is_some_and(|overridden| overridden.status == FALSE) {
+        return Outcome::Failed;
+    }
+    let applied = current_condition(binding, APPLIED);
+    if applied.is_some_and(|applied| applied.status == FALSE && applied.reason != APPLY_IN_PROGRESS)
+        && has_failed(binding, APPLIED, |reason| reason != PREPARING)
+    {
+        return Outcome::Failed;
+    }
+    let Some(available) = current_condition(binding, AVAILABLE) else {
+        return Outcome::Progressing(None);
+    };
+    let since = available.last_transition_time.as_ref();
+    let since = since.map_or(rules.now, |time| time.0);
+    let [settled, overdue] = [rules.unavailable_period, rules.progress_deadline]
+        .map(|period| since.saturating_add(period).unwrap_or(Timestamp::MAX));
+    match &*available.status {
+        TRUE if available.reason == UNTRACKABLE && rules.now < settled => {
+            Outcome::Settling(settled)
+        }
+        TRUE => Outcome::Ready,
+        FALSE => {
+            let exceeded = PROGRESS_DEADLINE_EXCEEDED;
+            if rules.now >= overdue || has_failed(binding, AVAILABLE, |reason| reason == exceeded) {
+                Outcome::Failed
+            } else {
+                Outcome::Progressing(Some(overdue))
+            }
+        }
+        _ => Outcome::Progressing(None),
+    }
 }
 
-impl Reported<'_> {
-    fn condition(&self, kind: &str) -> Option<&Condition> {
-        let condition = find(&self.status.conditions, kind)?;
-        let is_current = condition.observed_generation == self.generation;
-        is_current.then_some(condition)
-    }
-
-    fn outcome(&self, rules: &Rules) -> Outcome {
-        match self.condition(DIFF_REPORTED) {
-            Some(reported) if reported.status == TRUE => return Outcome::Ready,
-            // Where nothing is written, nothing can be lost.
-            Some(reported) if reported.reason != DIFF_REPORT_IN_PROGRESS => return Outcome::Failed,
-            _ => {}
-        }
-        // Nothing of what it is to have can be made: nothing of it will serve.
-        if self
-            .condition(OVERRIDDEN)
-            .is_some_and(|overridden| overridden.status == FALSE)
-        {
-            return Outcome::Failed;
-        }
-        let applied = self.condition(APPLIED);
-        if applied
-            .is_some_and(|applied| applied.status == FALSE && applied.reason != APPLY_IN_PROGRESS)
-            && self.has_failed(APPLIED, |reason| reason != PREPARING)
-        {
-            return Outcome::Failed;
-        }
-        let Some(available) = self.condition(AVAILABLE) else {
-            return Outcome::Progressing(None);
-        };
-        let since = available.last_transition_time.as_ref();
-        let since = since.map_or(rules.now, |time| time.0);
-        let passed = |period| {
-            let at = since.saturating_add(period).unwrap_or(Timestamp::MAX);
-            (rules.now >= at, at)
-        };
-        match &*available.status {
-            TRUE if available.reason == UNTRACKABLE => match passed(rules.unavailable_period) {
-                (true, _) => Outcome::Ready,
-                (false, at) => Outcome::Settling(at),
-            },
-            TRUE => Outcome::Ready,
-            FALSE => {
-                let exceeded = |reason: &str| reason == PROGRESS_DEADLINE_EXCEEDED;
-                match passed(rules.progress_deadline) {
-                    (true, _) => Outcome::Failed,
-                    _ if self.has_failed(AVAILABLE, exceeded) => Outcome::Failed,
-                    (false, at) => Outcome::Progressing(Some(at)),
-                }
-            }
-            _ => Outcome::Progressing(None),
-        }
-    }
-
-    /// Returns `true` if an object has this condition False for such a reason.
-    fn has_failed(&self, kind: &str, is_failure: impl Fn(&str) -> bool) -> bool {
-        let mut failed = self.status.failed_placements.iter();
-        failed.any(|failed| {
-            let Condition {
-                type_,
-                status,
-                reason,
-                ..
-            } = &failed.condition;
-            type_ == kind && status == FALSE && is_failure(reason)
-        })
-    }
+/// Returns `true` if an object has this condition False for such a reason.
+fn has_failed(binding: &Binding, kind: &str, is_failure: impl Fn(&str) -> bool) -> bool {
+    let status = binding.status.iter();
+    let mut failed = status.flat_map(|status| &status.failed_placements);
+    failed.any(|failed| {
+        let Condition {
+            type_,
+            status,
+            reason,
+            ..
+        } = &failed.condition;
+        type_ == kind && status == FALSE && is_failure(reason)
+    })
 }

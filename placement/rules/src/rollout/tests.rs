@@ -87,7 +87,7 @@ fn reports_make_clusters_ready() {
     }
 }
 
-/// A cluster for which an override cannot be applied has failed, as in KubeFleet: what mends it goes there at once.
+/// A cluster for which an override cannot be applied has failed, as in KubeFleet: the correction goes there at once.
 #[test]
 fn failed_override_is_failure() {
     let mut bindings = recorded("crp-1-bindings");
@@ -291,7 +291,7 @@ fn early_edit_waits_its_seconds() {
     assert_eq!(world.with("s1"), 1);
 }
 
-/// Case F34: a new way to write goes to everybody at once. It makes every report one on what was before, so no wave
+/// Case F34: a new way to write goes to everybody at once. It makes every report one on the version before, so no wave
 /// follows on these, and the next one only on new ones.
 #[test]
 fn strategy_first_then_waves() {

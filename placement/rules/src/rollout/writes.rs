@@ -17,7 +17,7 @@ use crate::deletion::with_work_finalizer;
 use crate::overrides::Applicable;
 use crate::strategy::change;
 
-/// Deletes a binding as it is: its cluster may lose what it has.
+/// Deletes a binding as it is: its cluster may lose the placement.
 pub(crate) fn delete(binding: &Binding) -> Write {
     let deletion = Write::delete("binding", ObjectRef::of(binding, &binding.scope()));
     deletion.guarded(Guard::Version)

@@ -53,7 +53,7 @@ fn object(kind: &str, namespace: &str, name: &str) -> Value {
     object
 }
 
-/// Returns a Service of the namespace `shop`, with what its hub has allocated to it.
+/// Returns a Service of the namespace `shop`, with the fields that its hub has allocated to it.
 fn service(name: &str, selector: &Value) -> Value {
     let mut service = object("Service", "shop", name);
     service["spec"] = json!({ "selector": selector, "ipFamilies": ["IPv4"] });
@@ -144,7 +144,7 @@ fn names_labels_and_kinds_select() {
     assert_eq!(by_labels.unwrap(), expected);
 }
 
-/// Cases F7 and F11: everything in the namespace comes, but what each cluster makes itself: Endpoints of a Service, for
+/// Cases F7 and F11: everything in the namespace comes, but the objects that each cluster makes itself: Endpoints of a Service, for
 /// one. Those of a Service without a selector are people's (case F105).
 #[test]
 fn namespaces_bring_their_objects() {
@@ -180,7 +180,7 @@ fn scopes_narrow_a_namespace() {
     assert_eq!(selected(&with_services).unwrap(), expected);
 }
 
-/// Cases F10 and F106: what is not there is named, for its name may be misspelt.
+/// Cases F10 and F106: an object that is not there is named, for its name may be misspelt.
 #[test]
 fn absent_objects_are_no_error() {
     for (selector, name) in [
@@ -197,7 +197,7 @@ fn absent_objects_are_no_error() {
     }
 }
 
-/// Case F106: what is there and is never placed is named, too, and what is not there in a namespace of which something is chosen.
+/// Case F106: an object that is never placed is named, too, and one that is not there in a namespace with a choice.
 #[test]
 fn unplaceable_objects_are_named() {
     let chosen = scoped(selector("Namespace", "shop"), WITH_SELECTORS);
@@ -221,7 +221,7 @@ fn unplaceable_objects_are_named() {
     }
 }
 
-/// Case F100, and its class: what the hub has allocated stays there, and the hash is KubeFleet's, whose
+/// Case F100, and its class: fields that the hub has allocated stay there, and the hash is KubeFleet's, whose
 /// snapshots have it.
 #[test]
 fn allocated_fields_stay() {
@@ -300,7 +300,7 @@ fn accessible_namespace_stays() {
     assert_eq!(refused, expected);
 }
 
-/// etcd would refuse the snapshot; what else was selected goes on.
+/// etcd would refuse the snapshot; the rest of the selection goes on.
 #[test]
 fn large_objects_are_left_out() {
     let mut shelf = shelf();

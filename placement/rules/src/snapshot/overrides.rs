@@ -71,7 +71,7 @@ pub fn plan_overrides<K: Override>(
 }
 
 /// Plans the end of the snapshots of an override that goes, or is gone. One that a binding lists stays as long as it does,
-/// so that what its cluster has can be made again; it belongs to nobody then, and is not the latest.
+/// so that the objects of its cluster can be made again; it belongs to nobody then, and is not the latest.
 pub fn plan_end<S: OverrideSnapshot>(existing: &[&S], named: &BTreeSet<&str>) -> Vec<Write> {
     let staying = existing.iter().map(|one| one.meta());
     let writes = staying
@@ -87,7 +87,7 @@ pub fn plan_end<S: OverrideSnapshot>(existing: &[&S], named: &BTreeSet<&str>) ->
     writes.collect()
 }
 
-/// Returns `true` if an override may go: what is left of its snapshots does not belong to it.
+/// Returns `true` if an override may go: the snapshots that are left do not belong to it.
 pub fn may_go<S: OverrideSnapshot>(existing: &[&S]) -> bool {
     !existing.iter().any(|snapshot| is_owned(snapshot.meta()))
 }

@@ -88,7 +88,7 @@ pub fn plan_policies(
 }
 
 /// Returns `true` if a snapshot is of the policy that a placement has, with the number of clusters that it asks for: an edit
-/// of something else changes nothing of what was decided.
+/// of something else changes no decision.
 pub fn has_same_policy(snapshot: &PolicySnapshot, placement: &Placement) -> bool {
     let hash = of_policy(placement.spec.policy.as_ref());
     let annotations = annotations(placement).into_iter();

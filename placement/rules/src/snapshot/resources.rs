@@ -1,4 +1,4 @@
-//! The snapshots of what a placement selected.
+//! The snapshots of the selection of a placement.
 
 use std::collections::BTreeSet;
 
@@ -30,8 +30,8 @@ pub fn latest_resources<'a>(
     latest_first.find(|group| group.is_whole())?.master
 }
 
-/// Returns `true` if a later group than the latest has lost a part. It is about to be made again, and until then what is
-/// the latest says nothing: going by it would bring back what was before.
+/// Returns `true` if a later group than the latest has lost a part. It is about to be made again, and until then the
+/// latest that is there says nothing: going by it would bring back the version before.
 pub fn has_lost_part<'a>(existing: impl IntoIterator<Item = &'a ObjectMeta>) -> bool {
     let groups = groups(existing, RESOURCE_INDEX);
     let mut last_first = groups.values().rev();
@@ -64,7 +64,7 @@ pub fn whole_group<'a>(
     )
 }
 
-/// Plans the snapshots of what a placement selects now, in the order in which they are to be written. `named` are the
+/// Plans the snapshots of the selection of a placement, in the order in which they are to be written. `named` are the
 /// snapshots that bindings name. Which selection one is of, its hash tells: not its content, or all would be made anew
 /// where KubeFleet's, which have more, are gone on with.
 ///
@@ -116,7 +116,7 @@ pub fn plan_resources(
     Ok(writes)
 }
 
-/// Plans what is left to do for snapshots that are there already, where nobody can tell what is selected now: the newest one
+/// Plans the rest for snapshots that are there already, where nobody can tell the selection: the newest one
 /// alone is the latest. `named` are the snapshots that bindings name.
 pub fn tidy_resources(
     placement: &Placement,

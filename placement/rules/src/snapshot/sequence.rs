@@ -78,13 +78,17 @@ pub(super) fn metadata<K: Resource>(
     labels: impl IntoIterator<Item = (&'static str, String)>,
     annotations: impl IntoIterator<Item = (&'static str, String)>,
 ) -> ObjectMeta {
-    let text = |(key, value): (&str, String)| (key.to_owned(), value);
-    let annotations: BTreeMap<_, _> = annotations.into_iter().map(text).collect();
+    let labels = labels.into_iter();
+    let labels = labels.map(|(key, value)| (key.to_owned(), value));
+    let annotations = annotations.into_iter();
+    let annotations: BTreeMap<_, _> = annotations
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect();
     let of_owner = owner.meta();
     ObjectMeta {
         name: Some(name),
         namespace: of_owner.namespace.clone(),
-        labels: Some(labels.into_iter().map(text).collect()),
+        labels: Some(labels.collect()),
         annotations: (!annotations.is_empty()).then_some(annotations),
         owner_references: Some(vec![OwnerReference {
             api_version: K::api_version(kind).into_owned(),
@@ -118,7 +122,6 @@ pub(super) fn tidy<K: Resource>(
     latest: u64,
     named: &BTreeSet<&str>,
 ) -> Vec<Write> {
-    let object = |metadata: &ObjectMeta| ObjectRef::of_metadata::<K>(metadata, kind);
     let mut writes = Vec::new();
     for (&index, group) in groups.iter().rev() {
         let is_latest = if index == latest { "true" } else { "false" };
@@ -126,20 +129,22 @@ pub(super) fn tidy<K: Resource>(
             && master.label(IS_LATEST) != Some(is_latest)
         {
             let body = json!({ "metadata": { "labels": { IS_LATEST: is_latest } } });
-            writes.push(Write::merge(target, object(master), body));
+            let object = ObjectRef::of_metadata::<K>(master, kind);
+            writes.push(Write::merge(target, object, body));
         }
     }
     let mut kept = 1;
     for (_, group) in groups.iter().rev().filter(|(index, _)| **index != latest) {
         let mut snapshots = group.snapshots();
         let is_named = snapshots.any(|one| named.contains(one.name()));
-        // Without its master it is what a crash left, and never is the latest.
+        // Without its master it was left by a crash, and never is the latest.
         if is_named || (group.master.is_some() && kept < limit) {
             kept += 1;
             continue;
         }
         let old = group.snapshots();
-        writes.extend(old.map(|one| Write::delete(target, object(one))));
+        let old = old.map(|one| ObjectRef::of_metadata::<K>(one, kind));
+        writes.extend(old.map(|object| Write::delete(target, object)));
     }
     writes
 }

@@ -1,4 +1,4 @@
-//! The parts of what was selected, each small enough for etcd.
+//! The parts of a selection, each small enough for etcd.
 
 use serde_json::Value;
 
@@ -39,14 +39,15 @@ mod tests {
 
     use super::*;
 
-    /// Case F97: what becomes of many small objects fits into the status of their Works, too.
+    /// Returns the number of objects in each part of so many.
+    fn lengths(number: usize) -> Vec<usize> {
+        let parts = split(vec![json!({ "kind": "ConfigMap" }); number]).unwrap();
+        parts.iter().map(Vec::len).collect()
+    }
+
+    /// Case F97: the report on many small objects fits into the status of their Works, too.
     #[test]
     fn many_objects_are_parted() {
-        let objects = |number: usize| vec![json!({ "kind": "ConfigMap" }); number];
-        let lengths = |number| -> Vec<_> {
-            let parts = split(objects(number)).unwrap();
-            parts.iter().map(Vec::len).collect()
-        };
         assert_eq!(lengths(0), [0]);
         assert_eq!(lengths(1000), [1000]);
         assert_eq!(lengths(2001), [1000, 1000, 1]);

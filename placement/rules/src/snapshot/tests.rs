@@ -115,7 +115,7 @@ fn selected(snapshot: &Value) -> Vec<Value> {
     selected.cloned().unwrap()
 }
 
-/// Case F14: from what a running KubeFleet selected we make the snapshots that it made, field by field, and after it
+/// Case F14: from the selection of a running KubeFleet we make the snapshots that it made, field by field, and after it
 /// nothing.
 #[test]
 fn recorded_groups_are_ours() {

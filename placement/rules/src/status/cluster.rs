@@ -6,10 +6,10 @@ use fleet_api::conditions::{
 };
 use fleet_api::placement::ClusterPlacementStatus;
 use fleet_api::{Binding, Placement};
-use objects::condition::{Condition, FALSE, TRUE, find};
+use objects::condition::{Condition, FALSE, TRUE};
 
 use super::step::{REPORTING, Step, WRITING};
-use crate::condition::condition;
+use crate::condition::{condition, current_condition};
 use crate::strategy::{Strategy, allows_no_change};
 
 /// Where a placement stands in one cluster.
@@ -18,9 +18,9 @@ pub(super) struct Standing {
     scheduled: Condition,
     /// The steps that it takes.
     pub(super) steps: &'static [Step],
-    /// What is said of each step, up to the first that is not done.
+    /// The condition of each step, up to the first that is not done.
     pub(super) reached: Vec<Condition>,
-    /// What its entry has beside the conditions.
+    /// Its entry without the conditions.
     details: ClusterPlacementStatus,
 }
 
@@ -45,7 +45,7 @@ impl Standing {
 /// The message about a cluster that is kept from the objects that it is to have.
 const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
 
-/// What is added where no waiting helps.
+/// The end of a message where no waiting helps.
 pub(super) const FOR_GOOD: &str = ": maxUnavailable is 0, so that no cluster that has the placement may ever change: raise \
      spec.strategy.rollingUpdate.maxUnavailable";
 
@@ -105,24 +105,25 @@ fn is_bound(binding: &Binding) -> bool {
 
 /// Returns the condition of a step in a cluster.
 fn said(step: &Step, binding: Option<&Binding>, snapshot: Option<&str>) -> Condition {
-    let pending = || condition((step.kind, "Unknown"), step.unknown.reason, step.pending);
     let Some(binding) = binding else {
-        return pending();
+        return pending(step);
     };
-    let status = binding.status.as_ref();
-    let reported = status.and_then(|status| find(&status.conditions, step.kind));
-    let reported = reported.filter(|one| one.observed_generation == binding.metadata.generation);
-    let Some(reported) = reported else {
-        return pending();
+    let Some(reported) = current_condition(binding, step.kind) else {
+        return pending(step);
     };
     let is_latest = snapshot == Some(&binding.spec.resource_snapshot_name);
     match (step.kind, &*reported.status) {
         // Started with another than the latest: about that, the rollout has not decided yet.
-        (ROLLOUT_STARTED, TRUE) if !is_latest => pending(),
+        (ROLLOUT_STARTED, TRUE) if !is_latest => pending(step),
         (ROLLOUT_STARTED, FALSE) => condition((step.kind, FALSE), step.not.reason, BLOCKED),
         (_, FALSE) if [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS].contains(&&*reported.reason) => {
-            pending()
+            pending(step)
         }
         (_, status) => condition((step.kind, status), &reported.reason, &reported.message),
     }
+}
+
+/// Returns the condition of a step in a cluster while nobody knows.
+fn pending(step: &Step) -> Condition {
+    condition((step.kind, "Unknown"), step.unknown.reason, step.pending)
 }

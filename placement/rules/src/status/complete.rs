@@ -2,20 +2,15 @@
 
 use fleet_api::Binding;
 use fleet_api::conditions::{AVAILABLE, DIFF_REPORTED, ROLLOUT_STARTED};
-use objects::condition::{TRUE, find};
 
 use super::facts::is_current;
+use crate::condition::is_true;
 
-/// Returns `true` if the cluster of a binding says of what it was given last that it is available, or what differs.
+/// Returns `true` if the cluster of a binding says of the version that it was given last that it is available, or how it differs.
 pub fn has_arrived(binding: &Binding) -> bool {
-    let says = |kind: &str| {
-        let said = binding.status.as_ref();
-        let said = said.and_then(|status| find(&status.conditions, kind));
-        said.is_some_and(|one| {
-            one.status == TRUE && one.observed_generation == binding.metadata.generation
-        })
-    };
-    is_current(binding) && says(ROLLOUT_STARTED) && (says(AVAILABLE) || says(DIFF_REPORTED))
+    is_current(binding)
+        && is_true(binding, ROLLOUT_STARTED)
+        && (is_true(binding, AVAILABLE) || is_true(binding, DIFF_REPORTED))
 }
 
 /// Returns `true` if all clusters with a placement, which has these bindings, have the same snapshot, and none is kept from

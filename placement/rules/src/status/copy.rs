@@ -15,8 +15,8 @@ use crate::accessible::readable_in;
 use crate::condition::condition;
 use crate::drift::hide_values;
 
-/// Plans the copy of what a placement says of itself; `existing` is the one that is there. Returns nothing if nobody asks for
-/// one, or it is up to date. Whether there is one is not said in it, nor what is none of the namespace's business.
+/// Plans the copy of the status of a placement; `existing` is the one that is there. Returns nothing if nobody asks for
+/// one, or it is up to date. Neither whether there is one is said in it, nor anything that is none of the namespace's business.
 pub fn copy(
     placement: &Placement,
     said: &PlacementStatus,
@@ -67,7 +67,7 @@ pub fn copy(
     Some(Write::merge(TARGET, ObjectRef::of(existing, &()), patch))
 }
 
-/// Leaves in a status what those who read in the namespace may know: its own objects and overrides, and of no object a value.
+/// Reduces a status to the part that readers in the namespace may know: its own objects and overrides, and of no object a value.
 fn narrow(said: &mut PlacementStatus, namespace: &str) {
     keep_own(&mut said.selected_resources, |one| one, namespace);
     for cluster in &mut said.placement_statuses {
@@ -88,7 +88,7 @@ fn narrow(said: &mut PlacementStatus, namespace: &str) {
     }
 }
 
-/// Keeps what is about the namespace or an object in it. An envelope is named if it is there, too.
+/// Keeps the entries about the namespace or an object in it. An envelope is named if it is there, too.
 fn keep_own<T>(
     all: &mut Vec<T>,
     identifier: fn(&mut T) -> &mut ResourceIdentifier,
@@ -115,7 +115,7 @@ fn owner(placement: &Placement) -> OwnerReference {
     }
 }
 
-/// Returns what a placement says of itself with whether that was copied, if it is to be, or why not.
+/// Returns the status of a placement with the condition whether it was copied, if it is to be, or why not.
 pub fn with_copied(
     placement: &Placement,
     mut said: PlacementStatus,
@@ -168,7 +168,7 @@ mod tests {
         json!({ "group": "", "version": "v1", "kind": "Namespace", "name": name })
     }
 
-    /// Case F116: what a placement says is copied into its namespace once, and again when it says something else; whether
+    /// Case F116: the status of a placement is copied into its namespace once, and again when it says something else; whether
     /// it could be is said on the placement alone.
     #[test]
     fn status_is_copied_once() {
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(failed.conditions.last().unwrap().reason, "StatusSyncFailed");
     }
 
-    /// Case F113: the users of a namespace are not told what its objects have where they differ: it need not be theirs to read.
+    /// Case F113: the users of a namespace are not told the values of its objects that differ: they may not be theirs to read.
     #[test]
     fn values_are_hidden() {
         let placement = placement(&json!([namespace("app-10")]));
@@ -238,7 +238,11 @@ mod tests {
         assert_eq!(copy(&placement, &status, Some(&created), NOW), None);
     }
 
-    /// Case F116: of what is not in the namespace its users hear nothing, not even a name.
+    fn of(namespace: &str) -> Value {
+        json!({ "name": "o", "namespace": namespace })
+    }
+
+    /// Case F116: of objects that are not in the namespace its users hear nothing, not even a name.
     #[test]
     fn others_are_not_named() {
         let placement = placement(&json!([namespace("app-10")]));
@@ -262,7 +266,6 @@ mod tests {
         let of_cluster = json!({ "name": "e", "type": "ClusterResourceEnvelope" });
         let role = json!({ "group": "rbac.authorization.k8s.io", "version": "v1",
             "kind": "ClusterRole", "name": "app-10" });
-        let of = |namespace: &str| json!({ "name": "o", "namespace": namespace });
         let (first, second) = (namespace("app-10"), namespace("app-11"));
         let (kept, bare) = (wrapped(&envelope), wrapped(&of_cluster));
         let said = status(

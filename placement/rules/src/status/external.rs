@@ -32,31 +32,23 @@ pub(super) fn index<'a>(placement: &Placement, binding: Option<&'a Binding>) -> 
         .unwrap_or_default()
 }
 
-/// Speaks of the snapshot that all clusters have. Returns what is said instead of the steps while there is none.
+/// Speaks of the snapshot that all clusters have. Returns the condition that stands for the steps while there is none.
 pub(super) fn observe(
     facts: &StatusFacts<'_>,
     clusters: &[(Standing, String)],
     after: &mut PlacementStatus,
 ) -> Option<Condition> {
-    let unknown = |why: &str| {
-        let kind = of_placement(facts.placement.scope(), ROLLOUT_STARTED);
-        let message = format!("Rollout is controlled by an external controller and {why}");
-        condition(
-            (&kind, "Unknown"),
-            "RolloutControlledByExternalController",
-            &message,
-        )
-    };
     let (_, first) = clusters.first()?;
     let is_common = clusters.iter().all(|(_, index)| index == first);
     if !is_common || first.is_empty() {
         after.selected_resources.clear();
         after.observed_resource_index.clear();
-        return Some(unknown(if is_common {
+        let why = if is_common {
             "no resource snapshot name is observed across clusters, probably rollout has not started yet"
         } else {
             "different resource snapshot versions are observed across clusters"
-        }));
+        };
+        return Some(unknown(facts.placement, why));
     }
     after.selected_resources = facts.given.iter().map(identifier).collect();
     after.observed_resource_index.clone_from(first);
@@ -66,8 +58,18 @@ pub(super) fn observe(
     });
     undecided.map(|(standing, _)| {
         let cluster = standing.cluster();
-        unknown(&format!(
-            "cluster {cluster} is in RolloutStarted Unknown state"
-        ))
+        let why = format!("cluster {cluster} is in RolloutStarted Unknown state");
+        unknown(facts.placement, &why)
     })
+}
+
+/// Returns the condition of a placement of which nobody knows how far it is.
+fn unknown(placement: &Placement, why: &str) -> Condition {
+    let kind = of_placement(placement.scope(), ROLLOUT_STARTED);
+    let message = format!("Rollout is controlled by an external controller and {why}");
+    condition(
+        (&kind, "Unknown"),
+        "RolloutControlledByExternalController",
+        &message,
+    )
 }

@@ -19,7 +19,7 @@ pub struct StatusFacts<'a> {
     pub selection: Result<&'a Selection, &'a Refusal>,
     /// The latest snapshot of its policy.
     pub policy: Option<&'a PolicySnapshot>,
-    /// The latest snapshot of what it selects: its master.
+    /// The latest snapshot of its selection: the master.
     pub snapshot: Option<&'a ObjectMeta>,
     /// The objects in the snapshot that runs have given to all clusters: [`given_snapshot`](super::given_snapshot).
     pub given: &'a [Value],

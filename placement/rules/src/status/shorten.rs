@@ -1,7 +1,7 @@
 //! Keeps the status of a placement small enough to be stored.
 
 use fleet_api::placement::{ClusterPlacementStatus, Difference, PlacementStatus};
-use objects::condition::{Condition, TRUE};
+use objects::condition::TRUE;
 
 use crate::drift::without_values;
 
@@ -39,8 +39,8 @@ fn name_none(cluster: &mut ClusterPlacementStatus) {
     cluster.failed_placements.clear();
     cluster.drifted_placements.clear();
     cluster.diffed_placements.clear();
-    let is_told = |condition: &Condition| condition.status != TRUE;
-    if let Some(place) = cluster.conditions.iter().position(is_told) {
+    let mut conditions = cluster.conditions.iter();
+    if let Some(place) = conditions.position(|condition| condition.status != TRUE) {
         cluster.conditions.swap(0, place);
         cluster.conditions.truncate(1);
     }

@@ -1,11 +1,12 @@
-//! A rollout that gets no further: what some cluster has does not become available.
+//! A rollout that gets no further: the version of some cluster does not become available.
 
 use fleet_api::Binding;
 use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED, ROLLOUT_STUCK, of_placement};
 use jiff::{SignedDuration, Timestamp};
 use objects::Scope;
-use objects::condition::{Condition, FALSE, find};
+use objects::condition::{Condition, FALSE};
 
+use crate::condition::current_condition;
 use crate::select::show;
 
 /// The clusters that a message names.
@@ -57,12 +58,9 @@ impl Stuck {
 }
 
 fn unavailable_since(binding: &Binding) -> Option<Timestamp> {
-    let status = binding.status.as_ref()?;
-    let available = find(&status.conditions, AVAILABLE)?;
-    let counts =
-        available.status == FALSE && available.observed_generation == binding.metadata.generation;
-    let since = available.last_transition_time.as_ref().filter(|_| counts);
-    since.map(|time| time.0)
+    let available = current_condition(binding, AVAILABLE)?;
+    let since = available.last_transition_time.as_ref()?;
+    (available.status == FALSE).then_some(since.0)
 }
 
 /// Returns the cluster, and the first object that is not available there.

@@ -10,7 +10,7 @@ use crate::fixtures::{fixture, items};
 use crate::refuse::Refusal;
 use crate::select::InvalidSelector;
 
-/// A placement and what its status tells of.
+/// A placement and the objects that its status tells of.
 struct World {
     placement: Placement,
     selection: Selection,
@@ -56,7 +56,7 @@ impl World {
 
     fn status(&self) -> Option<PlacementStatus> {
         let bindings: Vec<_> = self.bindings.iter().collect();
-        plan(&StatusFacts {
+        let (status, _) = plan(&StatusFacts {
             placement: &self.placement,
             selection: Ok(&self.selection),
             policy: self.policy.as_ref(),
@@ -66,8 +66,8 @@ impl World {
             held: &self.held,
             progress_deadline: SignedDuration::MAX,
             now: "2026-11-25T17:00:00Z".parse().unwrap(),
-        })
-        .status
+        });
+        status
     }
 
     /// Puts every binding back to where it had these conditions, the first of all that it goes through.
@@ -101,7 +101,7 @@ fn recorded_conditions(name: &str) -> Value {
     said(&placement.status.unwrap().conditions)
 }
 
-/// Case F37: of envelopes the status tells as KubeFleet's does. What it follows from was not recorded: the policy of
+/// Case F37: of envelopes the status tells as KubeFleet's does. Its sources were not recorded: the policy of
 /// another placement, and of a third a binding, are made its own.
 #[test]
 fn recorded_envelopes_are_told() {
@@ -175,7 +175,7 @@ fn recorded_statuses_are_ours() {
     }
 }
 
-/// Returns a recorded placement whose snapshots were not recorded; of its bindings, what each cluster said.
+/// Returns a recorded placement whose snapshots were not recorded; of its bindings, the words of each cluster.
 fn of_differences(name: &str) -> World {
     let placement = fixture(name);
     let bindings = items("crp-diff-bindings");
@@ -255,7 +255,7 @@ fn much_drift_is_shortened() {
     let told = &drifted[0].observed_drifts[0];
     assert_eq!(told.path, "/data/k");
     assert_eq!(told.value_in_hub, "(too large, see the Work)");
-    // Where there are thousands of them, each says what it is about.
+    // Where there are thousands of them, each says its subject.
     let mut failing = status.placement_statuses[0].clone();
     failing.conditions[1].status = FALSE.to_owned();
     failing.conditions[1].message = "x".repeat(200);
@@ -267,7 +267,7 @@ fn much_drift_is_shortened() {
     assert_eq!(status.placement_statuses[1_499].conditions, [expected]);
 }
 
-/// What a running KubeFleet said on the way, while nobody knew yet.
+/// The words of a running KubeFleet on the way, while nobody knew yet.
 #[test]
 fn recorded_way_is_ours() {
     for (reached, recorded) in [
@@ -358,12 +358,12 @@ fn recorded_shortages_are_ours() {
     }
 }
 
-/// An error of the selectors is all that is said; what was placed before stays, and what was said of it.
+/// An error of the selectors is all that is said; the former selection stays, and the words about it.
 #[test]
 fn invalid_selectors_change_one_condition() {
     let world = World::seed("crp-1-available");
     let invalid = Refusal::from(&InvalidSelector::ReservedNamespace("default".to_owned()));
-    let after = plan(&StatusFacts {
+    let (after, _) = plan(&StatusFacts {
         placement: &world.placement,
         selection: Err(&invalid),
         policy: None,
@@ -374,7 +374,7 @@ fn invalid_selectors_change_one_condition() {
         progress_deadline: SignedDuration::MAX,
         now: "2026-11-25T17:00:00Z".parse().unwrap(),
     });
-    let (after, before) = (after.status.unwrap(), world.placement.status.unwrap());
+    let (after, before) = (after.unwrap(), world.placement.status.unwrap());
     let recorded = recorded_conditions("crp-twice-invalid");
     let ours = said(&after.conditions);
     assert_eq!(
@@ -402,7 +402,7 @@ fn applying_is_no_failure() {
 }
 
 /// Case F101: an entry is for a cluster that is picked: readers of the API know no other. Of one that is being left the
-/// condition tells, and of what holds something there.
+/// condition tells, and of the holder of an object there.
 #[test]
 fn clusters_being_left_are_told() {
     let mut world = World::seed("crp-1-available");
@@ -437,7 +437,7 @@ fn idle_selectors_are_named() {
     assert_eq!(scheduled.reason, "SchedulingPolicyFulfilled");
 }
 
-/// Case F102: where no waiting helps, it is said what does.
+/// Case F102: where no waiting helps, the remedy is told.
 #[test]
 fn hopeless_rollout_says_so() {
     for (bound, is_hopeless) in [(json!(0), true), (json!("0%"), true), (json!("1%"), false)] {
@@ -463,7 +463,7 @@ fn hopeless_rollout_says_so() {
     }
 }
 
-/// An edit of the budget changes nothing of what was decided about clusters: that stays said.
+/// An edit of the budget changes no decision about clusters: these stay said.
 #[test]
 fn edit_beside_policy_stays_scheduled() {
     let mut world = World::seed("crp-1-available");
@@ -555,8 +555,8 @@ fn large_statuses_are_shortened() {
     assert_eq!(status.placement_statuses.last(), Some(&failing));
 }
 
-/// A rollout that waits for what does not become available looks like one that goes on: after the deadline it says where
-/// it is stuck, and at what.
+/// A rollout that waits for a version that does not become available looks like one that goes on: after the deadline it
+/// names the cluster where it is stuck, and the object.
 #[test]
 fn stuck_rollout_is_named() {
     let mut world = World::seed("crp-1-not-available");
@@ -580,7 +580,7 @@ fn stuck_rollout_is_named() {
     }
     let bindings: Vec<_> = world.bindings.iter().collect();
     let at = |now: &str| {
-        plan(&StatusFacts {
+        let (status, wake_at) = plan(&StatusFacts {
             placement: &world.placement,
             selection: Ok(&world.selection),
             policy: world.policy.as_ref(),
@@ -590,18 +590,14 @@ fn stuck_rollout_is_named() {
             held: &[],
             progress_deadline: SignedDuration::from_mins(10),
             now: now.parse().unwrap(),
-        })
+        });
+        (status.unwrap().conditions.pop().unwrap(), wake_at)
     };
-    let last = |plan: StatusPlan| plan.status.unwrap().conditions.pop().unwrap();
-    let before = at("2026-11-25T16:59:59Z");
-    assert_eq!(
-        before.wake_at,
-        Some("2026-11-25T17:00:00Z".parse().unwrap())
-    );
-    assert_eq!(last(before).reason, "ResourceNotAvailableYet");
-    let after = at("2026-11-25T17:00:00Z");
-    assert_eq!(after.wake_at, None);
-    let condition = last(after);
+    let (condition, wake_at) = at("2026-11-25T16:59:59Z");
+    assert_eq!(wake_at, Some("2026-11-25T17:00:00Z".parse().unwrap()));
+    assert_eq!(condition.reason, "ResourceNotAvailableYet");
+    let (condition, wake_at) = at("2026-11-25T17:00:00Z");
+    assert_eq!(wake_at, None);
     assert_eq!(
         (&*condition.reason, &*condition.status),
         ("RolloutStuck", FALSE)

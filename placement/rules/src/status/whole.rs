@@ -26,14 +26,11 @@ pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition
 
 /// Returns the condition of a step: nobody knows as long as one cluster does not.
 fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
-    let said = standings
+    let mut said = standings
         .iter()
-        .map(|standing| find(&standing.reached, step.kind));
-    let count = |status: &str| {
-        let with_status = said.clone().flatten().filter(|one| one.status == status);
-        with_status.count()
-    };
-    let (failed, done) = (count(FALSE), count(TRUE));
+        .filter_map(|standing| find(&standing.reached, step.kind));
+    let failed = said.clone().filter(|one| one.status == FALSE).count();
+    let done = said.clone().filter(|one| one.status == TRUE).count();
     // Where clusters take other steps, while the strategy changes, nothing is said of this one.
     let unknown = standings.len() - failed - done;
     let (status, words, clusters) = if unknown > 0 {
@@ -43,10 +40,10 @@ fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
     } else {
         (TRUE, step.done, done)
     };
-    let is_for_good = |one: &Condition| one.status == FALSE && one.message.ends_with(FOR_GOOD);
-    let is_for_good = status == FALSE && said.clone().flatten().any(is_for_good);
-    let without_overrides = |one: &Condition| one.reason == NO_OVERRIDE;
-    let (reason, mut message) = if status == TRUE && said.flatten().all(without_overrides) {
+    let mut failures = said.clone().filter(|one| one.status == FALSE);
+    let is_for_good = status == FALSE && failures.any(|one| one.message.ends_with(FOR_GOOD));
+    let is_plain = said.all(|one| one.reason == NO_OVERRIDE);
+    let (reason, mut message) = if status == TRUE && is_plain {
         let message = "No override rules are configured for the selected resources";
         (NO_OVERRIDE, message.to_owned())
     } else {

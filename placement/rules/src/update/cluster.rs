@@ -12,7 +12,7 @@ use objects::condition::{TRUE, find};
 use super::facts::is;
 use super::step::Step;
 use super::words;
-use crate::condition::{condition, put};
+use crate::condition::{condition, is_true, put};
 use crate::overrides::Applicable;
 use crate::rollout::{Latest, give, is_rendered, write_conditions};
 use crate::select::show;
@@ -20,7 +20,7 @@ use crate::select::show;
 /// The time after which a cluster that does not become ready holds up its run.
 const STUCK_AFTER: SignedDuration = SignedDuration::from_mins(5);
 
-/// Whether a step may change what a cluster gets.
+/// Whether a step may give a cluster something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// It is its turn.
@@ -36,7 +36,7 @@ pub(super) struct Late<'c> {
     pub(super) why: String,
 }
 
-/// Returns `true` if a cluster has what the run is about, and it does its work there.
+/// Returns `true` if a cluster has the version of the run, and it does its work there.
 pub(super) fn is_done(cluster: &ClusterUpdate) -> bool {
     is(&cluster.conditions, SUCCEEDED, TRUE)
 }
@@ -95,7 +95,7 @@ impl Step<'_, '_> {
         Ok(())
     }
 
-    /// Returns `true` if a binding has what the run is about.
+    /// Returns `true` if a binding has the version of the run.
     fn is_given(&self, cluster: &ClusterUpdate, binding: &Binding) -> bool {
         let spec = &binding.spec;
         spec.state == BindingState::Bound
@@ -106,7 +106,7 @@ impl Step<'_, '_> {
             && spec.apply_strategy == self.status.apply_strategy
     }
 
-    /// Returns `true` if the overrides come to what they came to when they were given.
+    /// Returns `true` if the overrides have the effect that they had when they were given.
     fn has_digest(&self, cluster: &ClusterUpdate, binding: &Binding) -> bool {
         let digest = self.digest(cluster);
         binding.metadata.annotation(OVERRIDES_DIGEST) == digest.as_deref()
@@ -117,7 +117,7 @@ impl Step<'_, '_> {
         overrides.digest_for(&cluster.cluster_name, &applicable(cluster))
     }
 
-    /// Gives a cluster what the run is about.
+    /// Gives a cluster the version of the run.
     fn give(&mut self, cluster: &ClusterUpdate, binding: &Binding) {
         let strategy = self.status.apply_strategy.clone().unwrap_or_default();
         let (snapshot, overrides) = (self.snapshot(), applicable(cluster));
@@ -131,7 +131,7 @@ impl Step<'_, '_> {
             .push(give(binding, Some(latest), &strategy));
     }
 
-    /// Says on a binding that its Works may have what it was given.
+    /// Says on a binding that its Works may have the version that it was given.
     fn start(&mut self, binding: &Binding) {
         let message = format!(
             "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: {}, \
@@ -195,21 +195,10 @@ fn applicable(cluster: &ClusterUpdate) -> Applicable {
     }
 }
 
-/// Returns `true` if a condition is True of a binding as it is.
-fn says(binding: &Binding, kind: &str) -> bool {
-    let status = binding.status.as_ref();
-    let said = status.and_then(|status| find(&status.conditions, kind));
-    said.is_some_and(|one| {
-        one.status == TRUE && one.observed_generation == binding.metadata.generation
-    })
-}
-
 fn has_started(binding: &Binding) -> bool {
-    says(binding, ROLLOUT_STARTED)
+    is_true(binding, ROLLOUT_STARTED)
 }
 
 fn is_ready(binding: &Binding) -> bool {
-    let status = binding.status.as_ref();
-    status.is_some_and(|status| is_rendered(binding, status))
-        && (says(binding, AVAILABLE) || says(binding, DIFF_REPORTED))
+    is_rendered(binding) && (is_true(binding, AVAILABLE) || is_true(binding, DIFF_REPORTED))
 }

@@ -21,9 +21,9 @@ pub struct UpdateFacts<'a> {
     pub strategy: Option<&'a StagedUpdateStrategy>,
     /// The snapshots of the placement's policy.
     pub policies: &'a [&'a PolicySnapshot],
-    /// The metadata of the snapshots of what the placement selected.
+    /// The metadata of the snapshots of the selection of the placement.
     pub snapshots: &'a [&'a ObjectMeta],
-    /// The overrides of what is in the snapshot that the clusters get.
+    /// The overrides of the objects in the snapshot that the clusters get.
     pub overrides: &'a Overrides<'a>,
     /// The bindings of the placement.
     pub bindings: &'a [&'a Binding],

@@ -1,4 +1,4 @@
-//! The beginning of a run: what it updates, and in which order, is said once and for all.
+//! The beginning of a run: the clusters that it updates, and their order, are said once and for all.
 
 use fleet_api::StagedUpdateRun;
 use fleet_api::names::{DELETION_STAGE, RESOURCE_INDEX};
@@ -17,10 +17,10 @@ use crate::condition::put;
 use crate::snapshot::{latest_resources, whole_group};
 use crate::strategy::apply_strategy;
 
-/// The time within which what a run names may come after it: what is written together comes one after the other.
+/// The time within which the objects that a run names may come after it: those written together come one after the other.
 const TOGETHER: SignedDuration = SignedDuration::from_secs(5);
 
-/// Says what a run is to do.
+/// Says the task of a run.
 ///
 /// # Errors
 /// Fails if it can never begin, or something is missing that is about to come.

@@ -59,7 +59,7 @@ impl<'a> Policy<'a> {
     /// # Errors
     /// Fails if there is none, or not every cluster that it asks for was found.
     pub(super) fn latest(facts: &UpdateFacts<'a>, placement: &Placement) -> Result<Self, Obstacle> {
-        // Of a placement that has just been made, or edited, its policy and what is decided by it are about to come.
+        // Of a placement that has just been made, or edited, its policy and the decisions by that are about to come.
         let snapshot = latest_policy(facts.policies).ok_or(Obstacle::Missing)?;
         let status = snapshot.status.clone().unwrap_or_default();
         let scheduled = find(&status.conditions, "Scheduled")

@@ -17,7 +17,7 @@ use super::picked::Picked;
 /// Returns the stages of a run as they are before it begins.
 ///
 /// # Errors
-/// Fails with a message if a picked cluster is not in exactly one of them, or one asks for what cannot be.
+/// Fails with a message if a picked cluster is not in exactly one of them, or one asks for something impossible.
 pub(super) fn stages(
     run: &str,
     configs: &[StageConfig],
@@ -103,17 +103,17 @@ fn check_tasks(config: &StageConfig) -> Result<(), String> {
             "found unsupported task type in before stage tasks: {kind}, stage: {name}: only Approval is"
         ));
     }
-    let invalid = |reason: String| {
-        Err(format!(
-            "the after stage tasks are invalid, stage: {name}, err: {reason}"
-        ))
-    };
-    let after = &config.after_stage_tasks;
-    for (place, task) in after.iter().enumerate() {
+    check_after_tasks(&config.after_stage_tasks).map_err(|reason| {
+        format!("the after stage tasks are invalid, stage: {name}, err: {reason}")
+    })
+}
+
+fn check_after_tasks(tasks: &[StageTask]) -> Result<(), String> {
+    for (place, task) in tasks.iter().enumerate() {
         let kind = &task.type_;
-        let mut others = after.iter().skip(place + 1);
+        let mut others = tasks.iter().skip(place + 1);
         if others.any(|other| other.type_ == *kind) {
-            return invalid(format!(
+            return Err(format!(
                 "afterStageTasks cannot have two tasks of the same type: {kind}"
             ));
         }
@@ -121,20 +121,22 @@ fn check_tasks(config: &StageConfig) -> Result<(), String> {
         match (&**kind, wait) {
             (APPROVAL, _) => {}
             (TIMED_WAIT, None) => {
-                let reason = format!("task {place} of type TimedWait has wait duration set to nil");
-                return invalid(reason);
+                return Err(format!(
+                    "task {place} of type TimedWait has wait duration set to nil"
+                ));
             }
             (TIMED_WAIT, Some(Some(wait))) if wait > SignedDuration::ZERO => {}
             (TIMED_WAIT, Some(Some(_))) => {
-                let reason = format!("task {place} of type TimedWait has wait duration <= 0");
-                return invalid(reason);
+                return Err(format!(
+                    "task {place} of type TimedWait has wait duration <= 0"
+                ));
             }
             (TIMED_WAIT, Some(None)) => {
-                return invalid(format!(
+                return Err(format!(
                     "task {place} has a waitTime that is not like 1h30m"
                 ));
             }
-            _ => return invalid(format!("task {place} is of an unknown type: {kind}")),
+            _ => return Err(format!("task {place} is of an unknown type: {kind}")),
         }
     }
     Ok(())
@@ -209,9 +211,12 @@ mod tests {
         }
     }
 
+    fn text(text: &str) -> Option<IntOrString> {
+        Some(IntOrString::String(text.to_owned()))
+    }
+
     #[test]
     fn concurrency_is_rounded_down() {
-        let text = |text: &str| Some(IntOrString::String(text.to_owned()));
         for (bound, clusters, most) in [
             (None, 5, Some(1)),
             (Some(IntOrString::Int(3)), 2, Some(3)),

@@ -1,4 +1,4 @@
-//! A step of a run as it is being planned, and what stands in its way.
+//! A step of a run as it is being planned, and its obstacles.
 
 use fleet_api::update::UpdateRunStatus;
 use jiff::Timestamp;

@@ -1,4 +1,4 @@
-//! A run that is to stop: what clusters have got already becomes ready, and no other gets anything.
+//! A run that is to stop: the version that clusters have got already becomes ready, and no other gets anything.
 
 use fleet_api::conditions::SUCCEEDED;
 use fleet_api::update::{StageConfig, StageStatus};

@@ -33,7 +33,7 @@ pub(super) enum Tasks {
 }
 
 impl Step<'_, '_> {
-    /// Looks at what the first cluster of a stage waits for.
+    /// Looks at the tasks for which the first cluster of a stage waits.
     ///
     /// # Errors
     /// Fails with a message if a request of the same name is about something else.
@@ -46,7 +46,7 @@ impl Step<'_, '_> {
         Ok(tasks)
     }
 
-    /// Looks at what the next stage waits for, in a stage that said that it waits.
+    /// Looks at the tasks for which the next stage waits, in a stage that said that it waits.
     ///
     /// # Errors
     /// Fails with a message if a request of the same name is about something else.
@@ -128,7 +128,7 @@ impl Step<'_, '_> {
             put(&mut task.conditions, [words::request_approved()], dated);
             return Ok(Tasks::DoneNow);
         }
-        // Only what is accepted counts: until then it can be taken back.
+        // Only an accepted approval counts: until then it can be taken back.
         if says(request, APPROVED) {
             self.accept(request);
         }
@@ -137,9 +137,11 @@ impl Step<'_, '_> {
 
     /// Returns `true` if a request was made for an earlier run of this name.
     fn is_earlier(&self, request: &ApprovalRequest) -> bool {
-        let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(|at| at.0);
-        let run = created(&self.facts.run.metadata);
-        created(&request.metadata).is_some_and(|request| run.is_some_and(|run| request < run))
+        let run = self.facts.run.metadata.creation_timestamp.as_ref();
+        let created = request.metadata.creation_timestamp.as_ref();
+        created
+            .zip(run)
+            .is_some_and(|(request, run)| request.0 < run.0)
     }
 
     fn request(&self, name: &str, stage: &str, when: &str) -> ApprovalRequest {

@@ -18,7 +18,7 @@ fn last(world: &World) -> Condition {
 }
 
 /// Case F80: three stages with an approval and a wait after the first, and an approval before the second: each cluster gets the
-/// snapshot when it is its turn, and the run says what it waits for.
+/// snapshot when it is its turn, and the run says why it waits.
 #[test]
 fn stages_follow_each_other() {
     let mut world = World::of_six();
@@ -73,7 +73,7 @@ fn stages_follow_each_other() {
     assert_eq!(world.plan(0), UpdatePlan::default());
 }
 
-/// Case F80: what it is about is told at once, and nothing is done before it is started.
+/// Case F80: its stages are told at once, and nothing is done before it is started.
 #[test]
 fn initialized_run_waits() {
     let mut world = World::of_six();
@@ -106,7 +106,7 @@ fn initialized_run_waits() {
 /// Makes a run impossible.
 type Spoil = fn(&mut World);
 
-/// Case F81: a run that can never begin says why, and what to look at.
+/// Case F81: a run that can never begin says why, and where to look.
 #[test]
 fn bad_runs_are_told_why() {
     let cases: [(Spoil, &str); 9] = [
@@ -171,7 +171,7 @@ fn bad_runs_are_told_why() {
     }
 }
 
-/// Case F81: what a run began with is no longer so.
+/// Case F81: the facts with which a run began are no longer so.
 #[test]
 fn changed_facts_end_a_run() {
     let cases: [(Spoil, &str); 3] = [
@@ -348,7 +348,7 @@ fn broken_version_is_named() {
     assert_eq!(world.with("web-0-snapshot"), ["c1", "c2"]);
 }
 
-/// Case F82: a run that is stopped lets what is under way become ready, and goes on where it stopped.
+/// Case F82: a run that is stopped lets the clusters under way become ready, and goes on where it stopped.
 #[test]
 fn stopped_run_goes_on() {
     let mut world = World::of_six();
@@ -374,7 +374,7 @@ fn stopped_run_goes_on() {
     assert_eq!(world.with("web-0-snapshot"), ["c1", "c2"]);
 }
 
-/// Clusters that are no longer picked keep what they have until the last stage.
+/// Clusters that are no longer picked keep their version until the last stage.
 #[test]
 fn left_clusters_come_last() {
     let mut world = World::new(&[("p1", "prod"), ("p2", "prod")]);

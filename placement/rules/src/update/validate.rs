@@ -1,4 +1,4 @@
-//! Whether a run can go on: what it began with must still be so.
+//! Whether a run can go on: the facts with which it began must still be so.
 
 use fleet_api::update::{StageStatus, UpdateRunStatus};
 use objects::Metadata;
@@ -39,23 +39,24 @@ pub(super) fn validate<'a>(
     }
     let mut picked = policy.picked(facts)?;
     // A decision since then is for the next run.
-    let is_in = |stage: &StageStatus, name: &str| {
-        let mut clusters = stage.clusters.iter();
-        clusters.any(|one| one.cluster_name == name)
-    };
-    let is_picked = |name: &str| status.stages.iter().any(|stage| is_in(stage, name));
-    picked.selected.retain(|name, _| is_picked(name));
-    let deletion = status.deletion_stage.iter();
-    let is_left = |name: &str| deletion.clone().any(|stage| is_in(stage, name));
+    picked
+        .selected
+        .retain(|name, _| status.stages.iter().any(|stage| has(stage, name)));
+    let deletion = status.deletion_stage.as_ref();
     picked
         .leaving
-        .retain(|one| is_left(&one.spec.target_cluster));
+        .retain(|one| deletion.is_some_and(|stage| has(stage, &one.spec.target_cluster)));
     let strategy = status.strategy.clone().unwrap_or_default();
     let name = facts.run.metadata.name();
     let now = stages(name, &strategy.stages, &picked, facts.clusters);
     let now = now.map_err(|reason| invalid(&reason))?;
     same(&status.stages, &now).map_err(|reason| invalid(&reason))?;
     Ok(picked)
+}
+
+fn has(stage: &StageStatus, cluster: &str) -> bool {
+    let mut clusters = stage.clusters.iter();
+    clusters.any(|one| one.cluster_name == cluster)
 }
 
 /// Compares the stages of a run with those that it would have now.

@@ -69,7 +69,7 @@ pub(super) fn of_manifest(
                 now,
             );
         }
-        // Whatever it is that fails, it does not undo what somebody has changed.
+        // No failure undoes the changes of somebody else.
         ManifestResult::Failed {
             failure: Failure::Apply | Failure::Report,
             ..
@@ -130,7 +130,7 @@ fn conditions(
         ),
         ManifestResult::Reported(compared) => {
             let mut conditions = vec![reported(compared)];
-            // It is what keeps a Job from running again, should it be applied once more.
+            // It keeps a Job from running again, should it be applied once more.
             conditions.extend(find(before, FINISHED).cloned());
             (conditions, compared_generation(compared))
         }

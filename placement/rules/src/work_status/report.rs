@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::manifests::Failure;
 
-/// A manifest of a Work, and what became of it.
+/// A manifest of a Work, and its fate.
 #[derive(Clone, Copy, Debug)]
 pub struct ManifestReport<'a> {
     /// The manifest.
@@ -23,8 +23,8 @@ pub enum ManifestResult<'a> {
     Pending,
     /// Nothing new is known of it.
     Unknown,
-    /// The member's object is as the manifest has it, as far as the member knows its fields: what it lacks, the note
-    /// tells.
+    /// The member's object is as the manifest has it, as far as the member knows its fields: the note names
+    /// the others.
     Applied {
         /// The object.
         object: &'a Value,

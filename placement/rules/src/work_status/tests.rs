@@ -36,7 +36,7 @@ fn reports<'a>(
     reports.collect()
 }
 
-/// An agent that takes over finds nothing to say anew of what is as it was.
+/// An agent that takes over finds nothing to say anew of objects that are as they were.
 #[test]
 fn recorded_statuses_are_ours() {
     let mut objects = items("crp-1-member-objects");
@@ -103,7 +103,7 @@ fn failures_have_their_reasons() {
     }
 }
 
-/// What is said of a manifest is about the member's object as it was seen; without a report it is one reason, whatever failed.
+/// The condition of a manifest is about the member's object as it was seen; without a report it is one reason, whatever failed.
 #[test]
 fn failure_is_about_the_object() {
     let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
@@ -145,7 +145,7 @@ fn failure_is_about_the_object() {
     }
 }
 
-/// Returns what a comparison found that has these details.
+/// Returns the comparison with these details.
 fn compared(told: &[Told], generation: Option<i64>) -> Compared {
     let value = |text: &str| (!text.is_empty()).then(|| Value::from(text));
     let differences = told.iter().map(|one| Difference {
@@ -160,7 +160,7 @@ fn compared(told: &[Told], generation: Option<i64>) -> Compared {
     }
 }
 
-/// An agent that takes over finds nothing to say anew of what differs as it did.
+/// An agent that takes over finds nothing to say anew of objects that differ as they did.
 #[test]
 fn recorded_differences_are_ours() {
     let mut works = items("crp-diff-works");
@@ -216,7 +216,7 @@ fn recorded_differences_are_ours() {
     }
 }
 
-/// What was applied is said no more once it is only looked at, but for what keeps a Job from running again; and the other
+/// An application is told no more once objects are only looked at, but for that which keeps a Job from running again; and the other
 /// way round.
 #[test]
 fn reports_replace_applications() {
@@ -370,7 +370,7 @@ fn large_details_are_left_out() {
     );
     assert!(serde_json::to_vec(&status).unwrap().len() < 1_300 * 1024);
     work.status = Some(status);
-    // What is left out is not news at each look.
+    // Differences that are left out are not news at each look.
     let later = "2026-11-25T18:00:00Z".parse().unwrap();
     assert_eq!(work_status(&work, &reports, later), None);
     // Nor is it forgotten at a pass that compares nothing anew.

@@ -26,7 +26,6 @@ pub(super) fn trim(work: &Work, status: &mut WorkStatus) -> Option<Condition> {
 
 /// Takes out differences of so many bytes in all, or more.
 fn cut(status: &mut WorkStatus, mut excess: usize) {
-    let details = |one: &ManifestCondition| bytes(&one.drift_details) + bytes(&one.diff_details);
     let mut manifests: Vec<_> = status.manifest_conditions.iter_mut().collect();
     manifests.retain(|one| one.drift_details.is_some() || one.diff_details.is_some());
     manifests.sort_by_key(|one| Reverse(details(one)));
@@ -46,21 +45,12 @@ fn cut(status: &mut WorkStatus, mut excess: usize) {
     }
 }
 
-/// Returns the condition that tells of objects that are said to differ, but not in what.
+/// Returns the condition that tells of objects that are said to differ, but not in which fields.
 fn missing(status: &WorkStatus) -> Option<Condition> {
     let manifests = status.manifest_conditions.iter();
     let differing =
         manifests.filter(|one| one.drift_details.is_some() || one.diff_details.is_some());
-    let is_trimmed = |one: &&ManifestCondition| {
-        let (drift, diff) = (&one.drift_details, &one.diff_details);
-        drift
-            .as_ref()
-            .is_some_and(|drift| drift.observed_drifts.is_empty())
-            || diff
-                .as_ref()
-                .is_some_and(|diff| diff.observed_diffs.is_empty())
-    };
-    let trimmed = differing.clone().filter(is_trimmed).count();
+    let trimmed = differing.clone().filter(|one| is_trimmed(one)).count();
     if trimmed == 0 {
         return None;
     }
@@ -73,6 +63,16 @@ fn missing(status: &WorkStatus) -> Option<Condition> {
         "StatusOversized",
         &message,
     ))
+}
+
+fn is_trimmed(one: &ManifestCondition) -> bool {
+    let (drift, diff) = (one.drift_details.as_ref(), one.diff_details.as_ref());
+    drift.is_some_and(|drift| drift.observed_drifts.is_empty())
+        || diff.is_some_and(|diff| diff.observed_diffs.is_empty())
+}
+
+fn details(one: &ManifestCondition) -> usize {
+    bytes(&one.drift_details) + bytes(&one.diff_details)
 }
 
 fn bytes(value: &impl Serialize) -> usize {

@@ -6,21 +6,19 @@ use objects::condition::{Condition, FALSE, TRUE, find};
 
 use crate::condition::condition;
 
-/// Returns the conditions of a Work whose manifests have these, and are only reported on or not. Of what is not all applied,
+/// Returns the conditions of a Work whose manifests have these, and are only reported on or not. Where not all is applied,
 /// nobody asks whether it is available.
 pub(super) fn whole(manifests: &[ManifestCondition], is_reported: bool) -> Vec<Condition> {
-    let count = |kind: &str| {
-        let conditions = manifests.iter().map(|one| find(&one.conditions, kind));
-        conditions
-            .flatten()
-            .filter(|one| one.status == TRUE)
-            .count()
-    };
+    let [compared, applied, available] = [DIFF_REPORTED, APPLIED, AVAILABLE].map(|kind| {
+        let conditions = manifests
+            .iter()
+            .filter_map(|one| find(&one.conditions, kind));
+        conditions.filter(|one| one.status == TRUE).count()
+    });
     let all = manifests.len();
     if is_reported {
-        return vec![reported(count(DIFF_REPORTED), all)];
+        return vec![reported(compared, all)];
     }
-    let (applied, available) = (count(APPLIED), count(AVAILABLE));
     if applied < all {
         let message =
             format!("Failed to apply all manifests ({applied} of {all} manifests are applied)");
@@ -29,15 +27,15 @@ pub(super) fn whole(manifests: &[ManifestCondition], is_reported: bool) -> Vec<C
     }
     let message = "All the specified manifests have been applied";
     let applied = condition((APPLIED, TRUE), "AllManifestsApplied", message);
-    let is_untrackable = |one: &ManifestCondition| {
-        find(&one.conditions, AVAILABLE).is_some_and(|one| one.reason == "NotTrackable")
-    };
+    let mut availability = manifests
+        .iter()
+        .filter_map(|one| find(&one.conditions, AVAILABLE));
     let available = if available < all {
         let message = format!(
             "Some manifests are not available ({available} of {all} manifests are available)"
         );
         condition((AVAILABLE, FALSE), "SomeManifestsAreNotAvailable", &message)
-    } else if manifests.iter().any(is_untrackable) {
+    } else if availability.any(|one| one.reason == "NotTrackable") {
         let message = "Some of the applied manifests cannot be tracked for availability";
         condition((AVAILABLE, TRUE), WORK_NOT_TRACKABLE, message)
     } else {

@@ -30,11 +30,8 @@ pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, Failure> {
         let objects = snapshot.spec.selected_resources.iter();
         let (envelopes, objects): (Vec<_>, Vec<_>) =
             objects.partition(|object| facts.opening.applies_to(object));
-        let work = |manifests| {
-            let manifests = for_cluster(manifests, facts).map_err(Failure::Overriding)?;
-            Ok(work(facts, snapshot, &marks, manifests))
-        };
-        let of_part = work(objects.into_iter().cloned().collect())?;
+        let objects = objects.into_iter().cloned().collect();
+        let of_part = work(facts, snapshot, &marks, objects)?;
         let part = of_part.metadata.name().to_owned();
         works.push(of_part);
         for envelope in envelopes {
@@ -42,7 +39,7 @@ pub(super) fn desired(facts: &WorksFacts<'_>) -> Result<Vec<Work>, Failure> {
                 identifier,
                 manifests,
             } = open(envelope, snapshot.scope()).map_err(Failure::Synchronizing)?;
-            let work = work(manifests)?;
+            let work = work(facts, snapshot, &marks, manifests)?;
             works.push(of_envelope(work, &part, identifier, facts.works));
         }
     }
@@ -59,7 +56,7 @@ fn for_cluster(manifests: Vec<Value>, facts: &WorksFacts<'_>) -> Result<Vec<Valu
     manifests.filter_map(Result::transpose).collect()
 }
 
-/// Returns `true` if there are Works, and all of them were made of what the binding names.
+/// Returns `true` if there are Works, and all of them were made of the snapshots that the binding names.
 pub(super) fn are_current(facts: &WorksFacts<'_>) -> bool {
     let works = facts.works.iter();
     let mut staying = works.filter(|work| !work.metadata.is_deleting());
@@ -67,7 +64,7 @@ pub(super) fn are_current(facts: &WorksFacts<'_>) -> bool {
     staying.clone().count() >= least && staying.all(|work| is_current(work, facts.binding))
 }
 
-/// Returns `true` if a Work was made of what its binding names.
+/// Returns `true` if a Work was made of the snapshots that its binding names.
 pub(super) fn is_current(work: &Work, binding: &Binding) -> bool {
     let metadata = &work.metadata;
     marks(binding).is_ok_and(|marks| {
@@ -76,7 +73,7 @@ pub(super) fn is_current(work: &Work, binding: &Binding) -> bool {
     })
 }
 
-/// The annotations of a Work that say of what it was made.
+/// The annotations of a Work that name its sources.
 type Marks = [(&'static str, String); 3];
 
 /// Returns the marks of the Works of a binding: the snapshot, and the hashes of the overrides that it lists.
@@ -93,12 +90,17 @@ fn marks(binding: &Binding) -> serde_json::Result<Marks> {
     ])
 }
 
+/// Returns the Work of these manifests, as the cluster of the binding is to have them.
+///
+/// # Errors
+/// Fails if an override cannot be applied.
 fn work(
     facts: &WorksFacts<'_>,
     snapshot: &ResourceSnapshot,
     marks: &Marks,
     manifests: Vec<Value>,
-) -> Work {
+) -> Result<Work, Failure> {
+    let manifests = for_cluster(manifests, facts).map_err(Failure::Overriding)?;
     let WorksFacts {
         placement, binding, ..
     } = facts;
@@ -120,14 +122,15 @@ fn work(
         labels.push((PARENT_NAMESPACE, &placement.namespace));
     }
     let annotations = marks.clone().map(|(key, value)| (key.to_owned(), value));
-    let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-    Work {
+    let labels = labels.into_iter();
+    let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Ok(Work {
         api_version: Work::API_VERSION.to_owned(),
         kind: Work::KIND.to_owned(),
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(member_namespace(&binding.spec.target_cluster)),
-            labels: Some(labels.into_iter().map(owned).collect()),
+            labels: Some(labels.collect()),
             annotations: Some(annotations.into()),
             ..ObjectMeta::default()
         },
@@ -136,7 +139,7 @@ fn work(
             apply_strategy: binding.spec.apply_strategy.clone(),
         },
         status: None,
-    }
+    })
 }
 
 /// Makes a Work that of an envelope. It keeps the name that such a Work of the binding has, for with another its objects

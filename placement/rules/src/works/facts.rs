@@ -7,7 +7,7 @@ use objects::{Key, Metadata};
 use crate::envelope::Opening;
 use crate::overrides::{Taken, digest, listed};
 
-/// The Works of a binding and what decides about them.
+/// The Works of a binding, and the facts that decide about them.
 #[derive(Clone, Copy, Debug)]
 pub struct WorksFacts<'a> {
     /// The placement.
@@ -27,7 +27,7 @@ pub struct WorksFacts<'a> {
 }
 
 impl WorksFacts<'_> {
-    /// Returns what the Works cannot be made without, and is not there.
+    /// Returns the failure to find something without which the Works cannot be made.
     pub(super) fn missing(&self) -> Option<Failure> {
         let spec = &self.binding.spec;
         if self.snapshots.is_empty() {
@@ -35,8 +35,8 @@ impl WorksFacts<'_> {
             let reason = format!("The snapshot {name} is not found or not complete");
             return Some(Failure::Synchronizing(reason));
         }
-        let found = |name: &(&str, &str)| self.overrides.iter().any(|one| one.name() == *name);
-        let gone = listed(spec).filter(|name| !found(name));
+        let overrides = self.overrides.iter();
+        let gone = listed(spec).filter(|name| overrides.clone().all(|one| one.name() != *name));
         let gone = gone.map(|(namespace, name)| Key::new(namespace, name).to_string());
         let gone: Vec<_> = gone.collect();
         if !gone.is_empty() {

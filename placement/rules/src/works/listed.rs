@@ -64,17 +64,18 @@ pub(super) fn diffed(works: &[&Work]) -> Vec<DiffedPlacement> {
 
 /// Returns the differences of an object for which there is room, without their values if there is none for these.
 fn fitting(differences: &[Difference], room: &mut usize) -> Vec<Difference> {
-    let mut fits = |one: &Difference| {
-        let bytes = serde_json::to_vec(one).map_or(0, |json| json.len());
-        let left = room.checked_sub(bytes);
-        *room = left.unwrap_or(*room);
-        left.is_some()
-    };
-    let fitting = differences.iter().filter_map(|one| {
-        let mut versions = [one.clone(), without_values(one)].into_iter();
-        versions.find(|one| fits(one))
-    });
-    fitting.collect()
+    let mut fitting = Vec::new();
+    for one in differences {
+        for version in [one.clone(), without_values(one)] {
+            let bytes = serde_json::to_vec(&version).map_or(0, |json| json.len());
+            if let Some(left) = room.checked_sub(bytes) {
+                *room = left;
+                fitting.push(version);
+                break;
+            }
+        }
+    }
+    fitting
 }
 
 fn manifests<'w>(

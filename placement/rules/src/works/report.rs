@@ -19,24 +19,24 @@ use crate::condition::{been_available, condition, put};
 use crate::overrides::listed;
 use crate::strategy::Strategy;
 
-/// Whether the Works of a binding are what its cluster should have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Synchronization<'a> {
+/// Whether the Works of a binding are those that its cluster should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Synchronization {
     /// They are.
     Synchronized,
-    /// They are, as far as the rollout has got.
+    /// They stay as they are, as far as the rollout has got. Only how their objects are written may change.
     Kept,
     /// They were written now, and nobody has answered.
     Written,
-    /// They are not.
-    Failed(&'a Failure),
+    /// They are not, and stay as they are.
+    Failed(Failure),
 }
 
-/// Returns the status of a binding after a look at its Works, or `None` if it is up to date. What others say of the
-/// binding stays. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
+/// Returns the status of a binding after a look at its Works, or `None` if it is up to date. The conditions of
+/// others stay. A Work that leaves has nothing more to say, unless it was deleted by hand and comes again.
 pub fn report(
     binding: &Binding,
-    synchronization: Synchronization<'_>,
+    synchronization: &Synchronization,
     works: &[&Work],
     now: Timestamp,
 ) -> Option<BindingStatus> {
@@ -47,7 +47,6 @@ pub fn report(
     let mut after = before.clone();
     let is_reported = Strategy::of(binding.spec.apply_strategy.as_ref()).only_reports();
     let new = conditions(binding, synchronization, works, is_reported);
-    let says = |kind: &str| new.iter().any(|condition| condition.type_ == kind);
     let ours = [
         OVERRIDDEN,
         WORK_SYNCHRONIZED,
@@ -57,27 +56,18 @@ pub fn report(
     ];
     after
         .conditions
-        .retain(|one| !ours.contains(&&*one.type_) || says(&one.type_));
-    let is_failure = |kind: &str| {
-        let condition = find(&new, kind);
-        let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
-        condition.is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
-    };
-    let answered_by = |kind: &str| {
-        let answered = works.iter().filter(|work| reported(work, kind).is_some());
-        answered.copied().collect::<Vec<_>>()
-    };
-    after.failed_placements = if is_failure(APPLIED) || is_failure(AVAILABLE) {
-        // Whoever mends what cannot be applied is to see what does not run, too.
-        failed(&answered_by(APPLIED), &[APPLIED, AVAILABLE])
+        .retain(|one| !ours.contains(&&*one.type_) || find(&new, &one.type_).is_some());
+    after.failed_placements = if is_failed(&new, APPLIED) || is_failed(&new, AVAILABLE) {
+        // Whoever mends the objects that cannot be applied is to see those that do not run, too.
+        failed(&answered(works, APPLIED), &[APPLIED, AVAILABLE])
     } else {
         Vec::new()
     };
     let kind = if is_reported { DIFF_REPORTED } else { APPLIED };
-    let answered = answered_by(kind);
+    let answered = answered(works, kind);
     after.drifted_placements = drifted(&answered);
-    // As upstream's, differences are told once all are known: the condition says what is not.
-    after.diffed_placements = if is_failure(DIFF_REPORTED) {
+    // As upstream's, differences are told once all are known: the condition names the Work that has not told its own.
+    after.diffed_placements = if is_failed(&new, DIFF_REPORTED) {
         Vec::new()
     } else {
         diffed(&answered)
@@ -91,18 +81,34 @@ pub fn report(
     (after != before).then_some(after)
 }
 
+/// Returns `true` if a condition is False, and not only because something is in progress.
+fn is_failed(conditions: &[Condition], kind: &str) -> bool {
+    let in_progress = [APPLY_IN_PROGRESS, DIFF_REPORT_IN_PROGRESS];
+    find(conditions, kind)
+        .is_some_and(|one| one.status == FALSE && !in_progress.contains(&&*one.reason))
+}
+
+/// Returns the Works that report a condition of their present content.
+fn answered<'w>(works: &[&'w Work], kind: &str) -> Vec<&'w Work> {
+    let works = works.iter().copied();
+    works
+        .filter(|work| reported(work, kind).is_some())
+        .collect()
+}
+
 /// Returns the condition that a binding which never served does so with these `new` ones, if it does. The rollout would say
 /// it with a write of its own.
 fn first_served(before: &BindingStatus, new: &[Condition]) -> Option<Condition> {
     let been = find(&before.conditions, BEEN_AVAILABLE)?;
-    let says = |kind: &str| find(new, kind).is_some_and(|one| one.status == TRUE);
-    let is_first = been.status == FALSE && (says(AVAILABLE) || says(DIFF_REPORTED));
+    let serves = [AVAILABLE, DIFF_REPORTED].into_iter();
+    let mut serves = serves.filter_map(|kind| find(new, kind));
+    let is_first = been.status == FALSE && serves.any(|one| one.status == TRUE);
     is_first.then(|| been_available(TRUE))
 }
 
 fn conditions(
     binding: &Binding,
-    synchronization: Synchronization<'_>,
+    synchronization: &Synchronization,
     works: &[&Work],
     is_reported: bool,
 ) -> Vec<Condition> {
@@ -142,13 +148,13 @@ fn conditions(
     }
     let digest = binding.metadata.annotation(OVERRIDES_DIGEST);
     // Works that are kept may have been made by the snapshots before.
-    let rendered = digest.filter(|_| synchronization != Synchronization::Kept);
+    let rendered = digest.filter(|_| *synchronization != Synchronization::Kept);
     conditions
         .extend(rendered.map(|digest| condition((OVERRIDES_RENDERED, TRUE), "Rendered", digest)));
     conditions
 }
 
-fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+fn applied(synchronization: &Synchronization, works: &[&Work]) -> Condition {
     match answer(synchronization, works, APPLIED) {
         Answer::Pending => condition(
             (APPLIED, FALSE),
@@ -166,7 +172,7 @@ fn applied(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
     }
 }
 
-fn differences(synchronization: Synchronization<'_>, works: &[&Work]) -> Condition {
+fn differences(synchronization: &Synchronization, works: &[&Work]) -> Condition {
     match answer(synchronization, works, DIFF_REPORTED) {
         Answer::Pending => condition(
             (DIFF_REPORTED, FALSE),
@@ -198,26 +204,26 @@ enum Answer<'w> {
     Yes,
     /// This one says that it is not.
     No(&'w Work),
-    /// One has not said anything about what it has now.
+    /// One has not said anything about its present content.
     Pending,
 }
 
-fn answer<'w>(synchronization: Synchronization<'_>, works: &[&'w Work], kind: &str) -> Answer<'w> {
-    let says = |work: &Work, status: &str| {
-        reported(work, kind).is_some_and(|condition| condition.status == status)
-    };
-    if synchronization == Synchronization::Written {
-        Answer::Pending
-    } else if let Some(work) = works.iter().find(|work| says(work, FALSE)) {
-        Answer::No(work)
-    } else if works.iter().all(|work| says(work, TRUE)) {
-        Answer::Yes
-    } else {
-        Answer::Pending
+fn answer<'w>(synchronization: &Synchronization, works: &[&'w Work], kind: &str) -> Answer<'w> {
+    if *synchronization == Synchronization::Written {
+        return Answer::Pending;
     }
+    let mut answer = Answer::Yes;
+    for work in works {
+        match reported(work, kind).map(|condition| &*condition.status) {
+            Some(FALSE) => return Answer::No(work),
+            Some(TRUE) => {}
+            _ => answer = Answer::Pending,
+        }
+    }
+    answer
 }
 
-/// Returns what the Works of which everything is applied say of its availability; `None` while one says nothing.
+/// Returns the availability that the Works report of which everything is applied; `None` while one says nothing.
 fn available(works: &[&Work]) -> Option<Condition> {
     let mut untrackable = None;
     for work in works {

@@ -70,7 +70,7 @@ impl Recorded {
         self.works = works.map(|work| from_value(work).unwrap()).collect();
     }
 
-    fn plan(&self) -> WorksPlan {
+    fn plan(&self) -> Option<(Synchronization, Vec<Write>)> {
         let snapshots: Vec<_> = self.snapshots.iter().collect();
         let works: Vec<_> = self.works.iter().collect();
         plan(&WorksFacts {
@@ -84,7 +84,7 @@ impl Recorded {
         })
     }
 
-    fn report(&self, synchronization: Synchronization<'_>) -> Option<Value> {
+    fn report(&self, synchronization: &Synchronization) -> Option<Value> {
         let works: Vec<_> = self.works.iter().collect();
         let now: Timestamp = "2026-11-25T16:44:20Z".parse().unwrap();
         let status = report(&self.binding, synchronization, &works, now)?;
@@ -96,11 +96,14 @@ impl Recorded {
 #[test]
 fn recorded_works_are_ours() {
     let mut recorded = Recorded::seed("crp-1-work");
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(
+        recorded.plan(),
+        Some((Synchronization::Synchronized, vec![]))
+    );
 
     let expected = fixture("crp-1-work");
     recorded.works.clear();
-    let WorksPlan::Write(writes) = recorded.plan() else {
+    let Some((Synchronization::Written, writes)) = recorded.plan() else {
         panic!()
     };
     let [write] = &writes[..] else { panic!() };
@@ -123,7 +126,7 @@ fn changed_works_are_patched() {
     let mut stale = before.clone();
     stale.metadata.name = Some("crp-1-0".to_owned());
     recorded.works.push(stale);
-    let WorksPlan::Write(writes) = recorded.plan() else {
+    let Some((Synchronization::Written, writes)) = recorded.plan() else {
         panic!()
     };
     let [patch, deletion] = &writes[..] else {
@@ -136,27 +139,22 @@ fn changed_works_are_patched() {
     assert_eq!(merged(&recorded.works[0], patch), before);
 }
 
-/// The rollout gives first; a binding that goes takes its Works along, and one whose snapshot is lost keeps them.
+/// The rollout gives first, and a binding whose snapshot is lost keeps its Works.
 #[test]
 fn works_follow_their_binding() {
     let mut recorded = Recorded::seed("crp-1-work");
     recorded.snapshots.clear();
-    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
+    assert_eq!(recorded.plan(), Some((Synchronization::Kept, vec![])));
     recorded.binding.metadata.generation = Some(9);
-    assert_eq!(recorded.plan(), WorksPlan::Wait);
-    // Held, it goes on saying what it has.
+    assert_eq!(recorded.plan(), None);
+    // Held, it goes on reporting its Works.
     recorded.hold();
-    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
+    assert_eq!(recorded.plan(), Some((Synchronization::Kept, vec![])));
     recorded.binding.spec.state = BindingState::Unscheduled;
-    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
+    assert_eq!(recorded.plan(), Some((Synchronization::Kept, vec![])));
     // Before its turn came it had nothing.
-    let given = std::mem::take(&mut recorded.binding.spec.resource_snapshot_name);
-    assert_eq!(recorded.plan(), WorksPlan::Wait);
-    recorded.binding.spec.resource_snapshot_name = given;
-    let now = "2026-11-25T16:44:20Z".parse().unwrap();
-    recorded.binding.metadata.deletion_timestamp = Some(Time(now));
-    let deletion = take_away(&recorded.works[0]);
-    assert_eq!(recorded.plan(), WorksPlan::Remove(vec![deletion]));
+    recorded.binding.spec.resource_snapshot_name.clear();
+    assert_eq!(recorded.plan(), None);
 }
 
 /// Case F34: a new way to write reaches the Works of a cluster that is held, too, and of the old one nothing is left: they
@@ -169,7 +167,7 @@ fn held_works_are_rewritten() {
     let looks = from_value(json!({ "type": "ReportDiff" })).unwrap();
     recorded.binding.spec.apply_strategy = Some(looks);
     recorded.hold();
-    let WorksPlan::Keep(writes) = recorded.plan() else {
+    let Some((Synchronization::Kept, writes)) = recorded.plan() else {
         panic!()
     };
     let [patch] = &writes[..] else {
@@ -181,14 +179,14 @@ fn held_works_are_rewritten() {
         to_value(&recorded.works[0].spec.apply_strategy).unwrap(),
         json!({ "type": "ReportDiff" })
     );
-    assert_eq!(recorded.plan(), WorksPlan::Keep(Vec::new()));
+    assert_eq!(recorded.plan(), Some((Synchronization::Kept, vec![])));
 }
 
 /// Case F38: the Works of envelopes are those that a running KubeFleet made, which leaves the old `ConfigMap` as it is.
 #[test]
 fn recorded_envelopes_are_opened() {
     let mut recorded = Recorded::of_envelopes();
-    let WorksPlan::Write(writes) = recorded.plan() else {
+    let Some((Synchronization::Written, writes)) = recorded.plan() else {
         panic!()
     };
     let made = writes.into_iter().map(|write| match write.action {
@@ -207,7 +205,10 @@ fn recorded_envelopes_are_opened() {
     });
     assert_eq!(made, expected.collect());
     recorded.make();
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(
+        recorded.plan(),
+        Some((Synchronization::Synchronized, vec![]))
+    );
 }
 
 /// Case F38: the Work of an envelope keeps its name, whoever gave it, and wherever the envelope is by now.
@@ -221,10 +222,13 @@ fn envelopes_keep_their_works() {
             work.metadata.name = Some(name);
         }
     }
-    assert_eq!(recorded.plan(), WorksPlan::Write(Vec::new()));
+    assert_eq!(
+        recorded.plan(),
+        Some((Synchronization::Synchronized, vec![]))
+    );
 }
 
-/// Case F38: what fails is told with the envelope that it came in.
+/// Case F38: an object that fails is told with the envelope that it came in.
 #[test]
 fn wrapped_failure_names_its_envelope() {
     let mut recorded = Recorded::of_envelopes();
@@ -239,21 +243,21 @@ fn wrapped_failure_names_its_envelope() {
             condition.status = "False".to_owned();
         }
     }
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let envelope = json!({ "name": "env-n", "namespace": "app-7", "type": "ResourceEnvelope" });
     assert_eq!(status["failedPlacements"][0]["envelope"], envelope);
-    // What a member refuses is no fault of its Works.
+    // A refusal by a member is no fault of its Works.
     let said = status["conditions"].as_array().unwrap().iter();
     let mut synchronized = said.filter(|one| one["type"] == "WorkSynchronized");
     assert_eq!(synchronized.next().unwrap()["status"], "True");
 }
 
-/// Whoever mends what cannot be applied sees what does not run, too.
+/// Whoever mends the objects that cannot be applied sees those that do not run, too.
 #[test]
 fn every_failure_is_listed() {
     let mut recorded = Recorded::seed("crp-1-work-not-available");
     recorded.binding.status = None;
-    let before = recorded.report(Synchronization::Synchronized).unwrap();
+    let before = recorded.report(&Synchronization::Synchronized).unwrap();
     let unavailable = before["failedPlacements"].as_array().unwrap().len();
     let status = recorded.works[0].status.as_mut().unwrap();
     let mut first = status
@@ -265,7 +269,7 @@ fn every_failure_is_listed() {
     first.find(|one| one.type_ == "Applied").unwrap().status = "False".to_owned();
     let mut of_work = status.conditions.iter_mut();
     of_work.find(|one| one.type_ == "Applied").unwrap().status = "False".to_owned();
-    let after = recorded.report(Synchronization::Synchronized).unwrap();
+    let after = recorded.report(&Synchronization::Synchronized).unwrap();
     let failed = after["failedPlacements"].as_array().unwrap();
     let kinds: Vec<_> = failed
         .iter()
@@ -284,10 +288,10 @@ fn bad_envelope_is_named() {
     objects.last_mut().unwrap()["data"]["quota.yaml"]["metadata"]["namespace"] = json!("other");
     let reason = "ResourceEnvelope app-7/env-n cannot be opened: quota.yaml (ResourceQuota other/q) is of another \
                   namespace than its envelope";
-    let failure = Failure::Synchronizing(reason.to_owned());
-    assert_eq!(recorded.plan(), WorksPlan::Refuse(failure.clone()));
-    let failed = Synchronization::Failed(&failure);
-    let status = recorded.report(failed).unwrap();
+    let failed = Synchronization::Failed(Failure::Synchronizing(reason.to_owned()));
+    let (synchronization, writes) = recorded.plan().unwrap();
+    assert_eq!((&synchronization, writes), (&failed, vec![]));
+    let status = recorded.report(&failed).unwrap();
     let conditions = status["conditions"].as_array().unwrap();
     let last = conditions.last().unwrap();
     assert_eq!(
@@ -296,15 +300,15 @@ fn bad_envelope_is_named() {
     );
 }
 
-/// What a running KubeFleet said of its bindings when their Works were as recorded.
+/// The words of a running KubeFleet about its bindings when their Works were as recorded.
 #[test]
 fn recorded_reports_are_ours() {
     let available = Recorded::seed("crp-1-work");
-    assert_eq!(available.report(Synchronization::Synchronized), None);
+    assert_eq!(available.report(&Synchronization::Synchronized), None);
 
     let mut broken = Recorded::seed("crp-1-work-not-available");
     broken.binding.status = None;
-    let status = broken.report(Synchronization::Synchronized).unwrap();
+    let status = broken.report(&Synchronization::Synchronized).unwrap();
     let placement = fixture("crp-1-not-available");
     let recorded = &placement["status"]["placementStatuses"][0];
     assert_eq!(status["failedPlacements"], recorded["failedPlacements"]);
@@ -325,7 +329,7 @@ fn recorded_reports_are_ours() {
     );
 }
 
-/// Case F101: what leaves a cluster, and something holds there, does not hold up what the cluster has now. What was deleted by
+/// Case F101: a Work that leaves a cluster, and something holds there, does not hold up the others. One that was deleted by
 /// hand does, until it is back.
 #[test]
 fn leaving_work_holds_nothing_up() {
@@ -336,31 +340,31 @@ fn leaving_work_holds_nothing_up() {
     let now = "2026-11-25T16:44:20Z".parse().unwrap();
     leaving.metadata.deletion_timestamp = Some(Time(now));
     recorded.works.push(leaving);
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let mut said = status["conditions"].as_array().unwrap().iter();
     let applied = said.find(|one| one["type"] == "Applied").unwrap();
     assert_eq!(applied["reason"], "ApplyInProgress");
     let marks = recorded.works[1].metadata.annotations.as_mut().unwrap();
     let earlier = "crp-1-9-snapshot".to_owned();
     marks.insert(PARENT_SNAPSHOT_NAME.to_owned(), earlier);
-    assert_eq!(recorded.report(Synchronization::Synchronized), None);
+    assert_eq!(recorded.report(&Synchronization::Synchronized), None);
 }
 
-/// That a binding serves for the first time is said with what shows it, and once.
+/// That a binding serves for the first time is said with the report that shows it, and once.
 #[test]
 fn first_availability_is_kept() {
     let mut recorded = Recorded::seed("crp-1-work");
     let never = json!({ "type": BEEN_AVAILABLE, "status": "False", "reason": "NeverAvailable" });
     let before = recorded.binding.status.as_mut().unwrap();
     before.conditions.push(from_value(never).unwrap());
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let last = status["conditions"].as_array().unwrap().last().unwrap();
     assert_eq!(last["status"], "True", "{last}");
     recorded.binding.status = Some(from_value(status).unwrap());
-    assert_eq!(recorded.report(Synchronization::Synchronized), None);
+    assert_eq!(recorded.report(&Synchronization::Synchronized), None);
 }
 
-/// What a running KubeFleet said of members that were only looked at.
+/// The words of a running KubeFleet about members that were only looked at.
 #[test]
 fn recorded_differences_are_ours() {
     let bindings = items("crp-diff-bindings").into_iter();
@@ -368,10 +372,10 @@ fn recorded_differences_are_ours() {
         let mut recorded = Recorded::seed("crp-1-work");
         recorded.binding = from_value(binding).unwrap();
         recorded.works = vec![from_value(work).unwrap()];
-        assert_eq!(recorded.report(Synchronization::Synchronized), None);
+        assert_eq!(recorded.report(&Synchronization::Synchronized), None);
         // With another strategy, nothing has been said yet.
         recorded.works[0].metadata.generation = Some(2);
-        let status = recorded.report(Synchronization::Synchronized).unwrap();
+        let status = recorded.report(&Synchronization::Synchronized).unwrap();
         let last = &status["conditions"][3];
         let said = (&last["type"], &last["status"], &last["reason"]);
         let expected = ["DiffReported", "False", "DiffReportInProgress"].map(Value::from);
@@ -394,7 +398,7 @@ fn unreported_difference_is_named() {
     of_work.iter_mut().for_each(is_false);
     is_false(&mut work["status"]["manifestConditions"][0]["conditions"][0]);
     recorded.works = vec![from_value(work).unwrap()];
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let mut said = status["conditions"].as_array().unwrap().iter();
     let said = said.find(|one| one["type"] == "DiffReported").unwrap();
     assert_eq!(said["status"], "False");
@@ -408,7 +412,7 @@ fn unreported_difference_is_named() {
     }
 }
 
-/// What a running KubeFleet said of a member in which somebody had changed an object.
+/// The words of a running KubeFleet about a member in which somebody had changed an object.
 #[test]
 fn recorded_drift_is_ours() {
     let placement = fixture("crp-diff-drifted");
@@ -416,7 +420,7 @@ fn recorded_drift_is_ours() {
     let mut recorded = Recorded::seed("crp-1-work");
     recorded.works = vec![from_value(fixture("crp-diff-work-drifted")).unwrap()];
     recorded.binding.status = None;
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     for list in ["driftedPlacements", "failedPlacements"] {
         assert_eq!(status[list], cluster[list], "{list}");
     }
@@ -438,7 +442,7 @@ fn large_differences_are_named() {
         { "path": "/data/b", "valueInHub": "y" },
     ]);
     recorded.works = vec![from_value(work).unwrap()];
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let told = &status["diffedPlacements"][0]["observedDiffs"];
     assert_eq!(told[0]["valueInHub"], "(too large, see the Work)");
     assert_eq!(told[1], json!({ "path": "/data/b", "valueInHub": "y" }));
@@ -446,7 +450,7 @@ fn large_differences_are_named() {
     let mut work = items("crp-diff-works")[0].clone();
     work["status"]["manifestConditions"][1]["diffDetails"]["observedDiffs"] = many.collect();
     recorded.works = vec![from_value(work).unwrap()];
-    let status = recorded.report(Synchronization::Synchronized).unwrap();
+    let status = recorded.report(&Synchronization::Synchronized).unwrap();
     let size = status.to_string().len();
     assert!((300_000..500_000).contains(&size), "{size}");
 }
@@ -457,7 +461,7 @@ fn unanswered_works_are_in_progress() {
     let binding: Binding = from_value(recorded).unwrap();
     let mut fresh = Recorded::seed("crp-1-work");
     fresh.binding = binding;
-    assert_eq!(fresh.report(Synchronization::Written), None);
+    assert_eq!(fresh.report(&Synchronization::Written), None);
     fresh.works[0].metadata.generation = Some(2);
-    assert_eq!(fresh.report(Synchronization::Synchronized), None);
+    assert_eq!(fresh.report(&Synchronization::Synchronized), None);
 }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use fleet_api::names::{IS_LATEST, OVERRIDES_DIGEST, PARENT_BINDING, PARENT_SNAPSHOT_NAME};
 use fleet_api::overrides::Override;
 use fleet_api::{Binding, ClusterResourceOverride, ResourceOverride, Work};
-use objects::write::Action;
+use objects::write::{Action, Write};
 use objects::{Key, Metadata};
 use serde::de::DeserializeOwned;
 
 use super::*;
 use crate::fixtures::{fixture, items, merged, without_server_fields};
 use crate::snapshot::{may_go, plan_end, plan_overrides};
-use crate::works::{WorksFacts, WorksPlan, plan};
+use crate::works::{Synchronization, WorksFacts, plan};
 
 fn read<T: DeserializeOwned>(name: &str) -> T {
     from_value(fixture(name)).unwrap()
@@ -62,7 +62,7 @@ impl Recorded {
         [Taken::of(&self.cluster_scoped), Taken::of(&self.namespaced)]
     }
 
-    fn plan(&self, binding: &Binding, works: &[&Work]) -> WorksPlan {
+    fn plan(&self, binding: &Binding, works: &[&Work]) -> Option<(Synchronization, Vec<Write>)> {
         let target = &binding.spec.target_cluster;
         let mut clusters = self.clusters.iter();
         plan(&WorksFacts {
@@ -109,7 +109,7 @@ fn recorded_works_are_made() {
     for work in items("crp-over-works") {
         let mut bindings = recorded.bindings.iter();
         let binding = bindings.find(|one| work.label(PARENT_BINDING) == Some(one.metadata.name()));
-        let WorksPlan::Write(writes) = recorded.plan(binding.unwrap(), &[]) else {
+        let Some((Synchronization::Written, writes)) = recorded.plan(binding.unwrap(), &[]) else {
             panic!("{work}")
         };
         let [created] = &writes[..] else {
@@ -122,11 +122,11 @@ fn recorded_works_are_made() {
         metadata.remove("finalizers");
         assert_eq!(created.action, Action::Create(expected));
         let plan = recorded.plan(binding.unwrap(), &[&existing]);
-        assert_eq!(plan, WorksPlan::Write(Vec::new()));
+        assert_eq!(plan, Some((Synchronization::Synchronized, vec![])));
     }
 }
 
-/// What has no snapshot yet gets that which it had there, and what has it gets no other.
+/// An override without a snapshot gets the one that it had there, and one that has it gets no other.
 fn snapshot_is_ours<K: Override>(name: &str) {
     let owner: K = read(name);
     let recorded = format!("{name}snapshot");
@@ -152,7 +152,7 @@ fn recorded_snapshots_are_ours() {
     snapshot_is_ours::<ResourceOverride>("crp-over-resourceoverride");
 }
 
-/// Case F36: of a binding whose cluster or snapshots are gone, what it has stays, but nothing that was made of others: that
+/// Case F36: of a binding whose cluster or snapshots are gone, the Works stay, but nothing that was made of others: that
 /// would pass for synchronized.
 #[test]
 fn works_outlive_their_snapshots() {
@@ -161,11 +161,18 @@ fn works_outlive_their_snapshots() {
     let mut binding = recorded.bindings[0].clone();
     recorded.clusters.clear();
     let plan = recorded.plan(&binding, &[&works[0]]);
-    assert_eq!(plan, WorksPlan::Keep(Vec::new()));
-    assert!(matches!(recorded.plan(&binding, &[]), WorksPlan::Refuse(_)));
+    assert_eq!(plan, Some((Synchronization::Kept, vec![])));
+    let plan = recorded.plan(&binding, &[]);
+    assert!(
+        matches!(plan, Some((Synchronization::Failed(_), _))),
+        "{plan:?}"
+    );
     binding.spec.resource_override_snapshots.clear();
     let plan = recorded.plan(&binding, &[&works[0]]);
-    assert!(matches!(plan, WorksPlan::Refuse(_)), "{plan:?}");
+    assert!(
+        matches!(plan, Some((Synchronization::Failed(_), _))),
+        "{plan:?}"
+    );
     let mut of_another = works[0].clone();
     let annotations = of_another.metadata.annotations.as_mut().unwrap();
     annotations.insert(
@@ -174,11 +181,14 @@ fn works_outlive_their_snapshots() {
     );
     let binding = &recorded.bindings[0];
     let plan = recorded.plan(binding, &[&of_another]);
-    assert!(matches!(plan, WorksPlan::Refuse(_)), "{plan:?}");
+    assert!(
+        matches!(plan, Some((Synchronization::Failed(_), _))),
+        "{plan:?}"
+    );
 }
 
 /// Case F68: where the labels of a cluster make something else of its overrides, its Works stay until the rollout gives it
-/// that; what is made of others is not kept for it.
+/// that; Works that are made of others are not kept for it.
 #[test]
 fn labels_change_no_work() {
     let mut recorded = Recorded::new();
@@ -187,14 +197,12 @@ fn labels_change_no_work() {
     let given = digest(&recorded.taken(), &recorded.clusters[0]);
     let annotations = binding.metadata.annotations.get_or_insert_default();
     annotations.insert(OVERRIDES_DIGEST.to_owned(), given.unwrap());
-    let up_to_date = WorksPlan::Write(Vec::new());
+    let up_to_date = Some((Synchronization::Synchronized, vec![]));
     assert_eq!(recorded.plan(&binding, &[&works[0]]), up_to_date);
     let labels = recorded.clusters[0].metadata.labels.as_mut().unwrap();
     labels.insert("region".to_owned(), "north".to_owned());
-    assert_eq!(
-        recorded.plan(&binding, &[&works[0]]),
-        WorksPlan::Keep(Vec::new())
-    );
+    let kept = Some((Synchronization::Kept, vec![]));
+    assert_eq!(recorded.plan(&binding, &[&works[0]]), kept);
     let mut of_another = works[0].clone();
     let annotations = of_another.metadata.annotations.as_mut().unwrap();
     annotations.insert(
@@ -203,7 +211,7 @@ fn labels_change_no_work() {
     );
     let plan = recorded.plan(&binding, &[&of_another]);
     assert!(
-        matches!(&plan, WorksPlan::Write(writes) if !writes.is_empty()),
+        matches!(plan, Some((Synchronization::Written, _))),
         "{plan:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What is refused of an override.
+//! The refusals of an override.
 
 use fleet_api::overrides::OverrideSpec;
 use fleet_api::{ClusterResourceOverride, ResourceOverride};
@@ -57,7 +57,7 @@ fn selectors_name_objects() {
     assert_eq!(said(&twice), ["spec.resourceSelectors has one twice"]);
 }
 
-/// Case F61: of what makes an object this one, nothing is changed.
+/// Case F61: the identity of an object is not changed.
 #[test]
 fn identity_is_not_changed() {
     for path in [
@@ -167,7 +167,7 @@ fn object_is_in_one_override() {
     assert_eq!(refusal(&bad, &[]).as_deref(), Some(text));
 }
 
-/// Case F61: what an override asks for and has not keeps nobody else from it: an older one that is edited to have the object of
+/// Case F61: an object that an override asks for and has not is free for others: an older one that is edited to have the object of
 /// a younger is refused alone, and the younger goes on.
 #[test]
 fn refused_override_blocks_itself() {

@@ -125,20 +125,23 @@ fn rule_of_others_is_ignored() {
     assert!(world.is_stale());
 }
 
+fn with_env(env: &str) -> Value {
+    json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] })
+}
+
 /// Returns a spec for this placement, with a rule for each of two environments, of which the second names the region.
 fn by_environment() -> Value {
-    let of = |env: &str| json!({ "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "env": env } } }] });
     let region = json!("${MEMBER-CLUSTER-NAME} in ${MEMBER-CLUSTER-LABEL-KEY-region}");
     let mut spec = rules(&json!([
-        { "clusterSelector": of("canary"), "overrideType": "Delete" },
-        { "clusterSelector": of("prod"), "jsonPatchOverrides": set("/data", &json!({ "a": [region] })) },
+        { "clusterSelector": with_env("canary"), "overrideType": "Delete" },
+        { "clusterSelector": with_env("prod"), "jsonPatchOverrides": set("/data", &json!({ "a": [region] })) },
     ]));
     spec["placement"] = json!({ "name": "crp" });
     spec
 }
 
-/// Case F68: where other labels make something else of what a cluster has, that is a change; labels that nothing reads are
-/// none. What another controller gave is left alone.
+/// Case F68: where other labels change the objects of a cluster, that is a change; labels that nothing reads are
+/// none. Overrides of another controller are left alone.
 #[test]
 fn labels_that_decide_are_stale() {
     let snapshot = of_namespace("a", &by_environment());

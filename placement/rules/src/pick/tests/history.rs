@@ -42,7 +42,7 @@ fn event() -> impl Strategy<Value = Event> {
 
 proptest! {
     /// Whatever happens: never more than asked for, never twice in one cluster, never short while a cluster fits, and
-    /// what has the placement under the policy keeps it (`schedule` also sees that a second pass writes nothing).
+    /// a cluster that has the placement under the policy keeps it (`schedule` also sees that a second pass writes nothing).
     #[test]
     fn numbers_hold_in_any_history(events in proptest::collection::vec(event(), 1..25)) {
         let zoned = |n: usize| cluster(&format!("c{n}"), &json!({ "zone": (n % 3).to_string() }));

@@ -1,4 +1,4 @@
-//! Random histories, judged by what the members hold and not by our own reading of the reports.
+//! Random histories, judged by the objects of the members and not by our own reading of the reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the oracle knows of a binding: when its member said what, and of which generation.
+/// The knowledge of the oracle about a binding: the words of its member, their time and generation.
 #[derive(Clone, Default)]
 struct Known {
     last: Option<(Option<i64>, Says, i64)>,
@@ -79,7 +79,7 @@ impl Judge {
             .or_default();
         let serves = |says| matches!(says, Says::Available | Says::Untrackable);
         let since = match known.last {
-            // What serves goes on doing so, whether or not that can be tracked.
+            // A serving version goes on doing so, whether or not that can be tracked.
             Some((generation, before, since))
                 if generation == binding.metadata.generation
                     && (before == says || (serves(before) && serves(says))) =>

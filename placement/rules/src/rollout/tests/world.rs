@@ -1,4 +1,4 @@
-//! A placement in rollout, and what its members report.
+//! A placement in rollout, and the reports of its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::overrides::Overrides;
 use crate::rollout::{RolloutFacts, plan};
 use crate::strategy::apply_strategy;
 
-/// What a member says of what it was given.
+/// The words of a member about its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     Available,
@@ -116,7 +116,7 @@ impl World {
         }
     }
 
-    /// Goes step by step until there is nothing left to write on what is reported.
+    /// Goes step by step until the reports leave nothing to write.
     pub(super) fn run(&mut self) {
         for _ in 0..10 {
             let plan = self.plan();
@@ -182,7 +182,7 @@ impl World {
             let old = find(conditions, kind);
             old.is_some_and(|old| old.observed_generation != binding.metadata.generation)
         };
-        // What is being applied anew is not available meanwhile.
+        // A version that is being applied anew is not available meanwhile.
         if changed(&status.conditions, AVAILABLE) || available.is_none() {
             status
                 .conditions

@@ -1,4 +1,4 @@
-//! Random histories, judged by what clusters were given and what members and persons said, and not by what runs say.
+//! Random histories, judged by the versions given to clusters and the words of members and persons, not by those of runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What was seen of one run.
+/// The observations of one run.
 #[derive(Default)]
 struct Seen {
     /// The clusters that it gave its snapshot, and whether that has become ready since.

@@ -1,4 +1,4 @@
-//! A placement that runs update, its approvals, and what its members report.
+//! A placement that runs update, its approvals, and the reports of its members.
 
 use fleet_api::binding::BindingState;
 use fleet_api::conditions::{AVAILABLE, ROLLOUT_STARTED};
@@ -43,10 +43,13 @@ pub(super) enum Done {
     Other,
 }
 
+fn env(value: &str) -> Value {
+    json!({ "matchLabels": { "env": value } })
+}
+
 /// Three stages: the canaries with an approval and a wait of a minute after them, staging after an approval, two at a time,
 /// and production, half of it at a time.
 pub(super) fn stages() -> Value {
-    let env = |value: &str| json!({ "matchLabels": { "env": value } });
     json!([
         { "name": "canary", "labelSelector": env("canary"),
           "afterStageTasks": [{ "type": "Approval" }, { "type": "TimedWait", "waitTime": "1m" }] },
@@ -178,7 +181,7 @@ impl World {
         })
     }
 
-    /// Takes a step of a run, of which only so many writes succeed. Returns what was written.
+    /// Takes a step of a run, of which only so many writes succeed. Returns these.
     pub(super) fn step(&mut self, run: usize, most: usize) -> Vec<Done> {
         let UpdatePlan {
             status,
@@ -267,7 +270,7 @@ impl World {
         Done::Given(spec.target_cluster.clone(), snapshot)
     }
 
-    /// Has a member say whether what it has does its work, if its Works may have it.
+    /// Has a member say whether its version does its work, if its Works may have it.
     pub(super) fn report(&mut self, cluster: &str, is_available: bool) -> bool {
         let now = self.now();
         let mut bindings = self.bindings.iter_mut();
