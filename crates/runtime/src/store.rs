@@ -293,7 +293,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     }
 
     /// Takes in that a write has deleted `object`, and returns the change. What the watch still shows of it is older.
-    pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
+    pub fn deleted(&mut self, object: &ObjectRef) -> Option<Transition<K>> {
         let change = self.objects.remove_ahead(object);
         self.referred(change)
     }

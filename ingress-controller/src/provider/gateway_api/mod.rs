@@ -75,7 +75,6 @@ pub(super) async fn connect(
 }
 
 impl GatewayKind for HttpRoute {
-    const TARGET: &'static str = "gateway_http_route";
     const WATCH: &'static str = "gateway_http_routes";
 
     fn hosts(&self) -> BTreeSet<String> {

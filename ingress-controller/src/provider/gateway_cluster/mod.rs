@@ -31,7 +31,7 @@ use karmada_runtime::write::Writer;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use traffic::ingress::kubernetes::{
-    self, Existing, KubernetesPlan, ManagedBy, Objects, blocked_slices, cutting, removal,
+    Existing, KubernetesPlan, Managed, ManagedBy, Objects, blocked_slices, cutting, removal,
     slice_origin,
 };
 use traffic::ingress::{Desired, Held};
@@ -118,45 +118,22 @@ impl<R: Routing> GatewayCluster<R> {
 
     /// Performs the writes of `plan` in its order. A rejected or outdated write does not prevent the
     /// others, except the removal of what serves the traffic until it succeeds.
-    async fn apply(
-        &self,
-        plan: KubernetesPlan<R::Route>,
-    ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
-        let mut tally = Tally::default();
+    async fn apply(&self, plan: KubernetesPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+        let (mut tally, mut results) = (Tally::default(), Vec::new());
         // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.
-        let successors = plan.successors.iter();
-        let successors = join_all(successors.map(|slice| self.write(&self.slices, slice))).await;
-        let deletions = plan.blocked_slices.iter();
-        let deletions = join_all(deletions.map(|slice| self.slices.cut(slice))).await;
-        tally.add_all(successors.into_iter().chain(deletions))?;
-        // Backends before the routes to them.
-        for service in &plan.services {
-            tally.add(self.write(&self.services, service).await)?;
+        for urgent in [&plan.successors, &plan.blocked_slices] {
+            results.extend(join_all(urgent.iter().map(|write| self.write(write))).await);
         }
-        for slice in &plan.slices {
-            tally.add(self.write(&self.slices, slice).await)?;
-        }
-        for secret in &plan.secrets {
-            tally.add(self.write(&self.secrets, secret).await)?;
-        }
-        for route in &plan.routes {
-            tally.add(self.write(&self.routes, route).await)?;
+        tally.add_all(results)?;
+        for write in &plan.writes {
+            tally.add(self.write(write).await)?;
         }
         // Routes before their backends, and both only once their successors are in place.
-        if tally.in_place {
-            for route in &plan.stale_routes {
-                tally.add(self.routes.delete(route).await)?;
-            }
-        }
-        if tally.in_place {
-            for slice in &plan.stale_slices {
-                tally.add(self.slices.delete(slice).await)?;
-            }
-            for service in &plan.stale_services {
-                tally.add(self.services.delete(service).await)?;
-            }
-            for secret in &plan.stale_secrets {
-                tally.add(self.secrets.delete(secret).await)?;
+        for stale in [&plan.stale_routes, &plan.stale_backends] {
+            if tally.in_place {
+                for write in stale {
+                    tally.add(self.write(write).await)?;
+                }
             }
         }
         let clashes = plan.clashes.into_iter().map(GatewayObstacle::Clash);
@@ -164,23 +141,32 @@ impl<R: Routing> GatewayCluster<R> {
         tally.finish()
     }
 
-    async fn write<K: GatewayKind>(
-        &self,
-        objects: &GatewayObjects<K>,
-        write: &kubernetes::Write<K>,
-    ) -> WriteResult {
-        let managed_by = self.routing.managed_by();
-        let key = match objects.write(managed_by, write).await? {
-            Outcome::Done(obstacle) => return Ok(obstacle),
-            Outcome::NoNamespace(key) => key,
-        };
+    /// Sends a write, and creates the namespace first if it is missing.
+    async fn write(&self, write: &Write) -> WriteResult {
+        if let Outcome::Done(obstacle) = self.send(write).await? {
+            return Ok(obstacle);
+        }
+        let key = &write.object.key;
         if let Some(obstacle) = self.create_namespace(&key.namespace).await? {
             return Ok(Some(obstacle));
         }
-        match objects.write(managed_by, write).await? {
+        match self.send(write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
-            Outcome::NoNamespace(key) => Err(GatewayError::Stale { kind: K::KIND, key }),
+            Outcome::NoNamespace(kind) => {
+                let key = key.clone();
+                Err(GatewayError::Stale { kind, key })
+            }
+        }
+    }
+
+    async fn send(&self, write: &Write) -> Result<Outcome, GatewayError> {
+        let managed_by = self.routing.managed_by();
+        match write.target {
+            Service::TARGET => self.services.write(managed_by, write).await,
+            EndpointSlice::TARGET => self.slices.write(managed_by, write).await,
+            Secret::TARGET => self.secrets.write(managed_by, write).await,
+            _ => self.routes.write(managed_by, write).await,
         }
     }
 
@@ -269,7 +255,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
             secrets: self.secrets.of(key),
             routes: self.routes.of(key),
         };
-        let plan = removal(existing, excluded);
+        let plan = removal(&existing, excluded);
         // The finalizer must stay while an object is left that only this ingress leads to.
         require_none(self.apply(plan).await?)?;
         Ok(Ensured {
@@ -279,7 +265,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     }
 
     async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let plan = cutting(self.slices.of(key), cut);
+        let plan = cutting(&self.slices.of(key), cut);
         require_none(self.apply(plan).await?)
     }
 

@@ -47,7 +47,6 @@ pub(super) async fn connect(
 }
 
 impl GatewayKind for Ingress {
-    const TARGET: &'static str = "gateway_ingress";
     const WATCH: &'static str = "gateway_ingresses";
 }
 

@@ -3,7 +3,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{DnsEndpoint, DnsEndpointSpec, DnsProviderProperty, DnsRecord};
 use objects::patch::JsonPatch;
 use objects::{Key, Metadata};
@@ -209,10 +208,7 @@ pub fn alias_of(endpoint: &DnsEndpoint) -> Option<&str> {
 
 impl Managed for DnsEndpoint {
     const KIND: &'static str = Self::KIND;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "dns_endpoint";
 
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
         let mut edits = edits_of_metadata(&self.metadata, &existing.metadata);

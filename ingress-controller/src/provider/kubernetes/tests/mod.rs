@@ -15,7 +15,7 @@ use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 use traffic::ingress::Admission;
-use traffic::ingress::kubernetes::{Clash, Managed};
+use traffic::ingress::kubernetes::Clash;
 
 use crate::fixtures::writer;
 use crate::provider::contract;
@@ -91,15 +91,10 @@ impl Stage {
     /// Returns the names of the objects that `desired` requires: the Service and the slices.
     fn names(desired: &Desired) -> (String, Vec<String>) {
         let wanted = ingresses().objects(desired);
-        let name = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
-            meta.name.clone().unwrap()
-        };
-        let slices = wanted
-            .slices
-            .iter()
-            .map(|slice| name(Managed::metadata(slice)));
-        let slices = slices.collect();
-        (name(Managed::metadata(&wanted.services[0])), slices)
+        let service = wanted.services[0].metadata.name.clone().unwrap();
+        let slices = wanted.slices.into_iter();
+        let slices = slices.map(|slice| slice.metadata.name.unwrap());
+        (service, slices.collect())
     }
 
     /// Changes an object as another program does and returns what is stored.

@@ -135,7 +135,7 @@ fn unreached_family_is_left_out() {
         let service = cluster.services.get_mut(&service_name("s")).unwrap();
         let spec = Arc::make_mut(service).spec.as_mut().unwrap();
         spec.ip_families = families.map(|all| all.into_iter().map(str::to_owned).collect());
-        cluster.apply(cluster.plan(&desired));
+        cluster.apply(&cluster.plan(&desired));
         assert_eq!(cluster.addresses(), addresses(&[("s", expected)]));
         assert_eq!(cluster.plan(&desired), KubernetesPlan::default());
     }
