@@ -31,11 +31,9 @@ pub(crate) use self::args::GatewayApiArgs;
 use self::others::OtherRoutes;
 use self::parent::Parent;
 
-use super::balancer::{
-    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, label,
-};
+use super::balancer::{Balancers, Ensured, Obstacle, RelatedObject, label};
 use super::gateway_cluster::{
-    GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
+    self, GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
 };
 use crate::reason::Reason;
 
@@ -59,19 +57,17 @@ pub(super) async fn connect(
     program: &mut Program,
 ) -> Result<Balancers, StartError> {
     let gateway = args.gateway()?;
-    let connected = clusters.connect("gateway-api", program).await?;
     let factory = HttpRoutes::new(controller, gateway);
-    let keeps_blocked = clusters.keep_blocked_endpoints();
-    Ok(Box::new(move |writer| {
-        let balancers = connected.into_iter().map(|(name, client)| {
+    gateway_cluster::connect(
+        clusters,
+        "gateway-api",
+        program,
+        move |name, client, writer| {
             let routing = HttpRouting::new(factory.clone());
-            let mut provider = GatewayApi::named(name, client, writer, routing);
-            provider.keeps_blocked = keeps_blocked;
-            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-            NamedBalancer { name, balancer }
-        });
-        balancers.collect()
-    }))
+            GatewayApi::named(name, client, writer, routing)
+        },
+    )
+    .await
 }
 
 impl GatewayKind for HttpRoute {

@@ -47,7 +47,7 @@ impl GatewayClusterArgs {
     }
 
     /// Returns `true` if the endpoints of blocked clusters stay in the gateway cluster.
-    pub(in crate::provider) fn keep_blocked_endpoints(&self) -> bool {
+    pub(super) fn keep_blocked_endpoints(&self) -> bool {
         self.keep_blocked_endpoints
     }
 
@@ -55,7 +55,7 @@ impl GatewayClusterArgs {
     ///
     /// # Errors
     /// Fails if there is none, which the `provider` needs, if the names are not distinct, or if a file cannot be used.
-    pub(in crate::provider) async fn connect(
+    pub(super) async fn connect(
         &self,
         provider: &str,
         program: &mut Program,

@@ -24,7 +24,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_runtime::commit::Committer;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::program::Program;
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::Writer;
@@ -43,7 +43,9 @@ pub(super) use self::objects::GatewayObjects;
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{Outcome, WriteResult, committer, failed};
 
-use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
+use super::balancer::{
+    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none,
+};
 
 /// The routes of a gateway cluster to its Services.
 pub trait Routing: Send + Sync + Sized + 'static {
@@ -90,7 +92,27 @@ pub struct GatewayCluster<R: Routing> {
     /// Set if Secrets are watched. Without, none is ever desired.
     pub(super) copies_secrets: bool,
     /// Set if the endpoints of blocked clusters stay, in slices of no Service.
-    pub(super) keeps_blocked: bool,
+    keeps_blocked: bool,
+}
+
+/// Connects to every gateway cluster of the flags, for the provider named `provider`, whose load balancers `make` makes.
+pub(super) async fn connect<R: Routing>(
+    clusters: &GatewayClusterArgs,
+    provider: &str,
+    program: &mut Program,
+    make: impl Fn(&'static str, Client, &Writer) -> GatewayCluster<R> + Send + 'static,
+) -> Result<Balancers, StartError> {
+    let connected = clusters.connect(provider, program).await?;
+    let keeps_blocked = clusters.keep_blocked_endpoints();
+    Ok(Box::new(move |writer| {
+        let balancers = connected.into_iter().map(|(name, client)| {
+            let mut cluster = make(name, client, writer);
+            cluster.keeps_blocked = keeps_blocked;
+            let balancer: Arc<dyn LoadBalancer> = Arc::new(cluster);
+            NamedBalancer { name, balancer }
+        });
+        balancers.collect()
+    }))
 }
 
 impl<R: Routing> GatewayCluster<R> {

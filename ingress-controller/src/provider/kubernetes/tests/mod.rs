@@ -18,6 +18,7 @@ use traffic::ingress::Admission;
 use traffic::ingress::kubernetes::Clash;
 
 use crate::fixtures::writer;
+use crate::provider::balancer::LoadBalancer;
 use crate::provider::contract;
 use crate::provider::gateway_cluster::error::{GatewayError, GatewayObstacle};
 
