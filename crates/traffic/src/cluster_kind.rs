@@ -59,7 +59,7 @@ impl ClusterKind {
         }
     }
 
-    /// Returns the namespace of what belongs to a cluster there.
+    /// Returns the namespace of the objects that belong to a cluster there.
     pub fn namespace(self, cluster: &str) -> String {
         match self {
             Self::Cluster => execution_namespace(cluster),

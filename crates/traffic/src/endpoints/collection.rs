@@ -115,7 +115,7 @@ pub fn plan(facts: &CollectionFacts<'_>) -> Plan<LeftToOthers> {
     }
 }
 
-/// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell what takes
+/// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell which endpoint takes
 /// requests at a node port. Its zones and pods do not exist elsewhere.
 fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
     let (cluster, service) = (facts.cluster, facts.service);

@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 
-/// The controllers of a member that write the endpoints of its own pods, and of Endpoints that its users wrote. What
-/// others write may be imported from another cluster: it would come back as if it were here.
+/// The controllers of a member that write the endpoints of its own pods, and of Endpoints that its users wrote. Those
+/// of others may be imported from another cluster: they would come back as if they were here.
 const KEPT_BY_MEMBER: &str = "endpointslice.kubernetes.io/managed-by in \
      (endpointslice-controller.k8s.io,endpointslicemirroring-controller.k8s.io)";
 
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(named(200), KEPT_BY_MEMBER);
     }
 
-    /// Of what a member sends, only slices of the Services brought there are kept: neither a namesake's in another
+    /// Only slices of the Services brought to a member are kept of its answer: neither a namesake's in another
     /// namespace, nor another's where all are sent.
     #[test]
     fn strangers_are_not_kept() {
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// A further Service is listed anew only if the member has to send more, or what it sent was not kept.
+    /// A further Service is listed anew only if the member has to send more, or its answer was not kept.
     #[test]
     fn further_service_may_be_kept_already() {
         let (brought, few, many) = (services(202), services(1), services(200));

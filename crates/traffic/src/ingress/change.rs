@@ -28,7 +28,7 @@ pub struct BackendChange {
     pub is_cut_off: bool,
 }
 
-/// A cluster that serves a backend Service. Displays its name and what is particular about it.
+/// A cluster that serves a backend Service. Displays its name and its state, unless that is the usual one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServingCluster {
     /// The cluster.
@@ -134,7 +134,7 @@ mod tests {
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
     use super::*;
 
-    /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A
+    /// Returns the desired state while these clusters of two, in which Service `s` runs, are blocked. A
     /// person decided to block those in `decided`.
     fn served(blocks: &[&str], decided: &[&str], when_all_blocked: WhenAllBlocked) -> Desired {
         let both = ["m1", "m2"];
@@ -158,7 +158,7 @@ mod tests {
         desired(&key, &ingress, &[].into(), &fixture, &settings)
     }
 
-    /// Returns what a change to these blocks loses, gains and leaves, and whether it leaves nothing.
+    /// Returns the clusters that a change to these blocks loses, gains and leaves, and whether none is left.
     fn change(before: &[&str], after: &Desired) -> Option<(String, String, String, bool)> {
         let before = served(before, &[], WhenAllBlocked::FailOpen);
         let mut changes = backend_changes(&before, after);

@@ -111,7 +111,7 @@ pub enum PossibleAddresses {
     /// All that there are.
     #[default]
     All,
-    /// Those of endpoints: nothing tells what members report.
+    /// Those of endpoints: no report of the members is read.
     Endpoints,
     /// Those that members report: nobody who asks reaches an endpoint.
     Reported,

@@ -21,8 +21,8 @@ use crate::cached::Cached;
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Change nothing: it, or its class, cannot be read. The load balancer keeps what it has of it, but
-    /// for the endpoints of clusters that must get no request.
+    /// Change nothing: it, or its class, cannot be read. The load balancer keeps its endpoints, but
+    /// for those of clusters that must get no request.
     Leave,
     /// Clean up: this controller does not, or no longer, serve it.
     Release(Release),
@@ -135,7 +135,7 @@ fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
 }
 
 impl Serve {
-    /// Returns what the status of `ingress`, which is served, says from now on.
+    /// Returns the status of `ingress`, which is served, from now on.
     pub fn shown(&self, ingress: &MultiClusterIngress) -> StatusPatch {
         let patch = self.status.clone();
         patch.unwrap_or_else(|| StatusPatch::current(&status(ingress)))

@@ -176,7 +176,7 @@ impl Desired {
         names.cloned().collect()
     }
 
-    /// Keeps what the load balancer has of clusters with a host name of which DNS has told nothing yet, if it has endpoints of
+    /// Keeps the endpoints of clusters with a host name of which DNS has told nothing yet, if the load balancer has some of
     /// one, as those that it has `held` since before a start. Of another there is nothing to wait for.
     pub(super) fn keep_untold(&mut self, held: &BTreeSet<String>) {
         for backend in &self.backends {
@@ -186,7 +186,7 @@ impl Desired {
         }
     }
 
-    /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
+    /// Returns `true` if the slice or the status `source` cannot be read, so that its endpoints remain.
     pub(super) fn is_unread(&self, source: &str) -> bool {
         let mut unread = self.unread_slices.iter();
         unread.any(|unread| {
@@ -299,8 +299,8 @@ impl Backend {
         }
     }
 
-    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing unless all of
-    /// it is known.
+    /// Adds the addresses that members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing
+    /// unless all of it is known.
     fn add_reported(
         &mut self,
         key: &Key,

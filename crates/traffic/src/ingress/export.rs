@@ -245,7 +245,7 @@ fn deletion<K: Resource<DynamicType = ()>>(target: &'static str, object: &K) -> 
     write.bringing(Wanted::created(Value::Null))
 }
 
-/// Returns `true` if a policy selects and places what `wanted` does. Karmada's webhook adds defaults to
+/// Returns `true` if a policy selects the same as `wanted`, and places it alike. Karmada's webhook adds defaults to
 /// policies, which make no difference.
 fn has_selection(existing: &PropagationSpec, wanted: &PropagationSpec) -> bool {
     let selected = |spec: &PropagationSpec| -> Vec<_> {

@@ -67,8 +67,8 @@ impl BlockChange {
     }
 }
 
-/// Returns the `status.loadBalancer` that shows what the load balancer has `reported`; `None`, which removes the field, without
-/// addresses.
+/// Returns the `status.loadBalancer` with the addresses that the load balancer has `reported`; `None`, which removes the field,
+/// without addresses.
 pub fn load_balancer(reported: IngressLoadBalancerStatus) -> Option<IngressLoadBalancerStatus> {
     let has_addresses = reported.ingress.as_ref().is_some_and(|i| !i.is_empty());
     Some(reported).filter(|_| has_addresses)

@@ -45,7 +45,7 @@ pub(super) enum Answer {
     Yes(Cause),
     /// It does not.
     No,
-    /// What decides cannot be read.
+    /// The fields that decide cannot be read.
     Unclear,
 }
 

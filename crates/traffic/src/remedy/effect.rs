@@ -14,7 +14,7 @@ pub enum Effect {
     Acts(Cause),
     /// It would require them if it did not only observe.
     WouldAct(Cause),
-    /// It may require them: what decides about that cannot be read.
+    /// It may require them: the fields that decide about that cannot be read.
     Unclear,
 }
 

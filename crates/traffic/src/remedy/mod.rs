@@ -1,14 +1,14 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 //!
 //! - `scope`: which clusters does a Remedy cover?
-//! - `decision`: what must be true of a cluster for it to act?
+//! - `decision`: which conditions of a cluster make it act?
 //! - `mode`: does it act now, only observe, or has it expired? `expiries` tells when that changes.
-//! - `effect`: what does one Remedy require of one cluster, and because of which condition?
+//! - `effect`: which actions does one Remedy require of one cluster, and because of which condition?
 //! - `bound`: may one more cluster be blocked? It decides across the fleet.
 //! - here, [`plan`]: the write of one cluster's actions, from all of these.
 //! - `member`: where are the actions of a `MemberCluster`?
 //! - `forecast`: where does the whole fleet go? `kubectl remedy plan` asks.
-//! - `reach`, `problem`, `status`: on which clusters does a Remedy act, what may be a mistake in it, and how
+//! - `reach`, `problem`, `status`: on which clusters does a Remedy act, which parts of it may be mistakes, and how
 //!   does its status say so?
 //! - `silence`: whose reporter renews its lease no more?
 
@@ -88,7 +88,7 @@ pub struct ObservedActions {
     pub cause: Cause,
 }
 
-/// Returns what those of `remedies` that only observe would require of `cluster` at `now`. Their scope
+/// Returns the actions that those of `remedies` which only observe would require of `cluster` at `now`. Their scope
 /// covers it.
 pub fn observed<'a>(
     cluster: &Cluster,
@@ -109,8 +109,8 @@ pub fn observed<'a>(
     remedies.into_iter().filter_map(observed).collect()
 }
 
-/// Keeps of a cluster what decides about its remedy actions. The rest is gone before a rule could read it, and wakes nobody
-/// when it changes. What is unreadable decides, too: an action may be kept because of it.
+/// Keeps the fields of a cluster that decide about its remedy actions. The rest is gone before a rule could read it, and
+/// wakes nobody when it changes. An unreadable field decides, too: an action may be kept because of it.
 pub fn keep_facts(cluster: &mut Cluster) {
     let metadata = std::mem::take(&mut cluster.metadata);
     cluster.metadata = ObjectMeta {

@@ -12,7 +12,7 @@ use objects::reverse_index::ReverseIndex;
 /// The most names of clusters in a status.
 const LISTED: usize = 100;
 
-/// The remedies that concern one cluster, by what they do there.
+/// The remedies that concern one cluster, by their effect there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The cluster has an action that they require.

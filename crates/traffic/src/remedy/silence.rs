@@ -115,7 +115,7 @@ impl Reporters {
     ) {
         self.unlisted.remove(reporter);
         let known = self.heartbeats.get(reporter);
-        // A list or read that shows the same one again is no sign of life, and neither is what others write.
+        // A list or read that shows the same one again is no sign of life, and neither is a write of others.
         if known.is_some_and(|known| known.renewal == renewal) {
             return;
         }

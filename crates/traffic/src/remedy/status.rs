@@ -130,7 +130,7 @@ pub fn status_write(remedy: &Remedy, status: &RemedyStatus) -> Option<Write> {
         "observedGeneration": status.observed_generation,
         "conditions": status.conditions,
         "activeClusters": status.active_clusters,
-        // A merge patch removes what is null.
+        // A merge patch removes fields that are null.
         "activeClusterNames": status.active_cluster_names,
         "refusedClusters": status.refused_clusters,
         "refusedClusterNames": status.refused_cluster_names,

@@ -141,7 +141,7 @@ fn current_ingress_is_unchanged() {
     assert_eq!(serve.change, BlockChange::default());
 }
 
-/// An ingress of another class is released and loses only what is ours.
+/// An ingress of another class is released and loses only our fields.
 #[test]
 fn foreign_class_releases_ours() {
     let moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);

@@ -2,7 +2,7 @@
 //! `DNSEndpoint` for each host, in one namespace.
 //!
 //! ```text
-//! Desired → hosts → targets of each host → DNSEndpoint → plan        acknowledgement ← what the name resolves to
+//! Desired → hosts → targets of each host → DNSEndpoint → plan        acknowledgement ← answers of resolvers
 //! ```
 //!
 //! - `hosts`: which names does an ingress have, and which Services are behind each?
@@ -10,7 +10,7 @@
 //! - `records`: which objects say so?
 //! - `plan`: which writes lead there? Which of them take a cluster out of records that are left as they are?
 //! - `acknowledgement`: does the name resolve to that?
-//! - `problem`: which mistakes must a user correct?
+//! - `problem`: the mistakes that a user must correct.
 
 mod acknowledgement;
 mod hosts;

@@ -13,7 +13,7 @@ use super::targets::{Origin, targets};
 use crate::ingress::kubernetes::{Managed, ManagedBy, edit, edits_of_metadata, hashed, ingress_of};
 use crate::ingress::{ControllerName, Desired};
 
-/// The annotation with the targets of a record and what each was read from, as JSON.
+/// The annotation with the targets of a record and the source of each, as JSON.
 const TARGETS_ANNOTATION: &str = "karmada-rs.io/dns-targets";
 /// The beginning of the annotations that tell ExternalDNS more (its `source/annotations/provider_specific.go`), and the
 /// parts that a `DNSEndpoint` has as properties.
@@ -34,7 +34,7 @@ pub struct Publisher {
 pub struct Wanted {
     /// One object for each host that leads somewhere.
     pub endpoints: Vec<DnsEndpoint>,
-    /// What is not published, or not as it is written.
+    /// The hosts and targets that are not published, or not as they are written.
     pub problems: BTreeSet<DnsProblem>,
 }
 
@@ -159,7 +159,7 @@ fn text(origins: &BTreeSet<Origin>) -> String {
     serde_json::to_string(origins).unwrap_or_default()
 }
 
-/// Returns the targets of one of our objects. What somebody has made unreadable is as nothing.
+/// Returns the targets of one of our objects. An unreadable list is as none.
 pub(super) fn origins(endpoint: &DnsEndpoint) -> BTreeSet<Origin> {
     let text = endpoint.metadata.annotation(TARGETS_ANNOTATION);
     let read = text.and_then(|text| serde_json::from_str(text).ok());

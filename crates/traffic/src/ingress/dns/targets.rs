@@ -11,7 +11,7 @@ use crate::ingress::fail_open::takes_requests;
 use crate::ingress::node_ports::TRAFFIC_POLICY_ANNOTATION;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired, WhenAllBlocked};
 
-/// A target of a record, and what it was read from.
+/// A target of a record, and its source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(super) struct Origin {
     /// An address, or a host name.
@@ -21,8 +21,8 @@ pub(super) struct Origin {
     pub(super) source: String,
 }
 
-/// Returns where the name `host` leads, to the addresses that serve all of `services`, or to one other name. Of what cannot be
-/// read it keeps what is `held`.
+/// Returns where the name `host` leads, to the addresses that serve all of `services`, or to one other name. Of unreadable
+/// objects it keeps the targets that are `held`.
 pub(super) fn targets(
     desired: &Desired,
     host: &str,

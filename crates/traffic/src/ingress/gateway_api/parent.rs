@@ -31,7 +31,7 @@ pub fn gateway_problems(routes: &IngressSpec, gateway: &Gateway) -> BTreeSet<Rou
         .collect()
 }
 
-/// Returns what the controller of `gateway` says against one of our routes as it is now.
+/// Returns the objections of the controller of `gateway` to one of our routes as it is now.
 pub fn route_problems(
     route: &HttpRoute,
     gateway: &Gateway,

@@ -163,7 +163,7 @@ fn is_at(server: &Server, target: &Target) -> bool {
 enum Fate {
     /// It gets no request, whatever else happens.
     Excluded,
-    /// It stays as it is: what it was made from cannot be read.
+    /// It stays as it is: its source cannot be read.
     Kept,
     /// It goes after its successors serve.
     Stale,

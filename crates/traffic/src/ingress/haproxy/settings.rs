@@ -67,7 +67,7 @@ impl Default for ServerParameters {
     }
 }
 
-/// The parameters are not what can follow a server's address.
+/// The parameters cannot follow a server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidParameters {
     /// They would be more than one command.

@@ -21,7 +21,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Adds what a parent gives to `route`.
+    /// Adds the hosts and refusals of a parent to `route`.
     pub(super) fn add(&mut self, route: &HttpRoute, parent: &Parent<'_>) -> Result<(), Refusal> {
         let namespace = route.metadata.namespace();
         let mut hosts = BTreeSet::new();

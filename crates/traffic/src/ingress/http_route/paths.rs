@@ -32,7 +32,7 @@ pub(super) fn paths(route: &HttpRoute) -> Result<Vec<HTTPIngressPath>, Refusal> 
     Ok(paths)
 }
 
-/// Rejects a rule with what would change a request, or where it goes.
+/// Rejects a rule with a filter or match that would change a request, or its destination.
 fn reject_features(number: u32, rule: &HttpRouteRule) -> Result<(), Refusal> {
     let in_backends = rule
         .backend_refs

@@ -139,7 +139,7 @@ fn load_balancer_comes_first() {
     assert_eq!(endpoints(&desired(&fixture)), expected);
 }
 
-/// What keeps nodes out is told, for all clusters at once.
+/// The reasons that keep nodes out are told, for all clusters at once.
 #[test]
 fn obstacles_are_told() {
     let mut unpublished = fixture("Cluster");

@@ -36,7 +36,7 @@ fn matches(required: &Value) -> Vec<(Value, Result<(), bool>)> {
     ]
 }
 
-/// Every combination of fields and annotations does what the documentation says.
+/// Every combination of fields and annotations has its documented effect.
 #[test]
 fn semantics_match_the_documentation() {
     let mut tried = 0;

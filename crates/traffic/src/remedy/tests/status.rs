@@ -135,7 +135,7 @@ fn doubts() -> [(Remedy, &'static str, &'static str); 5] {
     ]
 }
 
-/// A remedy that may be a mistake says what and whether it acts all the same.
+/// A remedy that may be a mistake names it, and says whether it acts all the same.
 #[test]
 fn mistakes_are_named() {
     let mistakes = mistakes().into_iter().map(|row| (row, true));

@@ -46,7 +46,7 @@ fn names(all: &[&str]) -> Value {
     all.collect()
 }
 
-/// Returns what is desired of an ingress with one host for all of `services`.
+/// Returns the desired state of an ingress with one host for all of `services`.
 fn wanted_of(fixture: &Fixture, services: &[&str]) -> Desired {
     desired_of(
         fixture,
@@ -136,7 +136,7 @@ fn publisher_name(fixture: &Fixture) -> Option<Value> {
     wanted.endpoints[0].metadata.name.clone().map(Value::String)
 }
 
-/// Names are written as `ExternalDNS` compares them, and what is none is left out with a word about it.
+/// Names are written as `ExternalDNS` compares them, and an invalid one is left out with a word about it.
 #[test]
 fn hosts_are_written_as_compared() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1"]))])]);
@@ -177,7 +177,7 @@ fn hosts_are_written_as_compared() {
     assert_eq!(wanted.problems, [DnsProblem::NoHost].into());
 }
 
-/// `ExternalDNS` says of every record that it is done: what counts is what the name resolves to, once it may.
+/// `ExternalDNS` says of every record that it is done: the answer of resolvers counts, once it may.
 #[test]
 fn resolving_acknowledges() {
     let ttl = Duration::from_secs(30);

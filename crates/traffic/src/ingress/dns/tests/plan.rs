@@ -47,7 +47,7 @@ fn assert_deleted(writes: &[Write], objects: &[Arc<DnsEndpoint>]) {
     assert!(keys.eq(objects.iter().map(|object| Key::of(&**object))));
 }
 
-/// What is there is written once, another difference is one update, and what others add to an object stays.
+/// A record is written once, a difference is one update, and additions of others to an object stay.
 #[test]
 fn only_differences_are_written() {
     let (key, wanted) = wanted(&two_clusters(), "i");

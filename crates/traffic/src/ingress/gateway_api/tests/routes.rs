@@ -59,7 +59,7 @@ fn each_host_has_its_route() {
     assert_eq!(json!(one), expected);
 }
 
-/// A default backend serves what the rules leave, and without rules everything.
+/// A default backend serves the paths that the rules leave, and without rules everything.
 #[test]
 fn default_backend_serves_the_rest() {
     let backend = json!({ "service": { "name": "t", "port": { "number": 80 } } });
@@ -75,7 +75,7 @@ fn default_backend_serves_the_rest() {
     assert_eq!(all, [1, 2]);
 }
 
-/// What a route cannot have is left out with one line, and the rest is served.
+/// A path that a route cannot have is left out with one line, and the rest is served.
 #[test]
 fn wrong_input_is_left_out() {
     let resource = json!({ "path": "/r", "pathType": "Prefix",
@@ -251,7 +251,7 @@ fn added_path_moves_no_other() {
     }
 }
 
-/// Returns what another has at the Gateway: an ingress of ours, or somebody else.
+/// Returns the route of another at the Gateway: an ingress of ours, or somebody else.
 fn other(ingress: Option<&str>, created: &str, parent: &str, matches: &Value) -> HttpRoute {
     let annotations = ingress.map(|name| json!({ "karmada-rs.io/multi-cluster-ingress": name }));
     serde_json::from_value(json!({
@@ -347,7 +347,7 @@ fn foreign_route_is_told() {
     }
 }
 
-/// What others change in our part of a route is undone, and nothing else.
+/// Changes of others to our part of a route are undone, and nothing else.
 #[test]
 fn drift_of_our_part_is_undone() {
     let spec = json!({ "rules": [rule("h", &[("/", "Prefix", "s")])] });

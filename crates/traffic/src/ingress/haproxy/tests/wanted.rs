@@ -46,7 +46,7 @@ fn ready_addresses_are_servers() {
     );
 }
 
-/// An endpoint that ends keeps what it has, one that is not ready is no server, and the last that end still serve.
+/// An endpoint that ends keeps its connections, one that is not ready is no server, and the last that end still serve.
 #[test]
 fn conditions_decide() {
     let conditions = |ready, serving, terminating| EndpointConditions {

@@ -107,7 +107,7 @@ fn hosts_are_common() {
     );
 }
 
-/// What would change a request, or where it goes, is refused with the number of its rule.
+/// A rule that would change a request, or its destination, is refused with the number of its rule.
 #[test]
 fn features_are_refused() {
     let good = rule("s", &json!([]));
