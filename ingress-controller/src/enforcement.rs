@@ -28,7 +28,7 @@ pub(crate) struct Enforcement {
     load_balancer_delay: Histogram,
 }
 
-/// A place that may differ from what the status says.
+/// A place that may differ from the status.
 #[derive(Debug)]
 struct Lag {
     since: Instant,
@@ -38,7 +38,7 @@ struct Lag {
 impl Enforcement {
     /// Creates one for as many load balancers.
     pub(crate) fn new(load_balancers: usize) -> Self {
-        // 1 ms to 9 minutes: what fails is tried again.
+        // 1 ms to 9 minutes: a failure is tried again.
         let delay = || Histogram::new(exponential_buckets(0.001, 2.0, 20));
         let load_balancers = (0..load_balancers).map(Place::LoadBalancer);
         Self {

@@ -265,7 +265,7 @@ async fn user_objects_are_never_touched() {
     }
 }
 
-/// What the API refuses is recorded once, whatever time a webhook puts into its words.
+/// A refusal of the API is recorded once, whatever time a webhook puts into its words.
 #[tokio::test]
 async fn refusal_is_recorded_once() {
     let stage = Stage::new().await;

@@ -16,7 +16,7 @@ pub(super) struct Named<T> {
 impl<T: FromStr> FromStr for Named<T> {
     type Err = T::Err;
 
-    /// Reads a value, with a name if what is before a first `=` is one: lower-case letters, digits and dashes.
+    /// Reads a value, with a name if the text before a first `=` is one: lower-case letters, digits and dashes.
     fn from_str(text: &str) -> Result<Self, T::Err> {
         let is_name = |name: &str| {
             let mut bytes = name.bytes();

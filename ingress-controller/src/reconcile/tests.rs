@@ -301,7 +301,7 @@ async fn finalizer_precedes_load_balancer() {
     assert_eq!(stage.events(), expected);
 }
 
-/// A policy refuses every status of an ingress: that is told, and what becomes of the traffic all the same, each once.
+/// A policy refuses every status of an ingress: that is told, and the fate of the traffic all the same, each once.
 #[tokio::test]
 async fn refused_status_is_told() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;

@@ -21,7 +21,7 @@ use traffic::remedy::Scope;
 use crate::index::{Bound, Index};
 
 impl Index {
-    /// Takes in what an ingress refers to now, and notes the exports of its Services.
+    /// Takes in the references of an ingress, and notes the exports of its Services.
     pub(super) fn follow_ingress(&mut self, change: &Transition<MultiClusterIngress>) {
         if change.differs(refers_otherwise) {
             self.index_ingress(&change.key);
@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// Returns the ingresses behind which is what a binding binds, if that is placed elsewhere.
+    /// Returns the ingresses behind which is the object of a binding, if that is placed elsewhere.
     pub(super) fn behind(&self, change: &Transition<ResourceBinding>) -> Vec<Key> {
         let mut woken = Vec::new();
         if !change.differs(is_elsewhere) {
@@ -182,7 +182,7 @@ fn refers_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> boo
     before != now
 }
 
-/// Returns `true` if what decides about the exports of an ingress's Services differs.
+/// Returns `true` if the fields that decide about the exports of an ingress's Services differ.
 fn routes_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> bool {
     let [before, now] = [old, new].map(|ingress| {
         let metadata = &ingress.metadata;
@@ -196,7 +196,7 @@ fn routes_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> boo
     before != now
 }
 
-/// Returns `true` if what a binding binds is another, in other clusters, or reported otherwise.
+/// Returns `true` if the object of a binding is another, in other clusters, or reported otherwise.
 fn is_elsewhere(old: &ResourceBinding, new: &ResourceBinding) -> bool {
     let [before, now] = [old, new].map(|binding| (bound_service(binding), bound_clusters(binding)));
     before != now || !same_reports(old, new)

@@ -43,7 +43,7 @@ use crate::reason::Reason;
 
 /// The number of writes of one ingress at once.
 const CONCURRENCY: usize = 8;
-/// The pause between two look-ups of what is published.
+/// The pause between two look-ups of the published hosts.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
 
 /// The records of a fleet.
@@ -131,8 +131,8 @@ impl Dns {
         self.answers.of(key, own)
     }
 
-    /// Looks up what is published, and returns the ingresses of hosts that resolve otherwise than before. Who does not lead by
-    /// `writer` does not know what is published.
+    /// Looks up the published hosts, and returns the ingresses of hosts that resolve otherwise than before. Who does not lead by
+    /// `writer` does not know them.
     async fn look_up(&self, writer: &Writer) -> BTreeSet<Key> {
         if !writer.is_leading() {
             self.answers.clear();

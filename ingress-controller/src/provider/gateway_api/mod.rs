@@ -1,7 +1,7 @@
 //! The provider `gateway-api`: a gateway cluster with a Gateway, whose controller, whichever it is, serves the `HTTPRoute`s
 //! that are attached to it.
 //!
-//! - `parent`: the Gateway and its class. What they say of our routes is the controller's word on whether these are served.
+//! - `parent`: the Gateway and its class. Their conditions are the controller's word on whether our routes are served.
 //! - `others`: the `HTTPRoute`s that are not ours, of which one may have a host and path of ours.
 
 mod args;

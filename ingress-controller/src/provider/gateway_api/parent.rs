@@ -17,7 +17,7 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Applies an event, and returns `true` if it may change what is said of routes. Most do not: a controller counts there
+    /// Applies an event, and returns `true` if it may change the report about routes. Most do not: a controller counts there
     /// the routes of each listener.
     pub(super) fn observe(&mut self, event: Event<Decoded<Gateway>>) -> bool {
         let changes = self.gateways.observe(event).objects;

@@ -1,5 +1,5 @@
 //! A gateway cluster: Services, `EndpointSlice`s, Secrets and routes to them, which something in that cluster serves. The
-//! kind of the routes and what they report is that of a [`Routing`].
+//! kind of the routes and their report are those of a [`Routing`].
 //!
 //! Every object carries our label, and objects without it are never touched. A write is sent only where
 //! the gateway cluster differs from the desired state, and only takes effect on the version that was
@@ -66,7 +66,7 @@ pub trait Routing: Send + Sync + Sized + 'static {
     /// Returns the report about the `routes` that serve `desired`.
     fn report(&self, desired: &Desired, routes: &[Arc<Self::Route>]) -> Ensured;
 
-    /// Adds watches of what the routes depend on. They wake the ingresses concerned.
+    /// Adds watches of the objects on which the routes depend. They wake the ingresses concerned.
     fn watch(cluster: &Arc<GatewayCluster<Self>>, program: &mut Program, queue: &Queue<Key>);
 
     /// Returns the ingresses that an event of another's route may let in.
@@ -139,7 +139,7 @@ impl<R: Routing> GatewayCluster<R> {
     }
 
     /// Performs the writes of `plan` in its order. A rejected or outdated write does not prevent the
-    /// others, except the removal of what serves the traffic until it succeeds.
+    /// others, except the removal of objects that serve the traffic until it succeeds.
     async fn apply(&self, plan: KubernetesPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let (mut tally, mut results) = (Tally::default(), Vec::new());
         // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.

@@ -1,4 +1,4 @@
-//! Our objects of one kind in the gateway cluster, and the writes to them. What is written is known from then on: two
+//! Our objects of one kind in the gateway cluster, and the writes to them. A write is known from then on: two
 //! reconciles in quick succession would create and delete twice otherwise, and an ingress could be released with objects
 //! left behind.
 
@@ -134,7 +134,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     ) -> Result<Outcome, GatewayError> {
         let result = self.committer.write(write, None).await;
         if write.wanted.is_none() {
-            // If it is us who make it again, once the cluster is back, nobody has undone what we wrote before.
+            // If it is us who make it again, once the cluster is back, nobody has undone our earlier writes.
             self.committer.forget(write.target, &write.object.key);
         }
         let (kind, key) = (K::KIND, write.object.key.clone());

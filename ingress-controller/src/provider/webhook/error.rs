@@ -15,7 +15,7 @@ use crate::reason::Reason;
 /// Errors of requests to the load balancer's own program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProviderError {
-    /// It has not been listed yet what it holds.
+    /// Its ingresses have not been listed yet.
     #[error("the provider has not said yet what it holds")]
     Unlisted,
     /// Nobody has answered.

@@ -1,4 +1,4 @@
-//! Routes that are read as ingresses, and what wakes them.
+//! Routes that are read as ingresses, and the changes that wake them.
 
 use karmada_api::gateway_api::HttpRoute;
 use traffic::ingress::http_route::served_key;
@@ -36,7 +36,7 @@ fn version(version: &str, mut route: HttpRoute) -> HttpRoute {
     route
 }
 
-/// Returns the Services to which the route `r` leads, and what is decided on it.
+/// Returns the Services to which the route `r` leads, and the decision on it.
 fn found(index: &SharedIndex) -> (Vec<String>, &'static str) {
     let (ingress, decision) = index
         .lock()
@@ -164,7 +164,7 @@ fn parents(index: &SharedIndex, observe: impl FnOnce(&SharedIndex) -> Vec<Key>) 
     index.queues.parents.take_all()
 }
 
-/// A Gateway is woken by itself, its class, and routes that come, change or go, but not by what is said of them. With another
+/// A Gateway is woken by itself, its class, and routes that come, change or go, but not by conditions about them. With another
 /// Gateway's listeners, a route that has both may be refused.
 #[test]
 fn parents_are_woken() {

@@ -98,7 +98,7 @@ impl Stage {
         (service, slices.collect())
     }
 
-    /// Changes an object as another program does and returns what is stored.
+    /// Changes an object as another program does and returns the stored version.
     async fn change<K: GatewayKind>(&self, name: &str, change: Value) -> K {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let parameters = PatchParams::default();

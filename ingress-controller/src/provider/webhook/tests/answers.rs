@@ -41,7 +41,7 @@ async fn ensure(serving: &Serving) -> (Webhook, Result<Ensured, BoxError>) {
     (provider, ensured)
 }
 
-/// What is nobody's fault who owns the ingress is an error, of which only silence and overload stop all others.
+/// A fault of others than the ingress's owner is an error, of which only silence and overload stop all others.
 #[tokio::test]
 async fn trouble_is_an_error() {
     let page = "<html>\n<body>Welcome";
@@ -97,7 +97,7 @@ async fn trouble_is_an_error() {
     }
 }
 
-/// What the program has against an ingress is an obstacle, with its words, which have an end.
+/// An objection of the program to an ingress is an obstacle, with its words, which have an end.
 #[tokio::test]
 async fn refusals_are_obstacles() {
     let long = format!("{{\"message\":\"{}\"}}", "no ".repeat(1000));
@@ -238,7 +238,7 @@ async fn broken_document_is_replaced() {
     assert!(!provider.endpoints(&i).is_empty());
 }
 
-/// Entries that name no ingress, and what is nonsense about one that does, hide no other. An `HTTPRoute` is listed, too.
+/// Entries that name no ingress, or have nonsense beside the name, hide no other. An `HTTPRoute` is listed, too.
 #[tokio::test]
 async fn broken_entries_spoil_no_list() {
     let held = |name: &str| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name });
@@ -260,7 +260,7 @@ async fn broken_entries_spoil_no_list() {
     assert_eq!(provider.keys(), all);
 }
 
-/// A program that cannot be listed at the start keeps nobody from saying so. Once it can, what it holds is known and woken.
+/// A program that cannot be listed at the start keeps nobody from saying so. Once it can, its ingresses are known and woken.
 #[tokio::test]
 async fn late_list_wakes_what_is_held() {
     let is_well = Arc::new(AtomicBool::new(false));
@@ -285,7 +285,7 @@ async fn late_list_wakes_what_is_held() {
     readiness.opened().await;
     assert!(queue.is_empty() && provider.keys().is_empty());
     is_well.store(true, Ordering::Relaxed);
-    // It answers now, and has not said yet what it holds.
+    // It answers now, and has not listed its ingresses yet.
     provider.probe().await.unwrap_err();
     while queue.is_empty() {
         tokio::task::yield_now().await;

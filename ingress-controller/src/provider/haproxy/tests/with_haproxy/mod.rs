@@ -1,4 +1,4 @@
-//! An HAProxy, what it sends requests to, and who sends them.
+//! An HAProxy, its servers, and its visitors.
 
 mod keeps_contract;
 mod obstacles;
@@ -52,7 +52,7 @@ fn served_at(addresses: &[SocketAddr]) -> Desired {
 }
 
 impl Haproxy {
-    /// Ensures what is desired, and returns the obstacles.
+    /// Ensures the desired state, and returns the obstacles.
     async fn ensured(&self, desired: &Desired) -> Vec<String> {
         let ensured = self.ensure(desired).await.unwrap();
         ensured.obstacles.iter().map(Obstacle::to_string).collect()
