@@ -149,18 +149,20 @@ fn release(
 ) -> Release {
     let deleting = ingress.metadata.deletion_timestamp.is_some();
     let finalizers = finalizers(ingress).to_vec();
-    let ours = |f: &String| f == controller.as_str();
+    let has_ours = finalizers.iter().any(|f| f == controller.as_str());
     let is_ours = match owner {
         Ownership::Ours => true,
-        Ownership::Unclaimed => finalizers.iter().any(ours),
+        Ownership::Unclaimed => has_ours,
         Ownership::Foreign | Ownership::Unclear => false,
     };
-    // On deletion Karmada's finalizer has no other controller that would remove it.
-    let karmadas = |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && is_ours;
     let mut rest = finalizers.clone();
-    rest.retain(|f| !ours(f) && !karmadas(f));
+    rest.retain(|f| f != controller.as_str());
+    if deleting && is_ours {
+        // Karmada's has no other controller that would remove it.
+        rest.retain(|f| f != KARMADA_INGRESS_FINALIZER);
+    }
     Release {
-        clears_status: finalizers.iter().any(ours),
+        clears_status: has_ours,
         finalizers: Some(rest).filter(|rest| *rest != finalizers),
     }
 }

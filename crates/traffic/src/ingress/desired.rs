@@ -208,11 +208,6 @@ pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
         "kubectl.kubernetes.io/last-applied-configuration",
         "kubernetes.io/ingress.class",
     ];
-    let is_of = |key: &str, domain: &str| {
-        let own = key.split_once('/').map_or("", |(own, _)| own);
-        own.strip_suffix(domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
     let all = ingress.annotations.iter().flatten();
     all.filter(|(key, _)| {
         !OTHERS.contains(&key.as_str()) && !is_of(key, "karmada.io") && !is_of(key, "karmada-rs.io")
@@ -221,15 +216,22 @@ pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
     .collect()
 }
 
+/// Returns `true` if an annotation belongs to a domain, or to one below it.
+fn is_of(key: &str, domain: &str) -> bool {
+    let own = key.split_once('/').map_or("", |(own, _)| own);
+    own.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
 /// Returns those of `clusters` that must get no request. An unreadable one is left out unless it is in
 /// `previous`, the clusters blocked so far.
 pub fn excluded(
-    clusters: BTreeSet<String>,
+    mut clusters: BTreeSet<String>,
     previous: &[String],
     facts: &impl ClusterFacts,
 ) -> BTreeSet<String> {
-    let is_excluded = |name: &String| admission_of(name, previous, facts).is_excluded();
-    clusters.into_iter().filter(is_excluded).collect()
+    clusters.retain(|name| admission_of(name, previous, facts).is_excluded());
+    clusters
 }
 
 impl Backend {

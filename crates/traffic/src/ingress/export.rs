@@ -113,8 +113,9 @@ impl Exporter {
             self.wanted(service, facts)
         };
         let policy = policy_change(present(facts.policy), wanted.as_ref());
-        let is_deletion = |write: &Write| write.action == Action::Delete;
-        let (last, first): (Vec<_>, Vec<_>) = policy.into_iter().partition(is_deletion);
+        let (last, first): (Vec<_>, Vec<_>) = policy
+            .into_iter()
+            .partition(|write| write.action == Action::Delete);
         let is_leaving =
             present(facts.policy).is_some_and(|p| p.metadata.deletion_timestamp.is_some());
         let creation = match (&wanted, existing) {
@@ -151,8 +152,8 @@ impl Exporter {
         {
             return None;
         }
-        let meta = |name: String| ObjectMeta {
-            name: Some(name),
+        let metadata = ObjectMeta {
+            name: Some(service.name.clone()),
             namespace: Some(service.namespace.clone()),
             labels: Some([(MANAGED_BY_LABEL.to_owned(), self.managed_by.clone())].into()),
             owner_references: Some(vec![OwnerReference {
@@ -171,7 +172,10 @@ impl Exporter {
         let policy = PropagationPolicy {
             api_version: PropagationPolicy::API_VERSION.to_owned(),
             kind: PropagationPolicy::KIND.to_owned(),
-            metadata: meta(Self::policy_name(&service.name)),
+            metadata: ObjectMeta {
+                name: Some(Self::policy_name(&service.name)),
+                ..metadata.clone()
+            },
             spec: PropagationSpec {
                 resource_selectors: vec![ResourceSelector {
                     api_version: api_version.clone(),
@@ -186,7 +190,7 @@ impl Exporter {
         let export = ServiceExport {
             api_version,
             kind,
-            metadata: meta(service.name.clone()),
+            metadata,
         };
         Some((export, policy))
     }
@@ -248,19 +252,19 @@ fn deletion<K: Resource<DynamicType = ()>>(target: &'static str, object: &K) -> 
 /// Returns `true` if a policy selects the same as `wanted`, and places it alike. Karmada's webhook adds defaults to
 /// policies, which make no difference.
 fn has_selection(existing: &PropagationSpec, wanted: &PropagationSpec) -> bool {
-    let selected = |spec: &PropagationSpec| -> Vec<_> {
-        let selectors = spec.resource_selectors.iter();
-        selectors
-            .map(|s| (s.api_version.clone(), s.kind.clone(), s.name.clone()))
-            .collect()
-    };
-    let names = |spec: &PropagationSpec| {
-        let placement = spec.placement.as_ref();
-        placement
-            .and_then(|placement| placement.pointer("/clusterAffinity/clusterNames"))
-            .cloned()
-    };
-    selected(existing) == selected(wanted) && names(existing) == names(wanted)
+    selected(existing).eq(selected(wanted)) && cluster_names(existing) == cluster_names(wanted)
+}
+
+/// Iterates over the API versions, kinds and names that a policy selects.
+fn selected(spec: &PropagationSpec) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    let selectors = spec.resource_selectors.iter();
+    selectors.map(|s| (&*s.api_version, &*s.kind, s.name.as_deref()))
+}
+
+/// Returns the names of the clusters in which a policy places objects.
+fn cluster_names(spec: &PropagationSpec) -> Option<&Value> {
+    let placement = spec.placement.as_ref()?;
+    placement.pointer("/clusterAffinity/clusterNames")
 }
 
 #[cfg(test)]

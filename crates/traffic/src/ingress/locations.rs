@@ -45,12 +45,11 @@ pub fn binding_of<'a>(
     service: &str,
 ) -> Option<&'a ResourceBinding> {
     let bound = bindings.filter(|binding| bound_service(binding) == Some(service));
-    let place = |binding: &&ResourceBinding| {
+    bound.min_by_key(|binding| {
         let mut names = binding_names(service);
         let place = names.position(|name| binding.metadata.name.as_ref() == Some(&name));
         place.unwrap_or(usize::MAX)
-    };
-    bound.min_by_key(place)
+    })
 }
 
 /// Returns the Service that `binding` binds, if any. A `Service` of another API group does not count, nor does one

@@ -42,13 +42,6 @@ pub struct BlockChange {
 
 impl BlockChange {
     pub(super) fn between(before: &[String], after: &[String]) -> Self {
-        let without = |list: &[String], other: &[String]| {
-            let mut rest: Vec<String> = list.to_vec();
-            rest.retain(|cluster| !other.contains(cluster));
-            rest.sort();
-            rest.dedup();
-            rest
-        };
         Self {
             blocked: without(after, before),
             unblocked: without(before, after),
@@ -65,6 +58,15 @@ impl BlockChange {
             unblocked: [back.blocked, further.unblocked].concat(),
         }
     }
+}
+
+/// Returns those of `list` that are not in `other`, sorted.
+fn without(list: &[String], other: &[String]) -> Vec<String> {
+    let mut rest = list.to_vec();
+    rest.retain(|cluster| !other.contains(cluster));
+    rest.sort();
+    rest.dedup();
+    rest
 }
 
 /// Returns the `status.loadBalancer` with the addresses that the load balancer has `reported`; `None`, which removes the field,

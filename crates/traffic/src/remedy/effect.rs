@@ -1,7 +1,7 @@
 //! The effect of one remedy on one cluster.
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Remedy};
+use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
 use super::decision::{Answer, Cause, Decision};
 use super::mode::Mode;
@@ -43,6 +43,11 @@ pub fn cause(remedy: &Remedy, cluster: &Cluster, now: Timestamp) -> Option<Cause
         Some(Effect::Acts(cause)) if covers(remedy, name) => Some(cause),
         _ => None,
     }
+}
+
+/// Returns `true` if traffic is blocked by one of these actions.
+pub(crate) fn blocks(actions: &[String]) -> bool {
+    actions.iter().any(|action| action == TRAFFIC_CONTROL)
 }
 
 /// Returns the actions of a remedy.

@@ -47,6 +47,8 @@ pub use self::scope::{RemedyIndex, Scope, covers};
 pub use self::silence::{ReporterOf, Reporters, reporter_silent};
 pub use self::status::{State, has_expired, status, status_write};
 
+pub(crate) use self::effect::blocks;
+
 use self::effect::actions;
 
 /// An action that a write sets or clears.
@@ -98,15 +100,18 @@ pub fn observed<'a>(
     if cluster.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
-    let observed = |remedy: &Remedy| match Effect::of(remedy, cluster, now) {
-        Some(Effect::WouldAct(cause)) if !actions(remedy).is_empty() => Some(ObservedActions {
-            remedy: remedy.metadata.name.clone().unwrap_or_default(),
-            actions: actions(remedy).to_vec(),
-            cause,
-        }),
-        _ => None,
-    };
-    remedies.into_iter().filter_map(observed).collect()
+    let observed = remedies.into_iter().filter_map(|remedy| {
+        let actions = actions(remedy);
+        match Effect::of(remedy, cluster, now) {
+            Some(Effect::WouldAct(cause)) if !actions.is_empty() => Some(ObservedActions {
+                remedy: remedy.metadata.name.clone().unwrap_or_default(),
+                actions: actions.to_vec(),
+                cause,
+            }),
+            _ => None,
+        }
+    });
+    observed.collect()
 }
 
 /// Keeps the fields of a cluster that decide about its remedy actions. The rest is gone before a rule could read it, and
@@ -172,8 +177,8 @@ pub fn plan<'a>(
     if !may_block {
         wanted.retain(|action| *action != TRAFFIC_CONTROL);
     }
-    let is_kept = |action: &&String| !complete || possible.contains(*action);
-    wanted.extend(current.iter().filter(is_kept));
+    let kept = current.iter();
+    wanted.extend(kept.filter(|action| !complete || possible.contains(*action)));
     // `remedyActions: []` is not up to date: the field must be absent rather than empty.
     let absent = cluster
         .status

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, Remedy};
 
 use super::decision::Cause;
-use super::effect::{Effect, actions};
+use super::effect::{Effect, actions, blocks};
 use objects::reverse_index::ReverseIndex;
 
 /// The most names of clusters in a status.
@@ -66,20 +66,16 @@ impl Reached {
             return reached;
         }
         for remedy in remedies {
-            let name = || remedy.metadata.name.clone();
+            let name = &remedy.metadata.name;
             match Effect::of(remedy, cluster, now) {
-                Some(Effect::WouldAct(_)) => reached.observing.extend(name()),
+                Some(Effect::WouldAct(_)) => reached.observing.extend(name.clone()),
                 Some(Effect::Acts(cause)) => {
-                    let has = |action: &String| cluster.remedy_actions().contains(action);
-                    if actions(remedy).iter().any(has) {
-                        reached.acting.extend(name());
+                    let (actions, set) = (actions(remedy), cluster.remedy_actions());
+                    if actions.iter().any(|action| set.contains(action)) {
+                        reached.acting.extend(name.clone());
                     }
-                    let blocks = |action: &String| action == TRAFFIC_CONTROL;
-                    if !may_block
-                        && cause != Cause::Unconditional
-                        && actions(remedy).iter().any(blocks)
-                    {
-                        reached.refused.extend(name());
+                    if !may_block && cause != Cause::Unconditional && blocks(actions) {
+                        reached.refused.extend(name.clone());
                     }
                 }
                 Some(Effect::Unclear) | None => {}
@@ -101,8 +97,8 @@ impl ReachIndex {
         ] {
             let before = index.targets(&cluster);
             let gone = before.iter().filter(|remedy| !remedies.contains(*remedy));
-            let is_new = |remedy: &&String| before.binary_search(remedy).is_err();
-            let new = remedies.iter().filter(is_new);
+            let new = remedies.iter();
+            let new = new.filter(|remedy| before.binary_search(remedy).is_err());
             let differing: BTreeSet<String> = gone.chain(new).cloned().collect();
             if differing.is_empty() {
                 continue;

@@ -176,8 +176,8 @@ pub(super) fn without(
     let mut rest = endpoint.clone();
     for record in &mut rest.spec.endpoints {
         // Another cluster may have the same address.
-        let stays = |target: &String| left.iter().any(|origin| origin.target == *target);
-        record.targets.retain(stays);
+        let targets = &mut record.targets;
+        targets.retain(|target| left.iter().any(|origin| origin.target == *target));
     }
     rest.spec
         .endpoints

@@ -47,8 +47,8 @@ impl BackendName {
     /// Reads the name of a backend. `None` if it is none of a `MultiClusterIngress`.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('_');
-        let mut next = || parts.next();
-        let (namespace, ingress, service, port) = (next()?, next()?, next()?, next()?);
+        let (namespace, ingress) = (parts.next()?, parts.next()?);
+        let (service, port) = (parts.next()?, parts.next()?);
         let key = Key::new(namespace, ingress);
         let parsed = Self::new(&key, service, port.parse().ok()?)?;
         (parsed.to_string() == name).then_some(parsed)

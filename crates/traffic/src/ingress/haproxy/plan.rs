@@ -23,9 +23,10 @@ impl ServerSettings {
             }
             let targets = wanted.backends.get(name).unwrap_or(&none.0);
             let servers = existing.get(name).unwrap_or(&none.1);
-            let is_wanted = |target: &Target| targets.get(target) == Some(&Role::Serves);
             let is_served = servers.iter().any(|(target, server)| {
-                is_wanted(target) && server.takes_requests() && is_at(server, target)
+                targets.get(target) == Some(&Role::Serves)
+                    && server.takes_requests()
+                    && is_at(server, target)
             });
             // The last server that requests go to stays until another takes them.
             let may_drain = is_served || !targets.values().any(|role| *role == Role::Serves);

@@ -65,13 +65,17 @@ impl Server {
 
     /// Returns `true` if `other` needs the same commands, whatever time and traffic have changed.
     pub fn is_set_as(&self, other: &Self) -> bool {
-        let set = |server: &Self| Self {
+        self.settings() == other.settings()
+    }
+
+    /// Returns the server without the fields that time and traffic change.
+    fn settings(&self) -> Self {
+        Self {
             since: Duration::ZERO,
             connections: 0,
-            checks: server.checks & CHECKS_ENABLED,
-            ..server.clone()
-        };
-        set(self) == set(other)
+            checks: self.checks & CHECKS_ENABLED,
+            ..self.clone()
+        }
     }
 }
 

@@ -322,9 +322,9 @@ fn keeps_secret(desired: &Desired, copy: &Secret) -> bool {
 
 fn admission(desired: &Desired, slice: &EndpointSlice) -> Option<Admission> {
     let (service, cluster) = slice_origin(slice)?;
-    // The label has the gateway's name of the Service, which is not reversible.
-    let named = |service: &str| service_name(&desired.key, service);
     let mut backends = desired.backends.iter();
-    let backend = backends.find(|backend| named(&backend.service) == service)?;
+    // The label has the gateway's name of the Service, which is not reversible.
+    let backend =
+        backends.find(|backend| service_name(&desired.key, &backend.service) == service)?;
     Some(backend.cluster(cluster)?.admission)
 }
