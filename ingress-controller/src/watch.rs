@@ -78,11 +78,8 @@ impl SharedIndex {
     fn watch_hub(&self, program: &mut Program, client: &Client) {
         let resource = ClusterKind::MemberCluster.resource();
         let members = (Api::all_with(client.clone(), &resource), &resource);
-        let read = |stored: Decoded<StoredCluster>| {
-            stored.map(|stored| cluster_of(ClusterKind::MemberCluster, stored))
-        };
         let everything = Config::default();
-        (self.clusters()).start_as(program, "clusters", members, everything, read);
+        (self.clusters()).start_as(program, "clusters", members, everything, read_member);
         for (scope, name) in [
             (Scope::Cluster, "placements"),
             (Scope::Namespaced, "namespacedplacements"),
@@ -244,6 +241,10 @@ impl SharedIndex {
         rows.follows_known(everything.clone())
             .follows_unread(everything)
     }
+}
+
+fn read_member(stored: Decoded<StoredCluster>) -> Decoded<Cluster> {
+    stored.map(|stored| cluster_of(ClusterKind::MemberCluster, stored))
 }
 
 #[cfg(test)]

@@ -138,11 +138,10 @@ impl Index {
     /// clusters may stay blocked by a condition, and be readmitted then, which no change of an object shows.
     pub(super) fn expire(&mut self, now: Timestamp) -> Vec<Key> {
         let remedies = &self.remedies;
-        let find = |name: &str| {
+        let concerned = self.decided.look(now, |name| {
             let remedy = remedies.get(&Key::cluster_scoped(name));
             remedy.map(|remedy| &**remedy)
-        };
-        let concerned = self.decided.look(now, find);
+        });
         self.blocked_in(&concerned)
     }
 

@@ -339,11 +339,11 @@ impl LoadBalancer for Webhook {
     }
 
     async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let is_cut = |service: &str, cluster: &str| {
+        let cut = self.cut_document(key, |service, cluster| {
             let clusters = cut.get(service);
             clusters.is_some_and(|clusters| clusters.contains(cluster))
-        };
-        match self.cut_document(key, is_cut).await {
+        });
+        match cut.await {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.obstacle(key) {
                 Some(obstacle) => obstacle.into(),
