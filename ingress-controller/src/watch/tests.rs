@@ -108,6 +108,16 @@ fn flip_wakes_located_ingresses() {
     );
 }
 
+fn placement(version: &str, service: &str, cluster: &str) -> Placement {
+    let selected =
+        json!({ "version": "v1", "kind": "Service", "namespace": "ns", "name": service });
+    object(json!({
+        "metadata": { "name": "p", "resourceVersion": version },
+        "status": { "selectedResources": [selected], "observedResourceIndex": version,
+            "placementStatuses": [{ "clusterName": cluster }] },
+    }))
+}
+
 /// On a hub a placement wakes the ingresses of the Services that it brings, or has brought, if it brings them elsewhere.
 #[test]
 fn placement_wakes_its_ingresses() {
@@ -117,15 +127,6 @@ fn placement_wakes_its_ingresses() {
     let observe = |event| {
         index.placements(Scope::Cluster).observe(event);
         index.queues.status.take_all()
-    };
-    let placement = |version: &str, service: &str, cluster: &str| -> Placement {
-        let selected =
-            json!({ "version": "v1", "kind": "Service", "namespace": "ns", "name": service });
-        object(json!({
-            "metadata": { "name": "p", "resourceVersion": version },
-            "status": { "selectedResources": [selected], "observedResourceIndex": version,
-                "placementStatuses": [{ "clusterName": cluster }] },
-        }))
     };
     let located = |service: &str| -> Option<Vec<String>> {
         let index = index.lock();
@@ -152,15 +153,16 @@ fn irrelevant_change_wakes_nothing() {
     assert_woken(index.observe_cluster(applied(beat)), &[]);
 }
 
+fn version(version: &str, services: &[&str]) -> MultiClusterIngress {
+    let mut ingress = ingress("a", services);
+    ingress.metadata.resource_version = Some(version.to_owned());
+    ingress
+}
+
 /// An ingress is indexed again only when it refers to something else.
 /// Most events of an ingress are echoes of status writes, which change nothing that it refers to.
 #[test]
 fn index_follows_references() {
-    let version = |version: &str, services: &[&str]| {
-        let mut ingress = ingress("a", services);
-        ingress.metadata.resource_version = Some(version.to_owned());
-        ingress
-    };
     let index = SharedIndex::with_exports();
     index.observe_binding(applied(binding("t", &["m1"])));
     index.observe_ingress(applied(version("1", &["s"])));
@@ -562,6 +564,13 @@ fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
     }
 }
 
+fn secret(name: &str, key: &str) -> Secret {
+    object(json!({
+        "metadata": { "name": name, "namespace": "ns" },
+        "data": { "tls.key": key },
+    }))
+}
+
 /// A Secret wakes the ingresses whose TLS names it, and only with other data.
 #[test]
 fn secret_wakes_who_names_it() {
@@ -573,12 +582,6 @@ fn secret_wakes_who_names_it() {
     with_tls.spec.ingress.tls = object(json!([{ "secretName": "cert" }]));
     index.observe_ingress(applied(with_tls));
     index.observe_ingress(applied(ingress("b", &["s"])));
-    let secret = |name: &str, key: &str| -> Secret {
-        object(json!({
-            "metadata": { "name": name, "namespace": "ns" },
-            "data": { "tls.key": key },
-        }))
-    };
     assert_woken(
         index.observe_secret(applied(secret("cert", "YQ=="))),
         &["a"],

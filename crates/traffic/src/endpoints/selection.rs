@@ -109,14 +109,15 @@ mod tests {
         assert_eq!(named(200), KEPT_BY_MEMBER);
     }
 
+    fn slice(service: &Key) -> ObjectMeta {
+        let labels = json!({ SERVICE_NAME: service.name });
+        from_value(json!({ "namespace": service.namespace, "labels": labels })).unwrap()
+    }
+
     /// Only slices of the Services brought to a member are kept of its answer: neither a namesake's in another
     /// namespace, nor another's where all are sent.
     #[test]
     fn strangers_are_not_kept() {
-        let slice = |service: &Key| -> ObjectMeta {
-            let labels = json!({ SERVICE_NAME: service.name });
-            from_value(json!({ "namespace": service.namespace, "labels": labels })).unwrap()
-        };
         for count in [1, 200] {
             let needed = services(count);
             let selection = Selection::of(&needed, needed.iter());

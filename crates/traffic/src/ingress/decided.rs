@@ -71,19 +71,20 @@ mod tests {
     use super::super::fixtures::some_time;
     use super::*;
 
+    fn remedy(matches: Option<Vec<DecisionMatch>>, actions: &[&str]) -> Remedy {
+        let spec = RemedySpec {
+            cluster_affinity: Some(ClusterAffinity {
+                cluster_names: Some(vec!["m1".to_owned()]),
+            }),
+            decision_matches: matches,
+            actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
+        };
+        Remedy::new("r", spec)
+    }
+
     /// Only a remedy without matches that blocks traffic is a decision.
     #[test]
     fn only_unconditional_remedy_decides() {
-        let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
-            let spec = RemedySpec {
-                cluster_affinity: Some(ClusterAffinity {
-                    cluster_names: Some(vec!["m1".to_owned()]),
-                }),
-                decision_matches: matches,
-                actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
-            };
-            Remedy::new("r", spec)
-        };
         let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
         let scope = decided_scope(&decided, Timestamp::UNIX_EPOCH).unwrap();
         assert!(scope.covers("m1") && !scope.covers("m2"));

@@ -150,23 +150,29 @@ mod tests {
         assert_eq!(services(&empty), [].into());
     }
 
+    fn target(cluster: &str) -> TargetCluster {
+        TargetCluster {
+            name: cluster.into(),
+            ..TargetCluster::default()
+        }
+    }
+
+    fn item(cluster: &str, applied: Option<bool>) -> AggregatedStatusItem {
+        AggregatedStatusItem {
+            cluster_name: cluster.into(),
+            applied,
+            ..AggregatedStatusItem::default()
+        }
+    }
+
     /// A service is where it was scheduled or required or is still applied.
     #[test]
     fn applied_cluster_still_counts() {
         let mut binding = binding("s", &["m2", "m1"]);
-        let target = |cluster: &str| TargetCluster {
-            name: cluster.into(),
-            ..TargetCluster::default()
-        };
         binding.spec.required_by = Some(vec![BindingSnapshot {
             clusters: Some(vec![target("m3"), target("m1")]),
             ..BindingSnapshot::default()
         }]);
-        let item = |cluster: &str, applied| AggregatedStatusItem {
-            cluster_name: cluster.into(),
-            applied,
-            ..AggregatedStatusItem::default()
-        };
         binding.status = Some(ResourceBindingStatus {
             aggregated_status: Some(vec![
                 item("evicted", Some(true)),

@@ -216,13 +216,13 @@ fn other_collector_is_left_alone() {
     assert_eq!(plan, Plan::default());
 }
 
+fn cluster(mode: &str) -> ClusterView {
+    from_value(json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": mode } })).unwrap()
+}
+
 /// The endpoints are wanted of an exported Service that was propagated to a cluster which we reach.
 #[test]
 fn need_follows_export_work_and_cluster() {
-    let cluster = |mode: &str| -> ClusterView {
-        from_value(json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": mode } }))
-            .unwrap()
-    };
     let (push, pull) = (cluster("Push"), cluster("Pull"));
     let export = ServiceExport::default();
     let leaving = json!({ "metadata": { "deletionTimestamp": "2026-11-20T08:00:00Z" } });

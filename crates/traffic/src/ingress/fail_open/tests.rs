@@ -66,15 +66,16 @@ fn portless_endpoints_serve_nobody() {
     assert_open(&fixture, &expected);
 }
 
+fn one_open_of_three() -> Fixture {
+    fixture(&["m1", "m2", "m3"])
+        .with_cluster(cluster("m1"))
+        .with_cluster(blocked("m2"))
+        .with_cluster(blocked("m3"))
+}
+
 /// Where no admitted cluster has ready endpoints a blocked one that has is readmitted.
 #[test]
 fn ready_endpoints_are_readmitted() {
-    let clusters = || {
-        fixture(&["m1", "m2", "m3"])
-            .with_cluster(cluster("m1"))
-            .with_cluster(blocked("m2"))
-            .with_cluster(blocked("m3"))
-    };
     let expected = |m2| {
         [
             ("m1", Admission::Admitted),
@@ -89,7 +90,7 @@ fn ready_endpoints_are_readmitted() {
     }
     for in_m1 in [None, Some(slice("s", "m1", "a", &[])), Some(unready)] {
         let slices: Vec<_> = in_m1.into_iter().chain([in_m2.clone()]).collect();
-        let fixture = clusters().with_slices(&slices);
+        let fixture = one_open_of_three().with_slices(&slices);
         assert_open(&fixture, &expected(Admission::Readmitted));
         let closed = admissions(&fixture, WhenAllBlocked::FailClosed);
         assert_eq!(closed[1].1, Admission::Blocked);
@@ -100,7 +101,7 @@ fn ready_endpoints_are_readmitted() {
         decided.decided = ["m2".to_owned()].into();
         assert_open(&decided, &expected(Admission::Blocked));
     }
-    let served = clusters().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
+    let served = one_open_of_three().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
     assert_open(&served, &expected(Admission::Blocked));
 }
 

@@ -47,6 +47,11 @@ fn with_conditions(mut slice: EndpointSlice, all: &[(bool, bool, bool)]) -> Endp
     slice
 }
 
+fn endpoint(address: &str, cluster: &str) -> Value {
+    json!({ "address": address, "port": 8080, "ready": true, "cluster": cluster,
+        "source": format!("{cluster}-s-x") })
+}
+
 /// A program that has never heard of Kubernetes finds each route, and behind it addresses with their ports.
 #[test]
 fn document_has_routes_and_addresses() {
@@ -56,10 +61,6 @@ fn document_has_routes_and_addresses() {
     assert_eq!(found["revision"].as_str().unwrap().len(), 64);
     found["revision"] = json!("");
     let reference = json!({ "service": "s", "port": "80" });
-    let endpoint = |address, cluster| {
-        json!({ "address": address, "port": 8080, "ready": true, "cluster": cluster,
-            "source": format!("{cluster}-s-x") })
-    };
     let expected = json!({
         "apiVersion": "provider.karmada-rs.io/v1",
         "controller": "example.com/ours",

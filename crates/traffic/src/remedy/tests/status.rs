@@ -266,6 +266,11 @@ fn active_always_has_reason() {
     active(&[unreadable], reach(1, 0, 0), says, State::NotAccepted);
 }
 
+fn time(status: &RemedyStatus, nth: usize) -> Value {
+    let condition = status.conditions.as_ref().unwrap()[nth].clone();
+    json!(condition.last_transition_time)
+}
+
 /// A status that is up to date is not written and another only over the version it is based on.
 #[test]
 fn current_status_is_not_written() {
@@ -289,10 +294,6 @@ fn current_status_is_not_written() {
         "the time alone is no change"
     );
     let other = status(&remedy, &[], &reach(0, 0, 0), later);
-    let time = |status: &RemedyStatus, nth: usize| {
-        let condition = status.conditions.as_ref().unwrap()[nth].clone();
-        json!(condition.last_transition_time)
-    };
     assert_eq!(time(&other, 0), "2026-11-20T08:00:00Z", "in whole seconds");
     assert_eq!(time(&other, 1), "2026-11-20T09:00:00Z");
     assert!(status_write(&remedy, &other).is_some());

@@ -91,15 +91,16 @@ fn host_has_one_owner() {
     assert_eq!(plan, Plan::default());
 }
 
+fn held(clusters: &[&str]) -> Held {
+    let clusters = clusters.iter().map(|&name| name.to_owned()).collect();
+    [(HOST.to_owned(), clusters)].into()
+}
+
 /// Of an ingress that is left as it is only the cut clusters go, and the object with the last of them.
 #[test]
 fn cut_takes_only_that() {
     let (_, wanted) = wanted(&two_clusters(), "i");
     let existing = arcs(&wanted.endpoints);
-    let held = |clusters: &[&str]| -> Held {
-        let clusters = clusters.iter().map(|&name| name.to_owned()).collect();
-        [(HOST.to_owned(), clusters)].into()
-    };
     assert_eq!(clusters(&existing), held(&["m1", "m2"]));
     let writes = cutting(&existing, &held(&["m1"])).unwrap();
     let mut stored = json!(*existing[0]);

@@ -232,17 +232,18 @@ fn limits_make_several_routes() {
     assert_eq!((all.len(), names.len()), (2000, routes.len()));
 }
 
+fn placed(routes: &[HttpRoute]) -> BTreeMap<String, String> {
+    let matches = routes.iter().flat_map(|route| {
+        let rules = route.spec.rules.iter().flat_map(|rule| &rule.matches);
+        let name = route.metadata.name().to_owned();
+        rules.map(move |one| (one.path.clone().unwrap().value.unwrap(), name.clone()))
+    });
+    matches.collect()
+}
+
 /// A path that is added moves no other, as long as the routes have room.
 #[test]
 fn added_path_moves_no_other() {
-    let placed = |routes: &[HttpRoute]| -> BTreeMap<String, String> {
-        let matches = routes.iter().flat_map(|route| {
-            let rules = route.spec.rules.iter().flat_map(|rule| &rule.matches);
-            let name = route.metadata.name().to_owned();
-            rules.map(move |one| (one.path.clone().unwrap().value.unwrap(), name.clone()))
-        });
-        matches.collect()
-    };
     let (before, after) = (many(150, 1), many(160, 1));
     assert_eq!((before.len(), after.len()), (2, 2));
     let after = placed(&after);
@@ -347,6 +348,16 @@ fn foreign_route_is_told() {
     }
 }
 
+fn filtered(route: &mut Value) {
+    route["spec"]["rules"][0]["filters"] = json!([{ "type": "RequestRedirect" }]);
+}
+
+fn moved(route: &mut Value) {
+    route["spec"]["parentRefs"][0]["name"] = json!("else");
+    route["spec"]["hostnames"] = json!(["h", "g"]);
+    route["metadata"]["labels"]["team"] = json!("theirs");
+}
+
 /// Changes of others to our part of a route are undone, and nothing else.
 #[test]
 fn drift_of_our_part_is_undone() {
@@ -363,14 +374,6 @@ fn drift_of_our_part_is_undone() {
     assert_eq!(edits(&|_| {}), [""; 0]);
     let status = |route: &mut Value| route["status"] = json!({ "parents": [] });
     assert_eq!(edits(&status), [""; 0]);
-    let filtered = |route: &mut Value| {
-        route["spec"]["rules"][0]["filters"] = json!([{ "type": "RequestRedirect" }]);
-    };
     assert_eq!(edits(&filtered), ["/spec/rules"]);
-    let moved = |route: &mut Value| {
-        route["spec"]["parentRefs"][0]["name"] = json!("else");
-        route["spec"]["hostnames"] = json!(["h", "g"]);
-        route["metadata"]["labels"]["team"] = json!("theirs");
-    };
     assert_eq!(edits(&moved), ["/spec/parentRefs", "/spec/hostnames"]);
 }

@@ -318,22 +318,24 @@ fn a_changed_label_or_annotation_alone_is_corrected() {
     assert_eq!(edits_of(&plan.writes, "EndpointSlice"), [&edits]);
 }
 
+fn annotated(entries: &[(&str, &str)]) -> Desired {
+    let mut desired = desired(&fixture(), &["s"]);
+    let entries = entries.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
+    desired.annotations = entries.collect();
+    desired
+}
+
+fn annotate_as_others(gateway: &mut Cluster) {
+    let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
+    let annotations = ingress.metadata.annotations.get_or_insert_default();
+    annotations.insert("example.com/theirs".to_owned(), "x".to_owned());
+}
+
 #[test]
 fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
-    let annotated = |entries: &[(&str, &str)]| {
-        let mut desired = desired(&fixture(), &["s"]);
-        let entries = entries.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
-        desired.annotations = entries.collect();
-        desired
-    };
     let plain = Cluster::converged(&annotated(&[]));
     let mut gateway = plain.clone();
-    let theirs = |gateway: &mut Cluster| {
-        let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
-        let annotations = ingress.metadata.annotations.get_or_insert_default();
-        annotations.insert("example.com/theirs".to_owned(), "x".to_owned());
-    };
-    theirs(&mut gateway);
+    annotate_as_others(&mut gateway);
     let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
     let two = annotated(&[(rewrite, "/$1"), ("a", "b")]);
     gateway.apply(&gateway.plan(&two));
@@ -344,18 +346,18 @@ fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
         .clone()
         .unwrap();
     assert_eq!(annotations[rewrite], "/$1");
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 
     let one = annotated(&[(rewrite, "/$2")]);
     gateway.apply(&gateway.plan(&one));
     let mut expected = Cluster::converged(&one);
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 
     gateway.apply(&gateway.plan(&annotated(&[])));
     let mut expected = plain;
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 }
 
