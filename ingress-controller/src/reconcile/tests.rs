@@ -610,8 +610,8 @@ async fn bad_annotation_is_recorded() {
         let key = "networking.karmada-rs.io/when-all-blocked".to_owned();
         ingress.metadata.annotations = Some([(key, value.to_owned())].into());
         let (stage, _) = Stage::with(ingress).await;
-        let blocked = || applied(cluster("m2", &["TrafficControl"]));
-        stage.observe(|index| index.observe_cluster(blocked()));
+        let blocked = applied(cluster("m2", &["TrafficControl"]));
+        stage.observe(|index| index.observe_cluster(blocked));
         stage.reconcile().await.unwrap();
         let mut events = stage.events();
         events.sort_by_key(|event| expected.iter().position(|e| e == event));

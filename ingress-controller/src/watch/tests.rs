@@ -98,7 +98,6 @@ fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
 #[test]
 fn flip_wakes_located_ingresses() {
     let index = index();
-    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &["a"]);
     assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
     assert_woken(index.observe_cluster(blocked("m3")), &[]);
@@ -106,6 +105,10 @@ fn flip_wakes_located_ingresses() {
         index.observe_cluster(deleted(cluster("m2", &[]))),
         &["a", "b"],
     );
+}
+
+fn blocked(name: &str) -> Event<Decoded<Cluster>> {
+    applied(cluster(name, &["TrafficControl"]))
 }
 
 fn placement(version: &str, service: &str, cluster: &str) -> Placement {
@@ -199,7 +202,6 @@ fn lookup_follows_locations() {
         index.observe_binding(applied(binding("s", &["m3"]))),
         &["a"],
     );
-    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &[]);
     assert_woken(index.observe_cluster(blocked("m3")), &["a"]);
     let mut other_service = ingress("a", &["t"]);
@@ -214,7 +216,7 @@ fn lookup_follows_locations() {
 #[test]
 fn leaving_cluster_wakes_ingresses() {
     let index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(blocked("m1"));
     let mut leaving = cluster("m1", &["TrafficControl"]);
     leaving.metadata.deletion_timestamp = Some(object(json!("2026-01-01T00:00:00Z")));
     assert_woken(index.observe_cluster(applied(leaving)), &["a"]);
@@ -239,7 +241,7 @@ fn decision_wakes_blocked_ingresses() {
     let decided = || applied(remedy(&json!({})));
     assert_woken(index.observe_remedy(decided()), &[]);
     assert!(index.is_decided("m1") && !index.is_decided("m2"));
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(blocked("m1"));
     let conditional = remedy(&json!({ "decisionMatches": [{}] }));
     assert_woken(index.observe_remedy(applied(conditional)), &["a"]);
     assert!(!index.is_decided("m1"));
@@ -253,7 +255,7 @@ fn decision_wakes_blocked_ingresses() {
 #[test]
 fn expired_decision_wakes_ingresses() {
     let index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(blocked("m1"));
     let until = |version: &str, end: &str| {
         let mut window = remedy(&json!({}));
         window.metadata.resource_version = Some(version.to_owned());
@@ -437,8 +439,7 @@ fn invalid_binding_keeps_location() {
     })));
     index.observe_ingress(applied(located));
     index.observe_binding(invalid(&binding("v", &[])));
-    let blocked = applied(cluster("m3", &["TrafficControl"]));
-    assert_woken(index.observe_cluster(blocked), &["d"]);
+    assert_woken(index.observe_cluster(blocked("m3")), &["d"]);
 }
 
 #[derive(Clone, Debug)]
@@ -514,7 +515,7 @@ proptest! {
             index.change(change, version);
         }
         for name in ["m1", "m2", "m3"] {
-            let woken = index.observe_cluster(applied(cluster(name, &["TrafficControl"])));
+            let woken = index.observe_cluster(blocked(name));
             let woken: BTreeSet<Key> = woken.into_iter().collect();
             prop_assert_eq!(woken, index.searched(name));
         }

@@ -13,8 +13,9 @@ fn now() -> Timestamp {
 
 fn annotated(spec: Value, annotations: &[(&str, &str)]) -> Remedy {
     let mut remedy = remedy("r", spec);
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    remedy.metadata.annotations = Some(annotations.iter().map(own).collect());
+    let annotations = annotations.iter();
+    let annotations = annotations.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    remedy.metadata.annotations = Some(annotations.collect());
     remedy.metadata.generation = Some(3);
     remedy.metadata.resource_version = Some("7".to_owned());
     remedy

@@ -170,7 +170,9 @@ fn service_name(service: &str) -> String {
 }
 
 fn addresses(expected: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
-    let owned = |list: &[&str]| list.iter().map(|&a| a.to_owned()).collect();
-    let entry = |&(service, list): &(&str, &[&str])| (service_name(service), owned(list));
-    expected.iter().map(entry).collect()
+    let entries = expected.iter().map(|&(service, list)| {
+        let list = list.iter().map(|&address| address.to_owned());
+        (service_name(service), list.collect())
+    });
+    entries.collect()
 }

@@ -363,8 +363,9 @@ fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
 
 fn desired_tls(fixture: &Fixture, secrets: &[&str]) -> Desired {
     let mut spec = ingress("i", &["s"], None).spec.ingress;
-    let tls = |name: &&str| json!({ "hosts": ["a.example.com"], "secretName": name });
-    let tls: Vec<_> = secrets.iter().map(tls).collect();
+    let tls = secrets.iter();
+    let tls = tls.map(|name| json!({ "hosts": ["a.example.com"], "secretName": name }));
+    let tls: Vec<_> = tls.collect();
     spec.tls = serde_json::from_value(json!(tls)).unwrap();
     desired_of(fixture, &spec)
 }
