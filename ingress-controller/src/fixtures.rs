@@ -39,7 +39,7 @@ pub(crate) fn writer() -> Writer {
     Writer::new(Leadership::always(), WriteMetrics::default())
 }
 
-/// Returns the committer to an API whose obstacles `events` tell.
+/// Returns the committer to an API. `events` tell its obstacles.
 pub(crate) fn committer(api: &TestApi, events: &Arc<IngressEvents>) -> Committer {
     let (mode, notices) = (WriteMode::Perform(writer()), events.notices());
     Committer::new(

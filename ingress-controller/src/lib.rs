@@ -7,7 +7,7 @@
 //! `watch` is the table of the changes that wake ingresses, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
-//! - `reconcile` keeps finalizer and status, whose writes `ingresses` has.
+//! - `reconcile` keeps finalizer and status; `ingresses` has their writes.
 //! - `gateway` keeps the load balancer of a `provider`, and releases ingresses that are no longer ours; `outage` waits
 //!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
 //!   each has such a loop; `reports` joins their reports.

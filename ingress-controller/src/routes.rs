@@ -19,7 +19,7 @@ use traffic::ingress::{
 
 use crate::cached::cached;
 
-/// The routes, and the Gateways and classes that decide whose they are.
+/// The routes, and the Gateways and classes that decide to whom they belong.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     /// `None` if none are read.

@@ -154,7 +154,7 @@ async fn needed_service_is_exported() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
-/// Case T8: where load balancers are asked, only a Service whose nodes must have a ready endpoint is exported.
+/// Case T8: where load balancers are asked, only a Service with nodes that must have a ready endpoint is exported.
 #[tokio::test]
 async fn local_nodes_need_endpoints() {
     let mut stage = Stage::new().await;
@@ -175,7 +175,7 @@ async fn local_nodes_need_endpoints() {
     assert_eq!(stage.api.calls(), created);
 }
 
-/// The end of a policy wakes a service whose name does not fit in the policy's.
+/// The end of a policy wakes a service with a name that does not fit in the policy's.
 #[tokio::test]
 async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));

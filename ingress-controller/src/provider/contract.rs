@@ -20,7 +20,7 @@ use traffic::ingress::{
 
 use super::balancer::{Ensured, LoadBalancer};
 
-/// A load balancer whose providers are tested. All ingresses are in the namespace `ns`.
+/// A load balancer with providers that are tested. All ingresses are in the namespace `ns`.
 pub(super) trait Stage: Sized {
     type Provider: LoadBalancer;
 

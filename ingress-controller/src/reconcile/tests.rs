@@ -775,7 +775,7 @@ async fn contended_addresses_back_off() {
     assert_eq!(stage.gateway.queue.len(), 1);
 }
 
-/// Returns a stage whose ingress could never be read, and whose load balancer has both clusters.
+/// Returns a stage with an ingress that could never be read, and a load balancer with both clusters.
 async fn unreadable() -> Stage {
     let stage = Stage::new().await;
     let clusters = ["m1".to_owned(), "m2".to_owned()].into();

@@ -93,7 +93,7 @@ impl Index {
         woken
     }
 
-    /// Returns the ingresses whose Service has other endpoints.
+    /// Returns the ingresses of a Service with other endpoints.
     pub(super) fn collected(&self, change: &Transition<EndpointSlice>) -> Vec<Key> {
         let service = |slice: &EndpointSlice| slice_service(self.kind, slice);
         if !change.differs(|old, new| service(old) != service(new) || has_other_endpoints(old, new))

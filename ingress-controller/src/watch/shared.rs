@@ -63,7 +63,7 @@ pub(crate) struct SharedIndex {
     pub(crate) enforcement: Arc<Enforcement>,
     /// Notified when another moment may be that of the next expiry.
     pub(super) expiries: Arc<Notify>,
-    /// Notified when there is a host whose addresses are not known.
+    /// Notified of a host without known addresses.
     hosts: Arc<Notify>,
 }
 

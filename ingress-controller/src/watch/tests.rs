@@ -429,7 +429,7 @@ fn gone_unread_ingress_wakes() {
     assert!(matches!(index.lock().ingress(&key("bad")), Cached::Absent));
 }
 
-/// A service whose binding is invalid stays located according to the status.
+/// A service with an invalid binding stays located according to the status.
 #[test]
 fn invalid_binding_keeps_location() {
     let index = index();

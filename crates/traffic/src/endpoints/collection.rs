@@ -182,7 +182,7 @@ fn ports(slice: &EndpointSlice) -> Vec<EndpointPort> {
 /// Returns the write that makes `wanted` of `slice`, if something that is ours differs.
 fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Write> {
     let (old, new) = (&slice.metadata, &wanted.metadata);
-    // By its annotation it is known whose it is: that is the same.
+    // Its annotation names its owner: that is the same.
     let is_same = has_marks(old, new)
         && endpoints(slice) == endpoints(wanted)
         && ports(slice) == ports(wanted);

@@ -39,7 +39,7 @@ impl Selection {
         &self.selector
     }
 
-    /// Returns the Services whose slices are kept.
+    /// Returns the Services with slices that are kept.
     pub fn services(&self) -> &BTreeSet<Key> {
         &self.services
     }

@@ -23,7 +23,7 @@ impl fmt::Display for InvalidChoice {
 
 impl std::error::Error for InvalidChoice {}
 
-/// An annotation whose value is none of its choice.
+/// An annotation with a value that is none of its choice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Misspelt {
     /// Its key.

@@ -81,7 +81,7 @@ impl Exporter {
         limited(format!("export-{service}"), service)
     }
 
-    /// Returns the Service for whose export `policy` was made. A shortened name does not show it, and
+    /// Returns the Service that `policy` exports. A shortened name does not show it, and
     /// users may have changed the policy: it is the owner or the selected object that such a name is
     /// derived from.
     pub fn exported(policy: &PropagationPolicy) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Serving together: a host whose Services call each other in their cluster is half broken where one of them is gone.
+//! Serving together: a host with Services that call each other in their cluster is half broken where one of them is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 

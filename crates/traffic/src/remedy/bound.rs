@@ -72,7 +72,7 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Returns the claim of `cluster` at `now`. `remedies` are those whose scope covers it, in any order.
+    /// Returns the claim of `cluster` at `now`. `remedies` are those that cover it, in any order.
     pub fn of<'a>(
         cluster: &Cluster,
         remedies: impl IntoIterator<Item = &'a Remedy>,

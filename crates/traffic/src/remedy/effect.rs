@@ -19,7 +19,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Returns the effect at `now` of `remedy`, whose scope covers `cluster`; `None` if it has none.
+    /// Returns the effect at `now` of `remedy`, which covers `cluster`; `None` if it has none.
     pub fn of(remedy: &Remedy, cluster: &Cluster, now: Timestamp) -> Option<Self> {
         if remedy.metadata.deletion_timestamp.is_some() {
             return None;

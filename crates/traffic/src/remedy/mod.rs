@@ -10,7 +10,7 @@
 //! - `forecast`: where does the whole fleet go? `kubectl remedy plan` asks.
 //! - `reach`, `problem`, `status`: on which clusters does a Remedy act, which parts of it may be mistakes, and how
 //!   does its status say so?
-//! - `silence`: whose reporter renews its lease no more?
+//! - `silence`: which reporters renew their leases no more?
 
 mod bound;
 mod decision;
@@ -137,7 +137,7 @@ pub struct Allowance {
     pub may_block: bool,
 }
 
-/// Plans the actions of `cluster` at `now`. `remedies` are those whose scope covers it, in any order. An action that
+/// Plans the actions of `cluster` at `now`. `remedies` are those that cover it, in any order. An action that
 /// cannot be read is written over, but not before everything that decides about it is known.
 pub fn plan<'a>(
     cluster: &Cluster,

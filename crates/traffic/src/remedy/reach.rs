@@ -28,7 +28,7 @@ pub struct Reached {
 pub struct Reach {
     /// Those that have an action which the remedy requires.
     pub acting: Listed,
-    /// Those whose block the bound refuses.
+    /// Those to which the bound refuses a block.
     pub refused: Listed,
     /// Those on which it would act if it did not only observe.
     pub observing: Listed,
@@ -52,7 +52,7 @@ pub struct ReachIndex {
 }
 
 impl Reached {
-    /// Returns the remedies that concern `cluster` at `now`, of those whose scope covers it. While
+    /// Returns the remedies that concern `cluster` at `now`, of those that cover it. While
     /// `may_block` is false, the bound keeps the cluster unblocked.
     pub fn of<'a>(
         cluster: &Cluster,

@@ -362,7 +362,7 @@ proptest! {
         }
     }
 
-    /// The index finds exactly the remedies whose scope covers a cluster.
+    /// The index finds exactly the remedies that cover a cluster.
     #[test]
     fn index_finds_covering_remedies(
         changes in prop::collection::vec((0_usize..4, prop::option::of(arbitrary_remedy())), 0..20),

@@ -108,7 +108,7 @@ impl Answers {
         woken
     }
 
-    /// Returns the hosts whose records must have followed at `now`.
+    /// Returns the hosts with records that must have followed at `now`.
     fn due(&self, now: Instant) -> Vec<(Key, String, Published)> {
         let all = self.by_ingress.lock();
         let hosts = all

@@ -95,7 +95,7 @@ pub struct GatewayCluster<R: Routing> {
     keeps_blocked: bool,
 }
 
-/// Connects to every gateway cluster of the flags, for the provider named `provider`, whose load balancers `make` makes.
+/// Connects to every gateway cluster of the flags, for the provider named `provider`. `make` makes the load balancers.
 pub(super) async fn connect<R: Routing>(
     clusters: &GatewayClusterArgs,
     provider: &str,

@@ -116,7 +116,7 @@ impl Servers {
         self.settings.backends(key, &self.known.lock().state)
     }
 
-    /// Returns the clusters whose servers get requests for the ingress `key`.
+    /// Returns the clusters with servers that get requests for the ingress `key`.
     pub(super) fn held(&self, key: &Key) -> Held {
         self.settings.held(key, &self.known.lock().state)
     }

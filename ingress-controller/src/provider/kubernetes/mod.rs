@@ -1,4 +1,4 @@
-//! The provider `kubernetes`: a gateway cluster whose ingress controller, whichever it is, serves an Ingress.
+//! The provider `kubernetes`: a gateway cluster with an ingress controller, whichever it is, that serves an Ingress.
 
 mod args;
 

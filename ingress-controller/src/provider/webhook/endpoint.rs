@@ -146,7 +146,7 @@ impl Answer {
         self.shown(fields.next().unwrap_or(&text))
     }
 
-    /// Returns a report whose words can be shown.
+    /// Returns a report with words that can be shown.
     fn told(&self, report: IngressReport) -> IngressReport {
         let problem = report.problem.map(|problem| self.shown(&problem));
         IngressReport {

@@ -69,7 +69,7 @@ impl Holdings {
         self.written.clear();
     }
 
-    /// Returns those of the listed ingresses whose documents must be read.
+    /// Returns those of the listed ingresses with documents that must be read.
     pub(super) fn unread(&self, listed: &[HeldIngress]) -> Vec<Key> {
         let unread = listed.iter().filter_map(|held| {
             let key = Key::new(&held.namespace, &held.name);

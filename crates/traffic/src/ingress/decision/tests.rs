@@ -181,7 +181,7 @@ fn unreadable_ingress_is_left() {
     assert_eq!(unread, Decision::Leave);
 }
 
-/// An ingress whose class is gone is served only if it was.
+/// An ingress without its class is served only if it was.
 #[test]
 fn gone_class_keeps_serving() {
     let served_before = of_class("gone", &[OURS]);

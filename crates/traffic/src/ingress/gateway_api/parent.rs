@@ -171,7 +171,7 @@ pub(in crate::ingress) fn is_host_within(host: &str, pattern: &str) -> bool {
             .is_some_and(|end| host.ends_with(end))
 }
 
-/// Returns `false` if the controller of the Gateway says that a listener cannot serve, as one whose certificate is missing.
+/// Returns `false` if the controller of the Gateway says that a listener cannot serve, as one without its certificate.
 fn is_in_service(gateway: &Gateway, listener: &Listener) -> bool {
     let statuses = gateway.status.iter().flat_map(|status| &status.listeners);
     let mut own = statuses.filter(|status| status.name == listener.name);

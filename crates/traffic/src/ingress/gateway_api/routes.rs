@@ -50,7 +50,7 @@ type Target = (String, Option<i32>);
 type Paths = BTreeMap<String, BTreeMap<RoutePath, Target>>;
 
 impl HttpRoutes {
-    /// Creates a factory for `controller`, whose routes are attached to `gateway`.
+    /// Creates a factory for `controller` of routes that are attached to `gateway`.
     pub fn new(controller: &ControllerName, gateway: Key) -> Self {
         Self {
             managed_by: ManagedBy::new(controller),

@@ -101,7 +101,7 @@ impl ServerSettings {
         steps.finish()
     }
 
-    /// Returns the clusters whose servers get requests for the ingress `key`, by backend.
+    /// Returns the clusters with servers that get requests for the ingress `key`, by backend.
     pub fn held(&self, key: &Key, state: &State) -> Held {
         let mut held = Held::new();
         for (name, servers) in self.existing(key, state) {

@@ -207,7 +207,7 @@ fn ours<'a>(
     })
 }
 
-/// A row of a table, whose columns newer versions add to.
+/// A row of a table. Newer versions add columns.
 struct Row<'a> {
     columns: &'a [&'a str],
     words: &'a [&'a str],

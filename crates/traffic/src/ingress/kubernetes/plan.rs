@@ -295,7 +295,7 @@ fn slice_cluster(slice: &EndpointSlice) -> Option<&str> {
     slice_origin(slice).map(|(_, cluster)| cluster)
 }
 
-/// Returns `true` for endpoints of a served cluster whose source slice cannot be read.
+/// Returns `true` for endpoints of a served cluster with an unreadable source.
 fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     let annotations = slice.metadata.annotations.as_ref();
     let source = annotations.and_then(|a| a.get(SOURCE_ANNOTATION));
@@ -303,7 +303,7 @@ fn keeps_slice(desired: &Desired, slice: &EndpointSlice) -> bool {
     is_unread && admission(desired, slice).is_some_and(Admission::is_served)
 }
 
-/// Returns `true` for a Service whose template cannot be read.
+/// Returns `true` for a Service with an unreadable template.
 fn keeps_service(desired: &Desired, service: &Service) -> bool {
     let name = service.metadata.name.as_deref();
     desired.backends.iter().any(|backend| {

@@ -93,7 +93,7 @@ mod tests {
     use crate::ingress::BackendAddresses;
     use crate::ingress::fixtures::{Fixture, template};
 
-    /// Returns the annotations of the Service and of the Ingress whose routes name these ports of it.
+    /// Returns the annotations of the Service and of the Ingress with routes to these ports of it.
     fn annotations(ports: &Value, routes: &[&Value]) -> (Value, Value) {
         let mut service = template("s", &[]);
         service.spec.as_mut().unwrap().ports = from_value(ports.clone()).unwrap();

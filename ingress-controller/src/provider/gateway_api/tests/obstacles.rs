@@ -223,7 +223,7 @@ fn gateway(listener: &str, attached: u32) -> Event<Decoded<Gateway>> {
     Event::Apply(Decoded::Valid(gateway))
 }
 
-/// A Gateway whose controller counts routes wakes nobody, and one that gets another listener wakes all.
+/// A Gateway with a controller that counts routes wakes nobody, and one that gets another listener wakes all.
 #[test]
 fn only_what_counts_wakes() {
     let mut parent = Parent::default();

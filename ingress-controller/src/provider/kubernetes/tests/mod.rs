@@ -35,7 +35,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Returns a stage whose gateway cluster has not even the namespace.
+    /// Returns a stage with an empty gateway cluster, without even the namespace.
     fn empty() -> Self {
         let api = TestApi::with_kinds([]);
         Self {
@@ -44,14 +44,14 @@ impl Stage {
         }
     }
 
-    /// Returns a stage whose gateway cluster has the namespace.
+    /// Returns a stage with a gateway cluster that has the namespace.
     async fn new() -> Self {
         let stage = Self::empty();
         stage.api.create_namespace("ns").await;
         stage
     }
 
-    /// Returns a stage whose gateway cluster is as `desired`, as the watches have shown.
+    /// Returns a stage with a gateway cluster that is as `desired`, as the watches have shown.
     async fn converged(desired: &Desired) -> Self {
         let stage = Self::new().await;
         let wanted = ingresses().objects(desired);

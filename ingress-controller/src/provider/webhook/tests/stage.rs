@@ -33,7 +33,7 @@ struct Proxy {
     client: Client,
     changes: Mutex<usize>,
     fails_once: Mutex<bool>,
-    /// The ingress whose routes must not change.
+    /// The ingress with routes that must not change.
     refused: Mutex<Option<Key>>,
 }
 

@@ -91,7 +91,7 @@ fn arcs(endpoints: &[DnsEndpoint]) -> Vec<Arc<DnsEndpoint>> {
     endpoints.iter().cloned().map(Arc::new).collect()
 }
 
-/// The object says all that `ExternalDNS` needs, and whose it is.
+/// The object has all that `ExternalDNS` needs, and the name of its ingress.
 #[test]
 fn object_is_complete() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1", "2001:DB8::1"]))])]);

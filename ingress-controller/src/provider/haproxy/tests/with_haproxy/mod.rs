@@ -32,7 +32,7 @@ fn provider(socket: Socket, grace: Duration, ends_connections: bool) -> Haproxy 
     Haproxy::new(socket, &writer(), settings)
 }
 
-/// Returns an ingress whose Service `s` has these addresses, one in each of the clusters m1, m2, ….
+/// Returns an ingress with these addresses of its Service `s`, one in each of the clusters m1, m2, ….
 fn served_at(addresses: &[SocketAddr]) -> Desired {
     let names: Vec<String> = (1..=addresses.len()).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
