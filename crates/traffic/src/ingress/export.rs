@@ -9,9 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use karmada_api::{PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
 use kube::Resource;
 use objects::Key;
-use objects::wanted::Wanted;
 use objects::write::{Action, Guard, ObjectRef, Plan, Write};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::class::ControllerName;
@@ -121,7 +119,7 @@ impl Exporter {
         let creation = match (&wanted, existing) {
             // A wider policy of a user claims an export that has none of ours yet, and keeps it.
             (Some((export, _)), None) if !is_leaving && last.is_empty() => {
-                Some(creation(EXPORT, export))
+                Some(Write::create(EXPORT, export, &()).owning_all())
             }
             _ => None,
         };
@@ -219,7 +217,7 @@ fn policy_change(
     wanted: Option<&(ServiceExport, PropagationPolicy)>,
 ) -> Option<Write> {
     let Some(existing) = existing else {
-        return wanted.map(|(_, policy)| creation(POLICY, policy));
+        return wanted.map(|(_, policy)| Write::create(POLICY, policy, &()).owning_all());
     };
     let metadata = &existing.metadata;
     if metadata.deletion_timestamp.is_some() {
@@ -237,16 +235,10 @@ fn policy_change(
     })
 }
 
-fn creation<K: Resource<DynamicType = ()> + Serialize>(target: &'static str, object: &K) -> Write {
-    let write = Write::create(target, object, &());
-    let wanted = Wanted::created(write.body().clone());
-    write.bringing(wanted)
-}
-
 /// Returns the deletion of an object, and not of another one of its name.
 fn deletion<K: Resource<DynamicType = ()>>(target: &'static str, object: &K) -> Write {
     let write = Write::delete(target, ObjectRef::of(object, &())).guarded(Guard::Uid);
-    write.bringing(Wanted::created(Value::Null))
+    write.owning_all()
 }
 
 /// Returns `true` if a policy selects the same as `wanted`, and places it alike. Karmada's webhook adds defaults to

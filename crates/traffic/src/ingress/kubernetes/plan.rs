@@ -8,7 +8,6 @@ use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 use objects::wanted::Wanted;
 use objects::write::{Action, Guard, ObjectRef, Write};
-use serde_json::Value;
 
 use super::drift::Managed;
 use super::managed_by::ingress_of;
@@ -187,9 +186,7 @@ pub(in crate::ingress) fn compare<'a, K: Managed + 'a>(
     let mut writes = Vec::new();
     for object in wanted {
         let Some(&found) = named.get(&object.meta().name.as_deref()) else {
-            let write = Write::create(K::TARGET, object, &());
-            let wanted = Wanted::created(write.body().clone());
-            writes.push(write.bringing(wanted));
+            writes.push(Write::create(K::TARGET, object, &()).owning_all());
             continue;
         };
         // Another ingress of ours may have taken the name; both would overwrite it in turn.
@@ -237,10 +234,8 @@ pub(in crate::ingress) fn stale<'a, K: Managed>(
 
 /// Returns the deletions of objects that are still the versions that were seen.
 fn deletions<'a, K: Managed + 'a>(objects: impl IntoIterator<Item = &'a Arc<K>>) -> Vec<Write> {
-    let objects = objects.into_iter();
-    objects
-        .map(|object| cut(object).bringing(Wanted::created(Value::Null)))
-        .collect()
+    let deletions = objects.into_iter().map(cut);
+    deletions.map(Write::owning_all).collect()
 }
 
 /// Returns the same of one object, without a pause where somebody makes it again: it is traffic into a broken cluster.
