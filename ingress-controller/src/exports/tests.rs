@@ -91,9 +91,12 @@ impl Stage {
     {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
-        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
+        let exporter = &self.reconciler.exporter;
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
-        let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
+        let listed = stored
+            .items
+            .into_iter()
+            .filter(|k| !is_policy || exporter.owns(k.meta()));
         let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
         for event in [Event::Init]
             .into_iter()

@@ -238,17 +238,23 @@ fn remedy(spec: &serde_json::Value) -> Remedy {
 #[test]
 fn decision_wakes_blocked_ingresses() {
     let index = index();
-    let decided = || applied(remedy(&json!({})));
-    assert_woken(index.observe_remedy(decided()), &[]);
+    assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &[]);
     assert!(index.is_decided("m1") && !index.is_decided("m2"));
     index.observe_cluster(blocked("m1"));
     let conditional = remedy(&json!({ "decisionMatches": [{}] }));
     assert_woken(index.observe_remedy(applied(conditional)), &["a"]);
     assert!(!index.is_decided("m1"));
-    assert_woken(index.observe_remedy(decided()), &["a"]);
+    assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &["a"]);
     let gone = deleted(remedy(&json!({})));
     assert_woken(index.observe_remedy(gone), &["a"]);
     assert!(!index.is_decided("m1"));
+}
+
+fn until(version: &str, end: &str) -> Event<Decoded<Remedy>> {
+    let mut window = remedy(&json!({}));
+    window.metadata.resource_version = Some(version.to_owned());
+    window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), end.to_owned())].into());
+    applied(window)
 }
 
 /// A person's decision that expires wakes those located in a blocked cluster it covers.
@@ -256,12 +262,6 @@ fn decision_wakes_blocked_ingresses() {
 fn expired_decision_wakes_ingresses() {
     let index = index();
     index.observe_cluster(blocked("m1"));
-    let until = |version: &str, end: &str| {
-        let mut window = remedy(&json!({}));
-        window.metadata.resource_version = Some(version.to_owned());
-        window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), end.to_owned())].into());
-        applied(window)
-    };
     let at = |time: &str| time.parse().unwrap();
     let [eight, nine] = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z"];
     assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
@@ -368,18 +368,19 @@ fn slice_changes_its_service() {
     assert_eq!(index.lock().slices("ns", "s").len(), 0);
 }
 
+fn nodes(cluster: &str, address: &str) -> Event<Decoded<EndpointSlice>> {
+    let namespace = format!("karmada-es-{cluster}");
+    applied(object(json!({
+        "metadata": { "name": "karmada-rs-nodes-ipv4-0", "namespace": namespace },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address], "nodeName": "n1" }],
+    })))
+}
+
 /// Nodes wake the ingresses in their cluster that have a Service with node ports, when they change.
 #[test]
 fn changed_nodes_wake_ingresses() {
     let index = index();
-    let nodes = |cluster: &str, address: &str| {
-        let namespace = format!("karmada-es-{cluster}");
-        applied(object(json!({
-            "metadata": { "name": "karmada-rs-nodes-ipv4-0", "namespace": namespace },
-            "addressType": "IPv4",
-            "endpoints": [{ "addresses": [address], "nodeName": "n1" }],
-        })))
-    };
     assert_woken(index.observe_nodes(nodes("m2", "10.0.0.1")), &[]);
     let mut template = template("t", 80);
     template.spec.as_mut().unwrap().type_ = Some("NodePort".to_owned());

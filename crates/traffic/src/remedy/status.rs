@@ -111,15 +111,15 @@ pub fn status(
     RemedyStatus {
         observed_generation: remedy.metadata.generation,
         conditions: Some(conditions),
-        active_clusters: count(&reach.acting),
+        active_clusters: Some(count(&reach.acting)),
         active_cluster_names: names(&reach.acting),
-        refused_clusters: count(&reach.refused),
+        refused_clusters: Some(count(&reach.refused)),
         refused_cluster_names: names(&reach.refused),
     }
 }
 
-fn count(listed: &Listed) -> Option<i64> {
-    Some(i64::try_from(listed.count).unwrap_or(i64::MAX))
+fn count(listed: &Listed) -> i64 {
+    i64::try_from(listed.count).unwrap_or(i64::MAX)
 }
 
 fn names(listed: &Listed) -> Option<Vec<String>> {

@@ -125,10 +125,13 @@ fn bad_entry_is_left_out_alone() {
     }
 }
 
+fn refusing(ip: &str, protocol: &str) -> Value {
+    json!({ "ip": ip, "ports": [{ "port": 80, "protocol": protocol, "error": "NoQuota" }] })
+}
+
 /// A port for UDP may have the number of one for TCP, as HTTP/3 has. A load balancer that refuses one keeps the other.
 #[test]
 fn protocols_share_a_number() {
-    let refusing = |ip: &str, protocol: &str| json!({ "ip": ip, "ports": [{ "port": 80, "protocol": protocol, "error": "NoQuota" }] });
     let mut service = template("s", &[("web", 80), ("quic", 80)]);
     let ports = service.spec.as_mut().unwrap().ports.as_mut().unwrap();
     ports[1].protocol = Some("UDP".to_owned());
@@ -255,8 +258,8 @@ fn ingress_controllers_serve_http() {
 /// Clusters are blocked as they are with endpoints, and one that has no address says so.
 #[test]
 fn blocks_are_the_same() {
-    let entry = |ip: &str| json!([{ "ip": ip }]);
-    let clusters = [("m1", entry("192.0.2.1")), ("m2", entry("192.0.2.2"))];
+    let [first, second] = ["192.0.2.1", "192.0.2.2"].map(|ip| json!([{ "ip": ip }]));
+    let clusters = [("m1", first), ("m2", second)];
     let fixture = fixture(&clusters).with_cluster(blocked("m1"));
     let found = desired(&fixture, BackendAddresses::LoadBalancers);
     let served = found.backends[0].serving();

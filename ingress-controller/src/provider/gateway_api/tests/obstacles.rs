@@ -146,16 +146,15 @@ async fn host_has_one_ingress() {
     assert_eq!(found.len(), 1, "{found:?}");
     let said = "PathPrefix / of s.i.example.com is not served for this MultiClusterIngress: ns/i has it already; remove it from one of the two";
     assert_eq!(found[0], (Reason::RouteConflict, said.to_owned()));
-    let addresses = |served: BTreeSet<String>| served.into_iter().collect::<Vec<_>>();
     let host = "s.i.example.com";
-    assert_eq!(addresses(stage.served(host).await), ["10.1.0.0"]);
+    assert_eq!(Vec::from_iter(stage.served(host).await), ["10.1.0.0"]);
     assert_eq!(shown(&ensured(&stage, &shop()).await), []);
 
     let provider = stage.provider().await;
     let none = BTreeSet::new();
     provider.delete(&contract::key("i"), &none).await.unwrap();
     assert_eq!(shown(&ensured(&stage, &second).await), []);
-    assert_eq!(addresses(stage.served(host).await), ["10.2.0.0"]);
+    assert_eq!(Vec::from_iter(stage.served(host).await), ["10.2.0.0"]);
 }
 
 /// A route has its host from its writing on, before a watch shows it.

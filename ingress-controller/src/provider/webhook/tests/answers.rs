@@ -16,15 +16,15 @@ use crate::reason::Reason;
 
 /// Serves a program that holds nothing, and answers changes as `answer` does.
 async fn misbehaving(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> Serving {
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match *request.method() {
             Method::GET if request.uri().path() == "/" => r#"{"ingresses":[]}"#.into_response(),
             Method::GET => StatusCode::NOT_FOUND.into_response(),
             _ => answer(),
         };
         std::future::ready(answer)
-    };
-    Serving::start(Router::new().fallback(reply)).await
+    });
+    Serving::start(program).await
 }
 
 /// Returns an answer with this status and body.
@@ -193,8 +193,8 @@ async fn unlisted_program_is_an_outage() {
         answer(302, ""),
         answer(500, ""),
     ] {
-        let reply = move || std::future::ready(list());
-        let serving = Serving::start(Router::new().fallback(reply)).await;
+        let program = Router::new().fallback(move || std::future::ready(list()));
+        let serving = Serving::start(program).await;
         let provider = provider(&serving.source()).await;
         provider.list().await.unwrap_err();
         let desired = contract::desired("i", &["s"], &["m1"]);
@@ -213,7 +213,7 @@ async fn unlisted_program_is_an_outage() {
 async fn broken_document_is_replaced() {
     let held = |name| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name, "revision": "1" });
     let list = json!({ "ingresses": [held("i"), held("j")] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET, "/") => list.to_string().into_response(),
             (&Method::GET, "/ns/i") => "nonsense".into_response(),
@@ -226,8 +226,8 @@ async fn broken_document_is_replaced() {
             _ => StatusCode::OK.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = provider(&serving.source()).await;
     let (i, j) = (contract::key("i"), contract::key("j"));
     assert_eq!(provider.list().await.unwrap(), [i.clone(), j.clone()]);
@@ -246,14 +246,14 @@ async fn broken_entries_spoil_no_list() {
     odd["revision"] = json!(7);
     let list = json!({ "ingresses": [null, "i", {}, { "controller": "c", "name": 7 }, held("../j"),
         held("a b"), odd, held("j"), held("httproute:"), held("httproute:i")] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match request.uri().path() {
             "/" => list.to_string().into_response(),
             _ => StatusCode::NOT_FOUND.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = provider(&serving.source()).await;
     let all = ["httproute:i", "i", "j"].map(contract::key);
     assert_eq!(provider.list().await.unwrap(), all);
@@ -266,14 +266,14 @@ async fn late_list_wakes_what_is_held() {
     let is_well = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&is_well);
     let held = json!({ "ingresses": [{ "controller": CONTROLLER, "namespace": "ns", "name": "i", "revision": "1" }] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match request.uri().path() {
             "/" if answers.load(Ordering::Relaxed) => held.to_string().into_response(),
             _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = Arc::new(provider(&serving.source()).await);
     let (readiness, queue) = (Readiness::default(), Queue::default());
     let (gate, woken, listing) = (

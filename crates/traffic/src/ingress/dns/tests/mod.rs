@@ -91,6 +91,11 @@ fn arcs(endpoints: &[DnsEndpoint]) -> Vec<Arc<DnsEndpoint>> {
     endpoints.iter().cloned().map(Arc::new).collect()
 }
 
+fn record(kind: &str, target: &str) -> Value {
+    json!({ "dnsName": "example.com", "recordType": kind, "recordTTL": 2, "targets": [target],
+        "setIdentifier": "eu", "providerSpecific": [{ "name": "aws/weight", "value": "10" }] })
+}
+
 /// The object has all that `ExternalDNS` needs, and the name of its ingress.
 #[test]
 fn object_is_complete() {
@@ -108,10 +113,6 @@ fn object_is_complete() {
     let name = object["metadata"]["name"].take();
     assert!(name.as_str().unwrap().starts_with("example.com-"), "{name}");
     assert_ne!(Some(name), publisher_name(&fixture));
-    let record = |kind, target| {
-        json!({ "dnsName": "example.com", "recordType": kind, "recordTTL": 2, "targets": [target],
-            "setIdentifier": "eu", "providerSpecific": [{ "name": "aws/weight", "value": "10" }] })
-    };
     let targets = object["metadata"]["annotations"]["karmada-rs.io/dns-targets"].take();
     assert!(
         targets.as_str().unwrap().contains("status/s/IPv4/80"),

@@ -134,10 +134,13 @@ fn idle_gateway_is_told() {
     );
 }
 
+fn listener(name: &str, protocol: &str, host: &Value) -> Value {
+    json!({ "name": name, "protocol": protocol, "hostname": host })
+}
+
 /// A host with TLS needs a listener that serves it.
 #[test]
 fn tls_needs_a_listener() {
-    let listener = |name: &str, protocol: &str, host: &Value| json!({ "name": name, "protocol": protocol, "hostname": host });
     let listeners = json!({ "listeners": [
         listener("http", "HTTP", &json!(null)),
         listener("one", "HTTPS", &json!("a.example.com")),

@@ -293,8 +293,7 @@ fn path_has_one_ingress() {
         (vec![&mine, &earlier], true),
         (vec![&elsewhere], false),
     ] {
-        let claims = |_: &str| Claims::new(&gateway_key(), ours.clone(), []);
-        let routed = factory().objects(&desired, claims);
+        let routed = factory().objects(&desired, |_| Claims::new(&gateway_key(), ours.clone(), []));
         let said = shown(&routed.problems);
         let matches = routes(routed)[0].spec.rules[0].matches.len();
         assert_eq!((matches, said.len()), if is_left { (1, 1) } else { (2, 0) });
@@ -335,8 +334,7 @@ fn foreign_route_is_told() {
         ("else", json!([]), false),
     ] {
         let theirs = other(None, LATE, parent, &matches);
-        let claims = |_: &str| Claims::new(&gateway_key(), [], [&theirs]);
-        let routed = factory().objects(&desired, claims);
+        let routed = factory().objects(&desired, |_| Claims::new(&gateway_key(), [], [&theirs]));
         let said = shown(&routed.problems);
         let expected = "HTTPRoute ns/other, which is not ours, has PathPrefix / of h as well, and nothing says which of the two is served; remove it there or here";
         assert_eq!(
