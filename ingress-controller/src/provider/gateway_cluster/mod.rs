@@ -143,18 +143,18 @@ impl<R: Routing> GatewayCluster<R> {
     async fn apply(&self, plan: KubernetesPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
         let (mut tally, mut results) = (Tally::default(), Vec::new());
         // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.
-        for urgent in [&plan.successors, &plan.blocked_slices] {
+        for urgent in [plan.successors, plan.blocked_slices] {
             results.extend(join_all(urgent.iter().map(|write| self.write(write))).await);
         }
         tally.add_all(results)?;
-        for write in &plan.writes {
-            tally.add(self.write(write).await)?;
+        for write in plan.writes {
+            tally.add(self.write(&write).await)?;
         }
         // Routes before their backends, and both only once their successors are in place.
-        for stale in [&plan.stale_routes, &plan.stale_backends] {
+        for stale in [plan.stale_routes, plan.stale_backends] {
             if tally.in_place {
                 for write in stale {
-                    tally.add(self.write(write).await)?;
+                    tally.add(self.write(&write).await)?;
                 }
             }
         }

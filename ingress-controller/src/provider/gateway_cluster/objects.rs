@@ -132,12 +132,19 @@ impl<K: GatewayKind> GatewayObjects<K> {
         managed_by: &ManagedBy,
         write: &Write,
     ) -> Result<Outcome, GatewayError> {
-        let result = self.committer.write(write, None).await;
-        if write.wanted.is_none() {
-            // If it is us who make it again, once the cluster is back, nobody has undone our earlier writes.
-            self.committer.forget(write.target, &write.object.key);
-        }
         let (kind, key) = (K::KIND, write.object.key.clone());
+        let result = match write.action {
+            // Owned only now: the copy of the body would double a plan of ten thousand slices.
+            Action::Create(_) => {
+                let write = write.clone().owning_all();
+                self.committer.write(&write, None).await
+            }
+            _ => self.committer.write(write, None).await,
+        };
+        if write.action == Action::Delete && write.wanted.is_none() {
+            // If it is us who make it again, once the cluster is back, nobody has undone our earlier writes.
+            self.committer.forget(write.target, &key);
+        }
         let outcome = match result {
             Ok(outcome) => outcome,
             Err(error) if is_without_namespace(write, &error) => {

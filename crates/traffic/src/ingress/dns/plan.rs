@@ -41,12 +41,7 @@ pub fn plan(
     }
     let mut writes: Vec<Write> = stale(ingress, &endpoints, existing).map(cut).collect();
     // The clashes are the problems above.
-    writes.extend(compare(
-        ingress,
-        &endpoints,
-        existing,
-        &mut BTreeSet::new(),
-    )?);
+    writes.extend(compare(ingress, endpoints, existing, &mut BTreeSet::new())?);
     writes.sort_by_key(|write| matches!(write.action, Action::Create(_)));
     Ok(Plan {
         writes,

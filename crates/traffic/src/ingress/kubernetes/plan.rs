@@ -86,35 +86,38 @@ impl KubernetesPlan {
         let (blocked, mut stale_slices): (Vec<_>, Vec<_>) =
             stale(key, &slices, &existing.slices).partition(|slice| is_blocked(desired, slice));
         let bare = bare_services(&existing.slices, &blocked);
-        let (successors, others): (Vec<_>, Vec<_>) = slices.iter().partition(|slice| {
-            slice_origin(slice).is_some_and(|(service, _)| bare.contains(service))
-        });
-        let successors = compare(key, successors, &existing.slices, &mut clashes)?;
-        let mut writes = compare(key, &wanted.services, &existing.services, &mut clashes)?;
-        writes.extend(compare(key, others, &existing.slices, &mut clashes)?);
-        let secrets = compare(key, &wanted.secrets, &existing.secrets, &mut clashes)?;
-        writes.extend(secrets);
-        let mut stale_routes = Vec::new();
-        if let Some(routes) = &wanted.routes {
-            writes.extend(compare(key, routes, &existing.routes, &mut clashes)?);
-            stale_routes = deletions(stale(key, routes, &existing.routes));
-        }
         stale_slices.retain(|slice| !keeps_slice(desired, slice));
         let services = stale(key, &wanted.services, &existing.services)
             .filter(|service| !keeps_service(desired, service));
         let secrets = stale(key, &wanted.secrets, &existing.secrets)
             .filter(|secret| !keeps_secret(desired, secret));
+        let stale_backends = [
+            deletions(stale_slices),
+            deletions(services),
+            deletions(secrets),
+        ];
+        let routes = wanted.routes.as_deref();
+        let stale_routes = routes.map(|routes| deletions(stale(key, routes, &existing.routes)));
+        let (successors, others): (Vec<_>, Vec<_>) = slices.into_iter().partition(|slice| {
+            slice_origin(slice).is_some_and(|(service, _)| bare.contains(service))
+        });
+        let successors = compare(key, successors, &existing.slices, &mut clashes)?;
+        let mut writes = compare(key, wanted.services, &existing.services, &mut clashes)?;
+        writes.extend(compare(key, others, &existing.slices, &mut clashes)?);
+        writes.extend(compare(
+            key,
+            wanted.secrets,
+            &existing.secrets,
+            &mut clashes,
+        )?);
+        let routes = wanted.routes.into_iter().flatten();
+        writes.extend(compare(key, routes, &existing.routes, &mut clashes)?);
         Ok(Self {
             successors,
             blocked_slices: blocked.into_iter().map(cut).collect(),
             writes,
-            stale_routes,
-            stale_backends: [
-                deletions(stale_slices),
-                deletions(services),
-                deletions(secrets),
-            ]
-            .concat(),
+            stale_routes: stale_routes.unwrap_or_default(),
+            stale_backends: stale_backends.concat(),
             clashes,
         })
     }
@@ -174,9 +177,9 @@ pub fn cutting(slices: &[Arc<EndpointSlice>], held: &Held) -> KubernetesPlan {
 }
 
 /// Returns the writes to the objects `wanted` for an ingress, given those that exist of it or have a name that it needs.
-pub(in crate::ingress) fn compare<'a, K: Managed + 'a>(
+pub(in crate::ingress) fn compare<K: Managed>(
     ingress: &Key,
-    wanted: impl IntoIterator<Item = &'a K>,
+    wanted: impl IntoIterator<Item = K>,
     existing: &[Arc<K>],
     clashes: &mut BTreeSet<Clash>,
 ) -> serde_json::Result<Vec<Write>> {
@@ -186,7 +189,7 @@ pub(in crate::ingress) fn compare<'a, K: Managed + 'a>(
     let mut writes = Vec::new();
     for object in wanted {
         let Some(&found) = named.get(&object.meta().name.as_deref()) else {
-            writes.push(Write::create(K::TARGET, object, &()).owning_all());
+            writes.push(Write::create(K::TARGET, &object, &()));
             continue;
         };
         // Another ingress of ours may have taken the name; both would overwrite it in turn.
@@ -197,7 +200,7 @@ pub(in crate::ingress) fn compare<'a, K: Managed + 'a>(
             });
             continue;
         }
-        writes.extend(update(object, &**found)?);
+        writes.extend(update(&object, &**found)?);
     }
     // A path that one route gains and another loses is never in none of them.
     writes.sort_by_key(|write| !matches!(write.action, Action::Create(_)));
