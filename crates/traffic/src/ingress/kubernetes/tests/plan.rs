@@ -432,7 +432,7 @@ fn removal_deletes_everything() {
     gateway.apply(&removal(&gateway.existing(), &BTreeSet::new()));
     assert_eq!(gateway, Cluster::default());
     assert_eq!(
-        removal(Existing::<Ingress>::default(), &BTreeSet::new()),
+        removal(&Existing::<Ingress>::default(), &BTreeSet::new()),
         KubernetesPlan::default()
     );
 }
