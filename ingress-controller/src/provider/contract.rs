@@ -319,28 +319,27 @@ fn two_clusters() -> Desired {
 
 /// Returns an ingress with a host `<service>.<ingress>.example.com` for each of `services`, which run in `clusters`.
 pub(super) fn desired(ingress: &str, services: &[&str], clusters: &[&str]) -> Desired {
-    let owned = |names: &[&str]| {
-        names
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect::<Vec<_>>()
-    };
-    wanted(ingress, &owned(services), &owned(clusters))
+    let [services, clusters] = [services, clusters]
+        .map(|names| -> Vec<String> { names.iter().map(|&name| name.to_owned()).collect() });
+    wanted(ingress, &services, &clusters)
+}
+
+fn rule(ingress: &str, service: &str) -> IngressRule {
+    let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+    let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+    let host = format!("{service}.{ingress}.example.com");
+    let rule = json!({ "host": host, "http": { "paths": [path] } });
+    serde_json::from_value(rule).unwrap()
 }
 
 fn wanted(ingress: &str, services: &[String], clusters: &[String]) -> Desired {
-    let rule = |service: &String| -> IngressRule {
-        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
-        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
-        let rule = json!({ "host": format!("{service}.{ingress}.example.com"), "http": { "paths": [path] } });
-        serde_json::from_value(rule).unwrap()
-    };
     let mut services: Vec<String> = services.to_vec();
     services.sort();
+    let rules = services.iter().map(|service| rule(ingress, service));
     Desired {
         key: key(ingress),
         routes: IngressSpec {
-            rules: Some(services.iter().map(rule).collect()),
+            rules: Some(rules.collect()),
             ..IngressSpec::default()
         },
         backends: services.iter().map(|s| backend(s, clusters)).collect(),

@@ -119,8 +119,8 @@ impl<R: TestRouting> contract::Stage for GatewayStage<R> {
         let slices = self.list::<EndpointSlice>().await.into_iter();
         let slices = slices.filter(|slice| {
             let service = slice_origin(slice).map(|(service, _)| service.to_owned());
-            let exists = |one: &Service| one.metadata.name == service;
-            existing.iter().any(exists) && service.is_some_and(|name| services.contains(&name))
+            existing.iter().any(|one| one.metadata.name == service)
+                && service.is_some_and(|name| services.contains(&name))
         });
         slices
             .filter_map(|slice| slice.endpoints)
