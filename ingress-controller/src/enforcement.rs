@@ -28,25 +28,28 @@ pub(crate) struct Enforcement {
     load_balancer_delay: Histogram,
 }
 
-/// A place that may differ from what the status says.
+/// A place that may differ from the status.
 #[derive(Debug)]
 struct Lag {
     since: Instant,
     reasons: BTreeSet<Reason>,
 }
 
+/// Returns a histogram of 1 ms to 9 minutes: a failure is tried again.
+fn delays() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 20))
+}
+
 impl Enforcement {
     /// Creates one for as many load balancers.
     pub(crate) fn new(load_balancers: usize) -> Self {
-        // 1 ms to 9 minutes: what fails is tried again.
-        let delay = || Histogram::new(exponential_buckets(0.001, 2.0, 20));
         let load_balancers = (0..load_balancers).map(Place::LoadBalancer);
         Self {
             places: iter::once(Place::Ingress).chain(load_balancers).collect(),
             due: Mutex::default(),
             lagging: Mutex::default(),
-            status_delay: delay(),
-            load_balancer_delay: delay(),
+            status_delay: delays(),
+            load_balancer_delay: delays(),
         }
     }
 

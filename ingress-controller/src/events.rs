@@ -61,7 +61,7 @@ impl IngressEvents {
         }
     }
 
-    /// Returns what records that the API refuses a write, or another client undoes it.
+    /// Returns the recorder of Events about a write that the API refuses, or another client undoes.
     pub(crate) fn notices(self: &Arc<Self>) -> Notices {
         let events = Arc::clone(self);
         Box::new(move |write, obstacle| match (Part::of(write), obstacle) {
@@ -74,7 +74,7 @@ impl IngressEvents {
         })
     }
 
-    /// Records what keeps a part of an ingress from being written.
+    /// Records the obstacle to a write of a part of an ingress.
     fn unwritten(&self, write: &Write, part: Part, obstacle: commit::Obstacle<'_>) {
         let fields = part.shown(&write.object);
         let (reason, note) = match obstacle {

@@ -150,7 +150,7 @@ fn kind(write: &Write) -> &'static str {
     }
 }
 
-/// Returns the obstacle that an error tells of: a policy of a user, or what the API refuses.
+/// Returns the obstacle that an error tells of: a policy of a user, or a refusal of the API.
 fn met(error: &BoxError) -> Option<Obstacle> {
     let (reason, api_version, kind, key, message) = match error.downcast_ref::<ExportError>()? {
         ExportError::Clash(policy) => (

@@ -39,7 +39,7 @@ pub(crate) fn writer() -> Writer {
     Writer::new(Leadership::always(), WriteMetrics::default())
 }
 
-/// Returns the committer to an API whose obstacles `events` tell.
+/// Returns the committer to an API. `events` tell its obstacles.
 pub(crate) fn committer(api: &TestApi, events: &Arc<IngressEvents>) -> Committer {
     let (mode, notices) = (WriteMode::Perform(writer()), events.notices());
     Committer::new(
@@ -122,11 +122,11 @@ pub(crate) fn key(name: &str) -> Key {
 
 /// Returns an ingress of class `ours` with one path for each of `services`.
 pub(crate) fn ingress(name: &str, services: &[&str]) -> MultiClusterIngress {
-    let path = |service: &&str| {
+    let paths = services.iter().map(|service| {
         let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
         json!({ "pathType": "Prefix", "path": "/", "backend": backend })
-    };
-    let paths: Vec<Value> = services.iter().map(path).collect();
+    });
+    let paths: Vec<Value> = paths.collect();
     let rules = [json!({ "http": { "paths": paths } })];
     object(json!({
         "metadata": { "name": name, "namespace": "ns", "uid": name, "resourceVersion": "5" },

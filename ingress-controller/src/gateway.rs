@@ -72,7 +72,7 @@ impl Controller for GatewayReconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        // Before the decision, which may miss what arrives from now on.
+        // Before the decision, which may miss changes from now on.
         let arrived = self
             .index
             .enforcement

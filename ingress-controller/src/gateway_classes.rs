@@ -41,7 +41,7 @@ impl Controller for GatewayClasses {
             return Ok(());
         };
         let wanted = Wanted {
-            // The moment changes with each attempt, and says nothing of what is undone.
+            // The moment changes with each attempt, and says nothing of the undone fields.
             value: json!(class.metadata.generation),
             paths: vec!["/status/conditions".to_owned()],
         };

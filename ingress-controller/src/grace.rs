@@ -72,15 +72,18 @@ mod tests {
     use super::*;
     use crate::fixtures::key;
 
+    fn without_endpoints(service: &str) -> Problem {
+        Problem::NoEndpoints {
+            service: service.to_owned(),
+            clusters: Vec::new(),
+            addresses: BackendAddresses::Endpoints,
+        }
+    }
+
     /// A service without endpoints is news once that has lasted and anything else at once.
     #[test]
     fn missing_endpoints_become_news() {
         let (grace, begun) = (Grace::default(), Instant::now());
-        let empty = |service: &str| Problem::NoEndpoints {
-            service: service.to_owned(),
-            clusters: Vec::new(),
-            addresses: BackendAddresses::Endpoints,
-        };
         let other = Problem::NoTemplate {
             service: "t".to_owned(),
         };
@@ -91,7 +94,7 @@ mod tests {
             let news: Vec<Problem> = news.into_iter().collect();
             (news, next.map(|next| (next - begun).as_secs()))
         };
-        let (s, t) = (empty("s"), empty("t"));
+        let (s, t) = (without_endpoints("s"), without_endpoints("t"));
         assert_eq!(after(0, &[&s, &other]), (vec![other.clone()], Some(15)));
         assert_eq!(after(9, &[&s, &t]), (vec![], Some(15)));
         assert_eq!(after(15, &[&s, &t]), (vec![s.clone()], Some(24)));

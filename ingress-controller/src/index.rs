@@ -1,4 +1,4 @@
-//! The watched objects of the Karmada API, looked up by name and by what refers to them.
+//! The watched objects of the Karmada API, looked up by name and by their referrers.
 
 mod exports;
 
@@ -29,7 +29,7 @@ use traffic::ingress::{
 use crate::cached::cached;
 use crate::routes::{ReadRoute, Routes};
 
-/// The watched objects, and the ingresses by what they refer to.
+/// The watched objects, and the ingresses by the objects that they refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// The kind of the clusters.
@@ -37,7 +37,7 @@ pub(crate) struct Index {
     pub(crate) ingresses: Store<MultiClusterIngress>,
     pub(crate) classes: Store<IngressClass>,
     pub(crate) clusters: Store<Cluster>,
-    /// By what they bind. Bindings of other kinds are most of them, and would only take memory.
+    /// By the objects that they bind. Bindings of other kinds are most of them, and would only take memory.
     pub(crate) bindings: Store<ResourceBinding, Bound>,
     /// Those of a hub, of each scope, by the Services that they bring.
     pub(crate) placements: [Store<Placement, Key>; 2],
@@ -58,7 +58,7 @@ pub(crate) struct Index {
     pub(crate) policies: Store<PropagationPolicy, Key>,
     /// The Services whose exports the last changes concern.
     concerned: BTreeSet<Key>,
-    /// From an ingress to what it depends on.
+    /// From an ingress to its dependencies.
     dependencies: ReverseIndex<Key, Dependency>,
     /// The last known addresses of the hosts that members report, which are unread until DNS has answered.
     pub(crate) hosts: BTreeMap<String, Cached<Vec<IpAddr>>>,
@@ -69,7 +69,7 @@ pub(crate) struct Index {
     left: BTreeSet<Key>,
 }
 
-/// From what a load balancer learns the addresses of backends, besides Services, slices and Remedies.
+/// The sources from which a load balancer learns the addresses of backends, besides Services, slices and Remedies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Backends {
     /// Set if Secrets are copied.
@@ -80,7 +80,7 @@ pub(crate) struct Backends {
     pub(crate) names: bool,
 }
 
-/// What an ingress depends on.
+/// An object on which an ingress depends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Dependency {
     /// A Service that it names.
@@ -93,7 +93,7 @@ enum Dependency {
     Cluster(String),
 }
 
-/// What a binding binds.
+/// An object that a binding binds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bound {
     /// A Service.

@@ -125,7 +125,7 @@ pub(crate) fn finalizers(
 }
 
 /// Returns the write of a part of the status of a `MultiClusterIngress`. No other writer has these fields, so it overwrites
-/// nobody's change, and what was decided on an older version is decided again when the watch shows it.
+/// nobody's change, and a decision on an older version is made again when the watch shows it.
 pub(crate) fn status(ingress: &MultiClusterIngress, part: Part, status: &Value) -> Write {
     let object = object(ingress);
     let wanted = part.wanted(&object, status.clone());
@@ -134,7 +134,7 @@ pub(crate) fn status(ingress: &MultiClusterIngress, part: Part, status: &Value) 
     write.of_part(part.name().to_owned()).bringing(wanted)
 }
 
-/// Returns the write of our entries in the status of an `HTTPRoute`, which takes these steps and brings about what `report` says.
+/// Returns the write of our entries in the status of an `HTTPRoute`, which takes these steps and brings about `report`.
 fn entries(object: ObjectRef, part: Part, report: &RouteReport, steps: JsonPatch) -> Write {
     let wanted = part.wanted(&object, json!(report));
     let write = Write::json(part.target(&object), object, steps).of_status();
@@ -166,9 +166,9 @@ impl Ingresses {
         Ok(outcome)
     }
 
-    /// Returns the write that makes our entries in the status of the `HTTPRoute` that is read as `ingress` say what `report`
-    /// says; `None` if they do. Their list is shared with other controllers, so it is read first, as it is: what we do not know
-    /// of their entries stays.
+    /// Returns the write that brings our entries in the status of the `HTTPRoute` that is read as `ingress` to `report`;
+    /// `None` if they are so. Their list is shared with other controllers, so it is read first, as it is: unknown fields
+    /// of their entries stay.
     ///
     /// # Errors
     /// Fails if the route cannot be read, or is gone.
@@ -194,7 +194,7 @@ impl Ingresses {
         Ok(Some(entries(object, part, report, steps)))
     }
 
-    /// Has our entries in the status of an `HTTPRoute` say what `report` says, as [`Self::write`] does. During a pause it is not
+    /// Brings our entries in the status of an `HTTPRoute` to `report`, as [`Self::write`] does. During a pause it is not
     /// read either: whoever undoes the entries wakes us each time.
     pub(crate) async fn write_report(
         &self,
@@ -216,7 +216,7 @@ impl Ingresses {
         }
     }
 
-    /// Forgets what has become of the writes to these parts of the ingress `key`.
+    /// Forgets the fate of the writes to these parts of the ingress `key`.
     pub(crate) fn forget(&self, key: &Key, parts: &[Part]) {
         let object = named(key);
         for part in parts {

@@ -4,13 +4,13 @@
 //! `routes` has the `HTTPRoute`s that are read as such, too, of kinds that the API need not have (`optional`);
 //! `gateway_classes` tells users that their class has a controller, and `parents` that their Gateway has.
 //!
-//! `watch` is the table of what wakes which ingress, through the `index` of the watched objects. The loops
+//! `watch` is the table of the changes that wake ingresses, through the `index` of the watched objects. The loops
 //! share no worker, so that trouble with one API holds up no write to the other:
 //!
-//! - `reconcile` keeps finalizer and status, whose writes `ingresses` has.
-//! - `gateway` keeps the load balancer of a `provider`, and releases what is no longer ours; `outage` waits
+//! - `reconcile` keeps finalizer and status; `ingresses` has their writes.
+//! - `gateway` keeps the load balancer of a `provider`, and releases ingresses that are no longer ours; `outage` waits
 //!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
-//!   each has such a loop; `reports` joins what they say.
+//!   each has such a loop; `reports` joins their reports.
 //! - `exports` has Karmada collect the endpoints of the Services.
 //!
 //! `names` looks up the hosts that load balancers of members are called by.
@@ -243,7 +243,7 @@ fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Co
         client.clone(),
         NAME,
         WriteMode::Perform(writer),
-        // Nothing is waited for: what is decided twice about an ingress is the same.
+        // Nothing is waited for: a second decision about an ingress is the same.
         Expectations::default(),
         Some(events.notices()),
     )
@@ -253,7 +253,7 @@ fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Co
 fn backends(args: &Args) -> Backends {
     Backends {
         secrets: args.provider.kubernetes.copy_tls_secrets(),
-        // A hub exports nothing: the endpoints of what is placed are collected.
+        // A hub exports nothing: the endpoints of placed Services are collected.
         exports: args.export_services && args.cluster_kind == ClusterKind::Cluster,
         names: args.provider.gateway_clusters.fqdn_slices(),
     }

@@ -1,4 +1,4 @@
-//! The program `ingress-controller`, whose parts are in its library.
+//! The program `ingress-controller`. Its parts are in its library.
 
 use std::process::ExitCode;
 

@@ -109,8 +109,8 @@ mod tests {
     const HOST: &str = "lb.example.com";
 
     fn ips(last: &[u8]) -> Vec<IpAddr> {
-        let ip = |last: &u8| IpAddr::from([192, 0, 2, *last]);
-        last.iter().map(ip).collect()
+        let last = last.iter();
+        last.map(|last| IpAddr::from([192, 0, 2, *last])).collect()
     }
 
     /// A host wakes the ingresses behind which it is when its addresses change, and is forgotten with the last of them.

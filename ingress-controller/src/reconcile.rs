@@ -43,7 +43,7 @@ impl Controller for Reconciler {
         let Some(_turn) = self.turns.take(key, Turn::Status, &self.queue) else {
             return Ok(());
         };
-        // Before the decision, which may miss what arrives from now on.
+        // Before the decision, which may miss changes from now on.
         let arrived = self.index.enforcement.take(Place::Ingress, key);
         match self.index.decide(key, &self.settings) {
             (Some(ingress), Decision::Serve(serve)) => {
@@ -67,7 +67,7 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    /// Writes what differs, after a change of admissions that had `arrived`.
+    /// Writes the differences, after a change of admissions that had `arrived`.
     async fn serve(
         &self,
         ingress: &MultiClusterIngress,

@@ -1,4 +1,4 @@
-//! What several load balancers have reported of the ingresses that all of them serve: their addresses, which the status
+//! The reports of several load balancers about the ingresses that all of them serve: their addresses, which the status
 //! shows together, and that nothing is left, without which an ingress is not released.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) struct Reports {
     by_ingress: Mutex<BTreeMap<Key, Reported>>,
 }
 
-/// What is reported of one ingress.
+/// The reports about one ingress.
 #[derive(Debug, Default)]
 struct Reported {
     /// The last report of each load balancer, by its place among them.
@@ -89,7 +89,7 @@ impl Reports {
         self.by_ingress.lock().remove(key);
     }
 
-    /// Forgets what one load balancer reported: another leader has written to it meanwhile.
+    /// Forgets the reports of one load balancer: another leader has written to it meanwhile.
     pub(crate) fn clear(&self, place: usize) {
         let mut all = self.by_ingress.lock();
         for of_ingress in all.values_mut() {

@@ -19,7 +19,7 @@ use traffic::ingress::{
 
 use crate::cached::cached;
 
-/// The routes, and the Gateways and classes that decide whose they are.
+/// The routes, and the Gateways and classes that decide to whom they belong.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     /// `None` if none are read.
@@ -33,7 +33,7 @@ pub(crate) struct Routes {
     read: BTreeMap<Key, ReadRoute>,
 }
 
-/// By what we recognize ours.
+/// The names by which we recognize ours.
 #[derive(Debug)]
 struct Names {
     /// The name of our controller in classes of Gateways.
@@ -67,7 +67,7 @@ pub(crate) struct ReadRoute {
     has_entry: bool,
 }
 
-/// What the status of a route must say.
+/// The status that a route must have.
 pub(crate) struct RouteStatus {
     /// The route, as an ingress.
     pub(crate) ingress: Arc<MultiClusterIngress>,
@@ -172,7 +172,7 @@ impl Routes {
         shared.cloned().collect()
     }
 
-    /// Returns what the status of a Gateway must say; `None` unless it is ours, and all that counts is known.
+    /// Returns the status that a Gateway must have; `None` unless it is ours, and all that counts is known.
     pub(crate) fn gateway_report(&self, key: &Key) -> Option<(Arc<Gateway>, GatewayReport)> {
         let gateway = self.gateways.get(key).filter(|_| self.is_listed())?;
         let routes = self.stored.keys_of(key);
@@ -199,7 +199,7 @@ impl Routes {
         })
     }
 
-    /// Reads a route as an ingress. What was served `before` stays if the newest version is refused.
+    /// Reads a route as an ingress. The version that was served `before` stays if the newest one is refused.
     fn as_ours(&self, route: Arc<HttpRoute>, before: Option<&ReadRoute>) -> Option<ReadRoute> {
         let Names {
             controller,
@@ -266,7 +266,7 @@ impl ReadRoute {
         (Some(Arc::clone(&self.ingress)), decision)
     }
 
-    /// Returns what the status must say, with the `serve` that was decided, if any.
+    /// Returns the status that a route must have, with the `serve` that was decided, if any.
     pub(crate) fn status(
         &self,
         routes: &Routes,

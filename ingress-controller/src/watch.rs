@@ -1,5 +1,5 @@
-//! What wakes what: for each kind in the Karmada API, the ingresses, the exports and the classes of Gateways that its changes
-//! wake. `changes` has which of them are concerned, `shared` what the loops read.
+//! The table of wakes: for each kind in the Karmada API, the ingresses, the exports and the classes of Gateways that its changes
+//! wake. `changes` has which of them are concerned, `shared` the objects that the loops read.
 
 mod changes;
 pub(crate) mod routes;
@@ -73,16 +73,13 @@ impl SharedIndex {
         alarm::spawn(program, "expiries", changed, move |now| shared.expire(now));
     }
 
-    /// Watches the members of a hub, and what tells where Services run there. That of an early release has no placements in
-    /// namespaces.
+    /// Watches the members of a hub, and the placements that tell where Services run there. A hub of an early release has none
+    /// in namespaces.
     fn watch_hub(&self, program: &mut Program, client: &Client) {
         let resource = ClusterKind::MemberCluster.resource();
         let members = (Api::all_with(client.clone(), &resource), &resource);
-        let read = |stored: Decoded<StoredCluster>| {
-            stored.map(|stored| cluster_of(ClusterKind::MemberCluster, stored))
-        };
         let everything = Config::default();
-        (self.clusters()).start_as(program, "clusters", members, everything, read);
+        (self.clusters()).start_as(program, "clusters", members, everything, read_member);
         for (scope, name) in [
             (Scope::Cluster, "placements"),
             (Scope::Namespaced, "namespacedplacements"),
@@ -244,6 +241,10 @@ impl SharedIndex {
         rows.follows_known(everything.clone())
             .follows_unread(everything)
     }
+}
+
+fn read_member(stored: Decoded<StoredCluster>) -> Decoded<Cluster> {
+    stored.map(|stored| cluster_of(ClusterKind::MemberCluster, stored))
 }
 
 #[cfg(test)]

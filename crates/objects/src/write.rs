@@ -238,6 +238,13 @@ impl Write {
         self
     }
 
+    /// Writes an object that nobody else may write, or deletes one that nobody else may make again.
+    #[must_use]
+    pub fn owning_all(self) -> Self {
+        let wanted = Wanted::created(self.body().clone());
+        self.bringing(wanted)
+    }
+
     /// Writes fields that nobody else may write.
     #[must_use]
     pub fn bringing(mut self, wanted: Wanted) -> Self {

@@ -197,16 +197,16 @@ impl<K: Resource + Clone + Default> Cache<K> {
     }
 
     /// Takes in that a write has deleted `object`, and returns the change. Any version that the watch still shows is older.
-    pub(crate) fn remove_ahead(&mut self, object: &K) -> Option<Transition<K>> {
-        let (key, uid) = (Key::of(object), &object.meta().uid);
-        if self.objects.get(&key)?.meta().uid != *uid {
+    pub(crate) fn remove_ahead(&mut self, object: &ObjectRef) -> Option<Transition<K>> {
+        let ObjectRef { key, uid, .. } = object;
+        if self.objects.get(key)?.meta().uid != *uid {
             return None;
         }
         self.deleted.insert(key.clone(), uid.clone());
-        self.ahead.remove(&key);
-        let old = self.objects.remove(&key);
+        self.ahead.remove(key);
+        let old = self.objects.remove(key);
         Some(Transition {
-            key,
+            key: key.clone(),
             old,
             new: None,
         })
@@ -436,8 +436,9 @@ mod tests {
     fn deleted_object_is_gone() {
         let mut cache = Cache::default();
         cache.observe(applied("a", 1));
-        assert!(cache.remove_ahead(&of("other", 1)).is_none());
-        assert!(cache.remove_ahead(&of("a", 1)).is_some());
+        let object = |uid| ObjectRef::of(&of(uid, 1), &());
+        assert!(cache.remove_ahead(&object("other")).is_none());
+        assert!(cache.remove_ahead(&object("a")).is_some());
         assert_eq!(shown(&mut cache, applied("a", 2)), None, "from before");
         cache.add_ahead(of("b", 4));
         for late in [applied("a", 2), deleted("a", 3)] {
@@ -455,7 +456,7 @@ mod tests {
         cache.add_ahead(of("a", 9));
         assert_eq!(cache.observe(Event::InitDone).len(), 1);
         cache.observe(applied("b", 10));
-        cache.remove_ahead(&of("b", 10));
+        cache.remove_ahead(&ObjectRef::of(&of("b", 10), &()));
         cache.observe(Event::Init);
         let listed = Event::InitApply(Decoded::Valid(of("b", 10)));
         assert_eq!(shown(&mut cache, listed).as_deref(), Some("10"));

@@ -293,7 +293,7 @@ impl<K: Resource + Clone + Default, T: Clone + Ord> Store<K, T> {
     }
 
     /// Takes in that a write has deleted `object`, and returns the change. Any version that the watch still shows is older.
-    pub fn deleted(&mut self, object: &K) -> Option<Transition<K>> {
+    pub fn deleted(&mut self, object: &ObjectRef) -> Option<Transition<K>> {
         let change = self.objects.remove_ahead(object);
         self.referred(change)
     }

@@ -59,7 +59,7 @@ impl ClusterKind {
         }
     }
 
-    /// Returns the namespace of what belongs to a cluster there.
+    /// Returns the namespace of the objects that belong to a cluster there.
     pub fn namespace(self, cluster: &str) -> String {
         match self {
             Self::Cluster => execution_namespace(cluster),
@@ -70,7 +70,7 @@ impl ClusterKind {
     /// Returns the kind and the name of the cluster to which a namespace there belongs, if it does to one.
     pub fn of_namespace(namespace: &str) -> Option<(Self, &str)> {
         let cluster = cluster_of_execution_namespace(namespace).map(|name| (Self::Cluster, name));
-        let member = || Some((Self::MemberCluster, cluster_of_member_namespace(namespace)?));
-        cluster.or_else(member)
+        let member = cluster_of_member_namespace(namespace).map(|name| (Self::MemberCluster, name));
+        cluster.or(member)
     }
 }

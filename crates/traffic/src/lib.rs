@@ -3,7 +3,7 @@
 //! ```text
 //! conditions of clusters + Remedies → remedy → TrafficControl on the Cluster
 //!                    EndpointSlices → endpoints → collected slices
-//!     both + MultiClusterIngresses → ingress → what a load balancer serves
+//!     both + MultiClusterIngresses → ingress → the desired state of a load balancer
 //! ```
 //!
 //! On the hub of a KubeFleet a `MemberCluster` stands for a cluster: [`ClusterKind`].

@@ -132,7 +132,7 @@ mod tests {
         news.into_iter().map(|one| one.message).collect()
     }
 
-    /// What others word anew with each attempt is recorded from time to time, and what is new at once.
+    /// An obstacle that others word anew with each attempt is recorded from time to time, and a new one at once.
     #[tokio::test(start_paused = true)]
     async fn reworded_obstacle_is_no_news() {
         let mut recorded = RecordedObstacles::default();

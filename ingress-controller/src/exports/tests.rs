@@ -91,9 +91,12 @@ impl Stage {
     {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let stored = api.list(&kube::api::ListParams::default()).await.unwrap();
-        let ours = |object: &K| self.reconciler.exporter.owns(object.meta());
+        let exporter = &self.reconciler.exporter;
         let is_policy = K::kind(&()) == PropagationPolicy::KIND;
-        let listed = stored.items.into_iter().filter(|k| !is_policy || ours(k));
+        let listed = stored
+            .items
+            .into_iter()
+            .filter(|k| !is_policy || exporter.owns(k.meta()));
         let listed = listed.map(|object| Event::InitApply(Decoded::Valid(object)));
         for event in [Event::Init]
             .into_iter()
@@ -154,7 +157,7 @@ async fn needed_service_is_exported() {
     assert_eq!(stage.api.calls(), [""; 0]);
 }
 
-/// Case T8: where load balancers are asked, only a Service whose nodes must have a ready endpoint is exported.
+/// Case T8: where load balancers are asked, only a Service with nodes that must have a ready endpoint is exported.
 #[tokio::test]
 async fn local_nodes_need_endpoints() {
     let mut stage = Stage::new().await;
@@ -175,7 +178,7 @@ async fn local_nodes_need_endpoints() {
     assert_eq!(stage.api.calls(), created);
 }
 
-/// The end of a policy wakes a service whose name does not fit in the policy's.
+/// The end of a policy wakes a service with a name that does not fit in the policy's.
 #[tokio::test]
 async fn ended_policy_wakes_its_service() {
     let (stage, long) = (Stage::new().await, "s".repeat(63));
@@ -265,7 +268,7 @@ async fn user_objects_are_never_touched() {
     }
 }
 
-/// What the API refuses is recorded once, whatever time a webhook puts into its words.
+/// A refusal of the API is recorded once, whatever time a webhook puts into its words.
 #[tokio::test]
 async fn refusal_is_recorded_once() {
     let stage = Stage::new().await;

@@ -1,4 +1,4 @@
-//! What decides about the exports of Services.
+//! The facts that decide about the exports of Services.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What every provider does.
+//! The trait of every provider.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::reason::Reason;
 #[async_trait]
 pub trait LoadBalancer: Send + Sync + 'static {
     /// Returns `false` if another program serves the traffic: then nothing is desired of this load
-    /// balancer, and what only [`Desired`] depends on is not watched.
+    /// balancer, and objects on which [`Desired`] alone depends are not watched.
     fn serves(&self) -> bool;
 
     /// Adds the provider's own watches to `program`. They wake an ingress through `queue` when its

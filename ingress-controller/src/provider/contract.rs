@@ -1,7 +1,7 @@
-//! What every provider promises, as tests that run on each: `provider_contract!(Stage)` beside its own tests.
+//! The promises of every provider, as tests that run on each: `provider_contract!(Stage)` beside its own tests.
 //!
-//! A [`Stage`] is a load balancer without its provider: it starts providers, tells what a request would reach, and fails
-//! on demand. A test knows nothing else of it.
+//! A [`Stage`] is a load balancer without its provider: it starts providers, tells which endpoints a request would reach, and
+//! fails on demand. A test knows nothing else of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use traffic::ingress::{
 
 use super::balancer::{Ensured, LoadBalancer};
 
-/// A load balancer whose providers are tested. All ingresses are in the namespace `ns`.
+/// A load balancer with providers that are tested. All ingresses are in the namespace `ns`.
 pub(super) trait Stage: Sized {
     type Provider: LoadBalancer;
 
     /// Returns an empty load balancer.
     async fn new() -> Self;
 
-    /// Starts a provider, which knows what the load balancer holds now, and nothing else.
+    /// Starts a provider, which knows the holdings of the load balancer now, and nothing else.
     async fn provider(&self) -> Self::Provider;
 
     /// Shows a provider all that changed in the load balancer.
@@ -45,7 +45,7 @@ pub(super) trait Stage: Sized {
     /// Refuses the next change of the routes of an ingress that exists.
     fn refuse_routes(&self, ingress: &Key);
 
-    /// Adds what somebody else has in the load balancer.
+    /// Adds an object of somebody else to the load balancer.
     async fn add_foreign(&self);
 
     /// Returns `true` if that is as it was added.
@@ -80,8 +80,8 @@ macro_rules! provider_contract {
 }
 pub(super) use provider_contract;
 
-/// Calls `ensure` until it succeeds, as the loop does, and returns its outcome. Between two calls the provider sees what
-/// changed.
+/// Calls `ensure` until it succeeds, as the loop does, and returns its outcome. Between two calls the provider sees the
+/// changes.
 async fn ensured<S: Stage>(stage: &S, provider: &S::Provider, desired: &Desired) -> Ensured {
     let mut last = None;
     for _ in 0..5 {
@@ -103,7 +103,7 @@ async fn assert_rests<S: Stage>(stage: &S, provider: &S::Provider, desired: &Des
     assert_eq!(stage.changes(), 0);
 }
 
-/// What is there already is written once, seen or unseen.
+/// A desired state is written once, seen or unseen.
 pub(super) async fn second_ensure_changes_nothing<S: Stage>() {
     let stage = S::new().await;
     let provider = stage.provider().await;
@@ -116,7 +116,7 @@ pub(super) async fn second_ensure_changes_nothing<S: Stage>() {
     assert_rests(&stage, &provider, &desired).await;
 }
 
-/// A provider that starts anew knows what there is, changes nothing of it, and can delete it.
+/// A provider that starts anew knows the objects of its predecessor, changes none, and can delete them.
 pub(super) async fn restarted_provider_takes_over<S: Stage>() {
     let stage = S::new().await;
     let desired = two_clusters();
@@ -196,7 +196,7 @@ pub(super) async fn failure_holds_up_no_other<S: Stage>() {
     ensured(&stage, &provider, &other).await;
     let found = stage.served("s.j.example.com").await;
     assert_eq!(found, ["10.2.0.0".to_owned()].into());
-    // What was served stays so.
+    // The same is served.
     assert_eq!(served(&stage).await, ["10.1.0.0", "10.2.0.0"]);
 }
 
@@ -296,7 +296,7 @@ pub(super) async fn many_backends_change_little<S: Stage>() {
     assert_rests(&stage, &provider, &desired).await;
 }
 
-/// Returns what Service `s` of the ingress `i` is served by.
+/// Returns the addresses that serve Service `s` of the ingress `i`.
 async fn served(stage: &impl Stage) -> Vec<String> {
     let served = stage.served("s.i.example.com").await;
     served.into_iter().collect()
@@ -319,28 +319,27 @@ fn two_clusters() -> Desired {
 
 /// Returns an ingress with a host `<service>.<ingress>.example.com` for each of `services`, which run in `clusters`.
 pub(super) fn desired(ingress: &str, services: &[&str], clusters: &[&str]) -> Desired {
-    let owned = |names: &[&str]| {
-        names
-            .iter()
-            .map(|&name| name.to_owned())
-            .collect::<Vec<_>>()
-    };
-    wanted(ingress, &owned(services), &owned(clusters))
+    let [services, clusters] = [services, clusters]
+        .map(|names| -> Vec<String> { names.iter().map(|&name| name.to_owned()).collect() });
+    wanted(ingress, &services, &clusters)
+}
+
+fn rule(ingress: &str, service: &str) -> IngressRule {
+    let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
+    let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
+    let host = format!("{service}.{ingress}.example.com");
+    let rule = json!({ "host": host, "http": { "paths": [path] } });
+    serde_json::from_value(rule).unwrap()
 }
 
 fn wanted(ingress: &str, services: &[String], clusters: &[String]) -> Desired {
-    let rule = |service: &String| -> IngressRule {
-        let backend = json!({ "service": { "name": service, "port": { "number": 80 } } });
-        let path = json!({ "path": "/", "pathType": "Prefix", "backend": backend });
-        let rule = json!({ "host": format!("{service}.{ingress}.example.com"), "http": { "paths": [path] } });
-        serde_json::from_value(rule).unwrap()
-    };
     let mut services: Vec<String> = services.to_vec();
     services.sort();
+    let rules = services.iter().map(|service| rule(ingress, service));
     Desired {
         key: key(ingress),
         routes: IngressSpec {
-            rules: Some(services.iter().map(rule).collect()),
+            rules: Some(rules.collect()),
             ..IngressSpec::default()
         },
         backends: services.iter().map(|s| backend(s, clusters)).collect(),

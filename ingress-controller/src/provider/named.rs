@@ -16,13 +16,8 @@ pub(super) struct Named<T> {
 impl<T: FromStr> FromStr for Named<T> {
     type Err = T::Err;
 
-    /// Reads a value, with a name if what is before a first `=` is one: lower-case letters, digits and dashes.
+    /// Reads a value, with a name if the text before a first `=` is one: lower-case letters, digits and dashes.
     fn from_str(text: &str) -> Result<Self, T::Err> {
-        let is_name = |name: &str| {
-            let mut bytes = name.bytes();
-            !name.is_empty()
-                && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        };
         let named = text.split_once('=').filter(|(name, _)| is_name(name));
         let (name, value) = named.unwrap_or(("", text));
         Ok(Self {
@@ -30,6 +25,11 @@ impl<T: FromStr> FromStr for Named<T> {
             value: value.parse()?,
         })
     }
+}
+
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    !text.is_empty() && bytes.all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 /// Returns an error unless each of several `values` of `flag`, whose form is `[NAME=]VALUE`, has a name of its own.

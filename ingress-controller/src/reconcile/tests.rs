@@ -301,7 +301,7 @@ async fn finalizer_precedes_load_balancer() {
     assert_eq!(stage.events(), expected);
 }
 
-/// A policy refuses every status of an ingress: that is told, and what becomes of the traffic all the same, each once.
+/// A policy refuses every status of an ingress: that is told, and the fate of the traffic all the same, each once.
 #[tokio::test]
 async fn refused_status_is_told() {
     let (stage, _) = Stage::with(not_yet_blocked()).await;
@@ -383,21 +383,22 @@ async fn load_balancer_trouble_spares_status() {
     assert_eq!(stage.events().len(), 1);
 }
 
+fn shown_as(status: &Value) -> Ensured {
+    Ensured {
+        load_balancer: Some(object(status.clone())),
+        obstacles: BTreeSet::new(),
+    }
+}
+
 /// The load balancer's addresses are written when they change, and are not as long as they are shown.
 #[tokio::test]
 async fn changed_addresses_are_written() {
     let (stage, _) = Stage::with(converged()).await;
-    let returned = |status: &Value| {
-        Ok(Ensured {
-            load_balancer: Some(object(status.clone())),
-            obstacles: BTreeSet::new(),
-        })
-    };
-    stage.balancer_returns(returned(&json!({ "ingress": [{ "ip": "192.0.2.1" }] })));
+    stage.balancer_returns(Ok(shown_as(&json!({ "ingress": [{ "ip": "192.0.2.1" }] }))));
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
     let status = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
-    stage.balancer_returns(returned(&status));
+    stage.balancer_returns(Ok(shown_as(&status)));
     stage.reconcile().await.unwrap();
     let body = json!({ "status": { "loadBalancer": status } });
     assert_eq!(
@@ -559,8 +560,8 @@ fn all_blocked() -> MultiClusterIngress {
 #[tokio::test]
 async fn readmission_is_recorded_once() {
     let (stage, _) = Stage::with(all_blocked()).await;
-    let m2 = |actions| applied(cluster("m2", actions));
-    stage.observe(|index| index.observe_cluster(m2(&["TrafficControl"])));
+    let blocked = applied(cluster("m2", &["TrafficControl"]));
+    stage.observe(|index| index.observe_cluster(blocked));
     let note = "!TrafficReadmitted: every cluster of Service s is blocked or has no ready endpoints, so those that a condition blocked are readmitted: m1, m2";
     for expected in [vec![note.to_owned()], vec![]] {
         stage.reconcile().await.unwrap();
@@ -568,7 +569,7 @@ async fn readmission_is_recorded_once() {
         assert_eq!(stage.gateway.readmissions.total(), 1);
     }
     assert_eq!(stage.api.calls(), [""; 0], "the status shows the blocks");
-    stage.observe(|index| index.observe_cluster(m2(&[])));
+    stage.observe(|index| index.observe_cluster(applied(cluster("m2", &[]))));
     stage.reconcile().await.unwrap();
     assert_eq!(stage.gateway.readmissions.total(), 0);
     let expected = ["TrafficUnblocked: Cluster m2 is no longer blocked"];
@@ -610,8 +611,8 @@ async fn bad_annotation_is_recorded() {
         let key = "networking.karmada-rs.io/when-all-blocked".to_owned();
         ingress.metadata.annotations = Some([(key, value.to_owned())].into());
         let (stage, _) = Stage::with(ingress).await;
-        let blocked = || applied(cluster("m2", &["TrafficControl"]));
-        stage.observe(|index| index.observe_cluster(blocked()));
+        let blocked = applied(cluster("m2", &["TrafficControl"]));
+        stage.observe(|index| index.observe_cluster(blocked));
         stage.reconcile().await.unwrap();
         let mut events = stage.events();
         events.sort_by_key(|event| expected.iter().position(|e| e == event));
@@ -775,7 +776,7 @@ async fn contended_addresses_back_off() {
     assert_eq!(stage.gateway.queue.len(), 1);
 }
 
-/// Returns a stage whose ingress could never be read, and whose load balancer has both clusters.
+/// Returns a stage with an ingress that could never be read, and a load balancer with both clusters.
 async fn unreadable() -> Stage {
     let stage = Stage::new().await;
     let clusters = ["m1".to_owned(), "m2".to_owned()].into();

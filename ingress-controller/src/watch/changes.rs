@@ -21,7 +21,7 @@ use traffic::remedy::Scope;
 use crate::index::{Bound, Index};
 
 impl Index {
-    /// Takes in what an ingress refers to now, and notes the exports of its Services.
+    /// Takes in the references of an ingress, and notes the exports of its Services.
     pub(super) fn follow_ingress(&mut self, change: &Transition<MultiClusterIngress>) {
         if change.differs(refers_otherwise) {
             self.index_ingress(&change.key);
@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// Returns the ingresses behind which is what a binding binds, if that is placed elsewhere.
+    /// Returns the ingresses behind which is the object of a binding, if that is placed elsewhere.
     pub(super) fn behind(&self, change: &Transition<ResourceBinding>) -> Vec<Key> {
         let mut woken = Vec::new();
         if !change.differs(is_elsewhere) {
@@ -93,7 +93,7 @@ impl Index {
         woken
     }
 
-    /// Returns the ingresses whose Service has other endpoints.
+    /// Returns the ingresses of a Service with other endpoints.
     pub(super) fn collected(&self, change: &Transition<EndpointSlice>) -> Vec<Key> {
         let service = |slice: &EndpointSlice| slice_service(self.kind, slice);
         if !change.differs(|old, new| service(old) != service(new) || has_other_endpoints(old, new))
@@ -138,11 +138,10 @@ impl Index {
     /// clusters may stay blocked by a condition, and be readmitted then, which no change of an object shows.
     pub(super) fn expire(&mut self, now: Timestamp) -> Vec<Key> {
         let remedies = &self.remedies;
-        let find = |name: &str| {
+        let concerned = self.decided.look(now, |name| {
             let remedy = remedies.get(&Key::cluster_scoped(name));
             remedy.map(|remedy| &**remedy)
-        };
-        let concerned = self.decided.look(now, find);
+        });
         self.blocked_in(&concerned)
     }
 
@@ -182,7 +181,7 @@ fn refers_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> boo
     before != now
 }
 
-/// Returns `true` if what decides about the exports of an ingress's Services differs.
+/// Returns `true` if the fields that decide about the exports of an ingress's Services differ.
 fn routes_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> bool {
     let [before, now] = [old, new].map(|ingress| {
         let metadata = &ingress.metadata;
@@ -196,7 +195,7 @@ fn routes_otherwise(old: &MultiClusterIngress, new: &MultiClusterIngress) -> boo
     before != now
 }
 
-/// Returns `true` if what a binding binds is another, in other clusters, or reported otherwise.
+/// Returns `true` if the object of a binding is another, in other clusters, or reported otherwise.
 fn is_elsewhere(old: &ResourceBinding, new: &ResourceBinding) -> bool {
     let [before, now] = [old, new].map(|binding| (bound_service(binding), bound_clusters(binding)));
     before != now || !same_reports(old, new)

@@ -1,4 +1,4 @@
-//! What `HTTPRoute`s wake, and the Gateways and classes that decide whose they are.
+//! The table of `HTTPRoute`s, and of the Gateways and classes that decide to whom they belong.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -153,7 +153,7 @@ impl SharedIndex {
 }
 
 impl Index {
-    /// Returns what the status of the route under `key` must say, with the `serve` that was decided; `None` for a
+    /// Returns the status that the route under `key` must have, with the `serve` that was decided; `None` for a
     /// `MultiClusterIngress`.
     pub(crate) fn route_status(&self, key: &Key, serve: Option<&Serve>) -> Option<RouteStatus> {
         Some(self.route(key)?.status(&self.routes, self, serve))

@@ -1,4 +1,4 @@
-//! What the loops read of the watched objects, and the queues that these wake.
+//! The watched objects as the loops read them, and the queues that these wake.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -59,11 +59,11 @@ impl Queues {
 pub(crate) struct SharedIndex {
     pub(super) index: Arc<Mutex<Index>>,
     pub(super) queues: Queues,
-    /// How far the loops have followed what the changes ask of them.
+    /// How far the loops have followed the changes.
     pub(crate) enforcement: Arc<Enforcement>,
     /// Notified when another moment may be that of the next expiry.
     pub(super) expiries: Arc<Notify>,
-    /// Notified when there is a host whose addresses are not known.
+    /// Notified of a host without known addresses.
     hosts: Arc<Notify>,
 }
 
@@ -136,7 +136,7 @@ impl SharedIndex {
         desired
     }
 
-    /// Returns what is notified when there is a host whose addresses are not known.
+    /// Returns the notification of a host without known addresses.
     pub(crate) fn new_hosts(&self) -> Arc<Notify> {
         Arc::clone(&self.hosts)
     }

@@ -98,7 +98,6 @@ fn assert_woken(woken: Vec<Key>, expected: &[&str]) {
 #[test]
 fn flip_wakes_located_ingresses() {
     let index = index();
-    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &["a"]);
     assert_woken(index.observe_cluster(blocked("m2")), &["a", "b"]);
     assert_woken(index.observe_cluster(blocked("m3")), &[]);
@@ -106,6 +105,20 @@ fn flip_wakes_located_ingresses() {
         index.observe_cluster(deleted(cluster("m2", &[]))),
         &["a", "b"],
     );
+}
+
+fn blocked(name: &str) -> Event<Decoded<Cluster>> {
+    applied(cluster(name, &["TrafficControl"]))
+}
+
+fn placement(version: &str, service: &str, cluster: &str) -> Placement {
+    let selected =
+        json!({ "version": "v1", "kind": "Service", "namespace": "ns", "name": service });
+    object(json!({
+        "metadata": { "name": "p", "resourceVersion": version },
+        "status": { "selectedResources": [selected], "observedResourceIndex": version,
+            "placementStatuses": [{ "clusterName": cluster }] },
+    }))
 }
 
 /// On a hub a placement wakes the ingresses of the Services that it brings, or has brought, if it brings them elsewhere.
@@ -117,15 +130,6 @@ fn placement_wakes_its_ingresses() {
     let observe = |event| {
         index.placements(Scope::Cluster).observe(event);
         index.queues.status.take_all()
-    };
-    let placement = |version: &str, service: &str, cluster: &str| -> Placement {
-        let selected =
-            json!({ "version": "v1", "kind": "Service", "namespace": "ns", "name": service });
-        object(json!({
-            "metadata": { "name": "p", "resourceVersion": version },
-            "status": { "selectedResources": [selected], "observedResourceIndex": version,
-                "placementStatuses": [{ "clusterName": cluster }] },
-        }))
     };
     let located = |service: &str| -> Option<Vec<String>> {
         let index = index.lock();
@@ -152,15 +156,16 @@ fn irrelevant_change_wakes_nothing() {
     assert_woken(index.observe_cluster(applied(beat)), &[]);
 }
 
+fn version(version: &str, services: &[&str]) -> MultiClusterIngress {
+    let mut ingress = ingress("a", services);
+    ingress.metadata.resource_version = Some(version.to_owned());
+    ingress
+}
+
 /// An ingress is indexed again only when it refers to something else.
 /// Most events of an ingress are echoes of status writes, which change nothing that it refers to.
 #[test]
 fn index_follows_references() {
-    let version = |version: &str, services: &[&str]| {
-        let mut ingress = ingress("a", services);
-        ingress.metadata.resource_version = Some(version.to_owned());
-        ingress
-    };
     let index = SharedIndex::with_exports();
     index.observe_binding(applied(binding("t", &["m1"])));
     index.observe_ingress(applied(version("1", &["s"])));
@@ -197,7 +202,6 @@ fn lookup_follows_locations() {
         index.observe_binding(applied(binding("s", &["m3"]))),
         &["a"],
     );
-    let blocked = |name| applied(cluster(name, &["TrafficControl"]));
     assert_woken(index.observe_cluster(blocked("m1")), &[]);
     assert_woken(index.observe_cluster(blocked("m3")), &["a"]);
     let mut other_service = ingress("a", &["t"]);
@@ -212,7 +216,7 @@ fn lookup_follows_locations() {
 #[test]
 fn leaving_cluster_wakes_ingresses() {
     let index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(blocked("m1"));
     let mut leaving = cluster("m1", &["TrafficControl"]);
     leaving.metadata.deletion_timestamp = Some(object(json!("2026-01-01T00:00:00Z")));
     assert_woken(index.observe_cluster(applied(leaving)), &["a"]);
@@ -234,30 +238,30 @@ fn remedy(spec: &serde_json::Value) -> Remedy {
 #[test]
 fn decision_wakes_blocked_ingresses() {
     let index = index();
-    let decided = || applied(remedy(&json!({})));
-    assert_woken(index.observe_remedy(decided()), &[]);
+    assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &[]);
     assert!(index.is_decided("m1") && !index.is_decided("m2"));
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
+    index.observe_cluster(blocked("m1"));
     let conditional = remedy(&json!({ "decisionMatches": [{}] }));
     assert_woken(index.observe_remedy(applied(conditional)), &["a"]);
     assert!(!index.is_decided("m1"));
-    assert_woken(index.observe_remedy(decided()), &["a"]);
+    assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &["a"]);
     let gone = deleted(remedy(&json!({})));
     assert_woken(index.observe_remedy(gone), &["a"]);
     assert!(!index.is_decided("m1"));
+}
+
+fn until(version: &str, end: &str) -> Event<Decoded<Remedy>> {
+    let mut window = remedy(&json!({}));
+    window.metadata.resource_version = Some(version.to_owned());
+    window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), end.to_owned())].into());
+    applied(window)
 }
 
 /// A person's decision that expires wakes those located in a blocked cluster it covers.
 #[test]
 fn expired_decision_wakes_ingresses() {
     let index = index();
-    index.observe_cluster(applied(cluster("m1", &["TrafficControl"])));
-    let until = |version: &str, end: &str| {
-        let mut window = remedy(&json!({}));
-        window.metadata.resource_version = Some(version.to_owned());
-        window.metadata.annotations = Some([(EXPIRES_AT.to_owned(), end.to_owned())].into());
-        applied(window)
-    };
+    index.observe_cluster(blocked("m1"));
     let at = |time: &str| time.parse().unwrap();
     let [eight, nine] = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z"];
     assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
@@ -364,18 +368,19 @@ fn slice_changes_its_service() {
     assert_eq!(index.lock().slices("ns", "s").len(), 0);
 }
 
+fn nodes(cluster: &str, address: &str) -> Event<Decoded<EndpointSlice>> {
+    let namespace = format!("karmada-es-{cluster}");
+    applied(object(json!({
+        "metadata": { "name": "karmada-rs-nodes-ipv4-0", "namespace": namespace },
+        "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address], "nodeName": "n1" }],
+    })))
+}
+
 /// Nodes wake the ingresses in their cluster that have a Service with node ports, when they change.
 #[test]
 fn changed_nodes_wake_ingresses() {
     let index = index();
-    let nodes = |cluster: &str, address: &str| {
-        let namespace = format!("karmada-es-{cluster}");
-        applied(object(json!({
-            "metadata": { "name": "karmada-rs-nodes-ipv4-0", "namespace": namespace },
-            "addressType": "IPv4",
-            "endpoints": [{ "addresses": [address], "nodeName": "n1" }],
-        })))
-    };
     assert_woken(index.observe_nodes(nodes("m2", "10.0.0.1")), &[]);
     let mut template = template("t", 80);
     template.spec.as_mut().unwrap().type_ = Some("NodePort".to_owned());
@@ -425,7 +430,7 @@ fn gone_unread_ingress_wakes() {
     assert!(matches!(index.lock().ingress(&key("bad")), Cached::Absent));
 }
 
-/// A service whose binding is invalid stays located according to the status.
+/// A service with an invalid binding stays located according to the status.
 #[test]
 fn invalid_binding_keeps_location() {
     let index = index();
@@ -435,8 +440,7 @@ fn invalid_binding_keeps_location() {
     })));
     index.observe_ingress(applied(located));
     index.observe_binding(invalid(&binding("v", &[])));
-    let blocked = applied(cluster("m3", &["TrafficControl"]));
-    assert_woken(index.observe_cluster(blocked), &["d"]);
+    assert_woken(index.observe_cluster(blocked("m3")), &["d"]);
 }
 
 #[derive(Clone, Debug)]
@@ -512,7 +516,7 @@ proptest! {
             index.change(change, version);
         }
         for name in ["m1", "m2", "m3"] {
-            let woken = index.observe_cluster(applied(cluster(name, &["TrafficControl"])));
+            let woken = index.observe_cluster(blocked(name));
             let woken: BTreeSet<Key> = woken.into_iter().collect();
             prop_assert_eq!(woken, index.searched(name));
         }
@@ -562,6 +566,13 @@ fn listed<K>(event: Event<Decoded<K>>) -> Event<Decoded<K>> {
     }
 }
 
+fn secret(name: &str, key: &str) -> Secret {
+    object(json!({
+        "metadata": { "name": name, "namespace": "ns" },
+        "data": { "tls.key": key },
+    }))
+}
+
 /// A Secret wakes the ingresses whose TLS names it, and only with other data.
 #[test]
 fn secret_wakes_who_names_it() {
@@ -573,12 +584,6 @@ fn secret_wakes_who_names_it() {
     with_tls.spec.ingress.tls = object(json!([{ "secretName": "cert" }]));
     index.observe_ingress(applied(with_tls));
     index.observe_ingress(applied(ingress("b", &["s"])));
-    let secret = |name: &str, key: &str| -> Secret {
-        object(json!({
-            "metadata": { "name": name, "namespace": "ns" },
-            "data": { "tls.key": key },
-        }))
-    };
     assert_woken(
         index.observe_secret(applied(secret("cert", "YQ=="))),
         &["a"],

@@ -78,19 +78,18 @@ mod tests {
         assert_eq!(NODE_SLICES, format!("{SLICE_MANAGED_BY}={NODE_PUBLISHER}"));
     }
 
+    fn slice(service: &str, namespace: &str) -> EndpointSlice {
+        let (labels, annotations) = (
+            json!({ SERVICE_NAME: service }),
+            json!({ WORK_NAMESPACE: namespace }),
+        );
+        let metadata = json!({ "namespace": "shop", "labels": labels, "annotations": annotations });
+        from_value(json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": [] })).unwrap()
+    }
+
     /// A slice belongs to the Service its derived one was made for, and to the cluster of its namespace.
     #[test]
     fn slice_names_service_and_cluster() {
-        let slice = |service: &str, namespace: &str| -> EndpointSlice {
-            let (labels, annotations) = (
-                json!({ SERVICE_NAME: service }),
-                json!({ WORK_NAMESPACE: namespace }),
-            );
-            let metadata =
-                json!({ "namespace": "shop", "labels": labels, "annotations": annotations });
-            from_value(json!({ "metadata": metadata, "addressType": "IPv4", "endpoints": [] }))
-                .unwrap()
-        };
         let service = |slice: &EndpointSlice| slice_service(ClusterKind::Cluster, slice);
         let collected = slice("derived-web", "karmada-es-member1");
         assert_eq!(service(&collected), Some(Key::new("shop", "web")));
@@ -101,19 +100,20 @@ mod tests {
         assert_eq!((service(&bare), slice_cluster(&bare)), (None, None));
     }
 
+    fn read(namespace: &str, annotations: &serde_json::Value) -> EndpointSlice {
+        let labels = json!({ SERVICE_NAME: "derived-web" });
+        let mut slice: EndpointSlice = from_value(json!({
+            "metadata": { "name": "a", "namespace": namespace, "labels": labels, "annotations": annotations },
+            "addressType": "IPv4", "endpoints": [],
+        }))
+        .unwrap();
+        collect_from_hub(&mut slice.metadata);
+        slice
+    }
+
     /// Case F120: on a hub a member says which Service it is, and cannot say that it is another member.
     #[test]
     fn member_speaks_for_itself() {
-        let read = |namespace: &str, annotations: &serde_json::Value| -> EndpointSlice {
-            let labels = json!({ SERVICE_NAME: "derived-web" });
-            let mut slice: EndpointSlice = from_value(json!({
-                "metadata": { "name": "a", "namespace": namespace, "labels": labels, "annotations": annotations },
-                "addressType": "IPv4", "endpoints": [],
-            }))
-            .unwrap();
-            collect_from_hub(&mut slice.metadata);
-            slice
-        };
         let claim =
             json!({ SERVICE_NAMESPACE: "shop", WORK_NAMESPACE: "karmada-es-m2", "other": "a" });
         let service = |slice: &EndpointSlice| slice_service(ClusterKind::MemberCluster, slice);

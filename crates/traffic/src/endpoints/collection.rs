@@ -58,10 +58,11 @@ impl Need {
         export: Cached<&ServiceExport>,
         work: Cached<()>,
     ) -> Self {
-        let is_leaving = |export: &ServiceExport| export.metadata.deletion_timestamp.is_some();
         match (cluster, export, work) {
             (Cached::Absent, ..) | (_, Cached::Absent, _) | (.., Cached::Absent) => Self::Unwanted,
-            (_, Cached::Present(export), _) if is_leaving(export) => Self::Unwanted,
+            (_, Cached::Present(export), _) if export.metadata.deletion_timestamp.is_some() => {
+                Self::Unwanted
+            }
             (Cached::Present(cluster), Cached::Present(_), Cached::Present(()))
                 if cluster.spec.sync_mode == "Push" =>
             {
@@ -86,11 +87,10 @@ pub fn plan(facts: &CollectionFacts<'_>) -> Plan<LeftToOthers> {
         (Need::Wanted, Some(sources)) => sources.iter().map(|source| copy(facts, source)).collect(),
         (Need::Wanted, None) | (Need::Unclear, _) => return Plan::default(),
     };
-    let stays = |slice: &EndpointSlice| {
+    let outdated = ours.iter().filter(|slice| {
         let name = &slice.metadata.name;
-        wanted.iter().any(|copy| copy.metadata.name == *name)
-    };
-    let outdated = ours.iter().filter(|slice| !stays(slice));
+        wanted.iter().all(|copy| copy.metadata.name != *name)
+    });
     // In this version only: another one may be another's.
     let deletions = outdated.map(|slice| {
         let write = Write::delete(TARGET, ObjectRef::of(*slice, &()));
@@ -115,7 +115,7 @@ pub fn plan(facts: &CollectionFacts<'_>) -> Plan<LeftToOthers> {
     }
 }
 
-/// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell what takes
+/// Returns the copy of a slice of a member: its addresses and ports, and the nodes behind these, which tell which endpoint takes
 /// requests at a node port. Its zones and pods do not exist elsewhere.
 fn copy(facts: &CollectionFacts<'_>, source: &EndpointSlice) -> EndpointSlice {
     let (cluster, service) = (facts.cluster, facts.service);
@@ -182,7 +182,7 @@ fn ports(slice: &EndpointSlice) -> Vec<EndpointPort> {
 /// Returns the write that makes `wanted` of `slice`, if something that is ours differs.
 fn change(slice: &EndpointSlice, wanted: &EndpointSlice) -> Option<Write> {
     let (old, new) = (&slice.metadata, &wanted.metadata);
-    // By its annotation it is known whose it is: that is the same.
+    // Its annotation names its owner: that is the same.
     let is_same = has_marks(old, new)
         && endpoints(slice) == endpoints(wanted)
         && ports(slice) == ports(wanted);

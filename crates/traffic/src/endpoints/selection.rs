@@ -6,8 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names::SERVICE_NAME;
 use objects::Key;
 
-/// The controllers of a member that write the endpoints of its own pods, and of Endpoints that its users wrote. What
-/// others write may be imported from another cluster: it would come back as if it were here.
+/// The controllers of a member that write the endpoints of its own pods, and of Endpoints that its users wrote. Those
+/// of others may be imported from another cluster: they would come back as if they were here.
 const KEPT_BY_MEMBER: &str = "endpointslice.kubernetes.io/managed-by in \
      (endpointslice-controller.k8s.io,endpointslicemirroring-controller.k8s.io)";
 
@@ -39,7 +39,7 @@ impl Selection {
         &self.selector
     }
 
-    /// Returns the Services whose slices are kept.
+    /// Returns the Services with slices that are kept.
     pub fn services(&self) -> &BTreeSet<Key> {
         &self.services
     }
@@ -109,14 +109,15 @@ mod tests {
         assert_eq!(named(200), KEPT_BY_MEMBER);
     }
 
-    /// Of what a member sends, only slices of the Services brought there are kept: neither a namesake's in another
+    fn slice(service: &Key) -> ObjectMeta {
+        let labels = json!({ SERVICE_NAME: service.name });
+        from_value(json!({ "namespace": service.namespace, "labels": labels })).unwrap()
+    }
+
+    /// Only slices of the Services brought to a member are kept of its answer: neither a namesake's in another
     /// namespace, nor another's where all are sent.
     #[test]
     fn strangers_are_not_kept() {
-        let slice = |service: &Key| -> ObjectMeta {
-            let labels = json!({ SERVICE_NAME: service.name });
-            from_value(json!({ "namespace": service.namespace, "labels": labels })).unwrap()
-        };
         for count in [1, 200] {
             let needed = services(count);
             let selection = Selection::of(&needed, needed.iter());
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    /// A further Service is listed anew only if the member has to send more, or what it sent was not kept.
+    /// A further Service is listed anew only if the member has to send more, or its answer was not kept.
     #[test]
     fn further_service_may_be_kept_already() {
         let (brought, few, many) = (services(202), services(1), services(200));

@@ -1,5 +1,5 @@
 //! The addresses that load balancers and ingress controllers of members report in the status of an object there, as slices
-//! like those that are collected: what follows treats both alike.
+//! like those that are collected: the rules after it treat both alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -118,7 +118,7 @@ pub(super) fn source(service: &str) -> String {
     format!("status/{service}")
 }
 
-/// Returns what the members say in the status of the object of `binding`, for `service` with these ports.
+/// Returns the reports of the members in the status of the object of `binding`, for `service` with these ports.
 pub(super) fn reported(
     service: &str,
     binding: &ResourceBinding,
@@ -213,12 +213,12 @@ pub(super) fn reported(
     reported
 }
 
-/// Returns `true` if what the members say in the status of two versions of a binding is the same.
+/// Returns `true` if the members report the same in the status of two versions of a binding.
 pub fn same_reports(a: &ResourceBinding, b: &ResourceBinding) -> bool {
     reports(a).eq(reports(b))
 }
 
-/// Returns the fields that are read here of what each member says, if there is one.
+/// Returns the fields of each member's report that are read here, if there is one.
 fn reports(binding: &ResourceBinding) -> impl Iterator<Item = (&str, [Option<&Value>; 2])> {
     let status = binding.status.iter();
     let items = status.flat_map(|status| &status.aggregated_status);

@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 
-use karmada_api::{Cluster, ServiceLocation, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, ServiceLocation};
 
 use super::facts::ClusterFacts;
 use crate::cached::Cached;
+use crate::remedy::blocks;
 
 /// A member cluster's claim to the traffic of one backend Service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +43,8 @@ impl Admission {
     /// Returns the admission of a cluster that has a Cluster object, wherever the Service is
     /// located. A block outlasts the start of the cluster's deletion.
     pub fn of(cluster: &Cluster) -> Self {
-        let actions = cluster.remedy_actions();
         // Blocked before deleting: only a block is shown in `trafficBlockClusters`.
-        if actions.iter().any(|action| action == TRAFFIC_CONTROL) {
+        if blocks(cluster.remedy_actions()) {
             Self::Blocked
         } else if cluster.metadata.deletion_timestamp.is_some() {
             Self::ClusterDeleting

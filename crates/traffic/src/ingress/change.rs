@@ -28,7 +28,7 @@ pub struct BackendChange {
     pub is_cut_off: bool,
 }
 
-/// A cluster that serves a backend Service. Displays its name and what is particular about it.
+/// A cluster that serves a backend Service. Displays its name and its state, unless that is the usual one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ServingCluster {
     /// The cluster.
@@ -50,17 +50,12 @@ pub enum ServingState {
 
 /// Returns the changes of the backends of one ingress.
 pub fn backend_changes(before: &Desired, after: &Desired) -> Vec<BackendChange> {
-    let blocked = |desired: &Desired, service: &str| {
-        let mut problems = desired.problems().into_iter();
-        problems.any(
-            |problem| matches!(problem, Problem::AllBlocked { service: of, .. } if of == service),
-        )
-    };
     let pairs = after.backends.iter();
     pairs
         .filter_map(|then| {
             let now = before.backend(&then.service)?;
-            let is_cut_off = blocked(after, &then.service) && !blocked(before, &then.service);
+            let service = &then.service;
+            let is_cut_off = is_all_blocked(after, service) && !is_all_blocked(before, service);
             let is_changed = is_cut_off || admissions(now).ne(admissions(then));
             is_changed.then(|| BackendChange {
                 namespace: after.key.namespace.clone(),
@@ -75,6 +70,13 @@ pub fn backend_changes(before: &Desired, after: &Desired) -> Vec<BackendChange> 
         .collect()
 }
 
+/// Returns `true` if nothing serves a Service because every cluster is blocked.
+fn is_all_blocked(desired: &Desired, service: &str) -> bool {
+    let mut problems = desired.problems().into_iter();
+    problems
+        .any(|problem| matches!(problem, Problem::AllBlocked { service: of, .. } if of == service))
+}
+
 fn admissions(backend: &Backend) -> impl Iterator<Item = (&str, Admission)> {
     let clusters = backend.clusters.iter();
     clusters.map(|cluster| (cluster.cluster.as_str(), cluster.admission))
@@ -82,15 +84,13 @@ fn admissions(backend: &Backend) -> impl Iterator<Item = (&str, Admission)> {
 
 /// Returns the clusters that serve a Service in `a` and not in `b`.
 fn missing(a: &Backend, b: &Backend) -> Vec<String> {
-    let is_served = |backend: &Backend, cluster: &str| {
-        let found = backend.cluster(cluster);
-        found.is_some_and(|cluster| cluster.admission.is_served())
-    };
-    let clusters = a.clusters.iter().map(|cluster| &cluster.cluster);
-    clusters
-        .filter(|cluster| is_served(a, cluster) && !is_served(b, cluster))
-        .cloned()
-        .collect()
+    let served = a.clusters.iter().filter(|c| c.admission.is_served());
+    let clusters = served.map(|cluster| &cluster.cluster);
+    let missing = clusters.filter(|cluster| {
+        let other = b.cluster(cluster);
+        other.is_none_or(|other| !other.admission.is_served())
+    });
+    missing.cloned().collect()
 }
 
 impl Backend {
@@ -134,7 +134,7 @@ mod tests {
     use super::super::fixtures::{Fixture, binding, blocked, cluster, ingress, slice};
     use super::*;
 
-    /// Returns what is desired while these clusters of two, in which Service `s` runs, are blocked. A
+    /// Returns the desired state while these clusters of two, in which Service `s` runs, are blocked. A
     /// person decided to block those in `decided`.
     fn served(blocks: &[&str], decided: &[&str], when_all_blocked: WhenAllBlocked) -> Desired {
         let both = ["m1", "m2"];
@@ -158,7 +158,7 @@ mod tests {
         desired(&key, &ingress, &[].into(), &fixture, &settings)
     }
 
-    /// Returns what a change to these blocks loses, gains and leaves, and whether it leaves nothing.
+    /// Returns the clusters that a change to these blocks loses, gains and leaves, and whether none is left.
     fn change(before: &[&str], after: &Desired) -> Option<(String, String, String, bool)> {
         let before = served(before, &[], WhenAllBlocked::FailOpen);
         let mut changes = backend_changes(&before, after);

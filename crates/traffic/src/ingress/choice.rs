@@ -23,7 +23,7 @@ impl fmt::Display for InvalidChoice {
 
 impl std::error::Error for InvalidChoice {}
 
-/// An annotation whose value is none of its choice.
+/// An annotation with a value that is none of its choice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Misspelt {
     /// Its key.
@@ -111,7 +111,7 @@ pub enum PossibleAddresses {
     /// All that there are.
     #[default]
     All,
-    /// Those of endpoints: nothing tells what members report.
+    /// Those of endpoints: no report of the members is read.
     Endpoints,
     /// Those that members report: nobody who asks reaches an endpoint.
     Reported,

@@ -1,9 +1,9 @@
 //! The blocks that a person decided, which failing open never lifts.
 
 use jiff::Timestamp;
-use karmada_api::{Remedy, TRAFFIC_CONTROL};
+use karmada_api::Remedy;
 
-use crate::remedy::{Decision, Expiries, Mode, RemedyIndex, Scope};
+use crate::remedy::{Decision, Expiries, Mode, RemedyIndex, Scope, blocks};
 
 /// The Remedies by which people have decided to block clusters, and the moments at which Remedies expire.
 #[derive(Clone, Debug, Default)]
@@ -56,35 +56,35 @@ impl DecidedBlocks {
 /// Returns the clusters whose traffic `remedy` blocks at `now` by the decision of a person, that is
 /// without matches. `None` if it blocks none that way.
 pub fn decided_scope(remedy: &Remedy, now: Timestamp) -> Option<Scope> {
-    let blocks = |actions: &Vec<String>| actions.iter().any(|action| action == TRAFFIC_CONTROL);
     let decided = remedy.metadata.deletion_timestamp.is_none()
         && matches!(Mode::of(remedy, now), Mode::Enforce | Mode::Hold)
         && Decision::of(remedy) == Decision::AtOnce
-        && remedy.spec.actions.as_ref().is_some_and(blocks);
+        && remedy.spec.actions.as_deref().is_some_and(blocks);
     decided.then(|| Scope::of(remedy))
 }
 
 #[cfg(test)]
 mod tests {
     use karmada_api::remedy::{EXPIRES_AT, OBSERVE_ONLY, WHEN};
-    use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec};
+    use karmada_api::{ClusterAffinity, DecisionMatch, RemedySpec, TRAFFIC_CONTROL};
 
     use super::super::fixtures::some_time;
     use super::*;
 
+    fn remedy(matches: Option<Vec<DecisionMatch>>, actions: &[&str]) -> Remedy {
+        let spec = RemedySpec {
+            cluster_affinity: Some(ClusterAffinity {
+                cluster_names: Some(vec!["m1".to_owned()]),
+            }),
+            decision_matches: matches,
+            actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
+        };
+        Remedy::new("r", spec)
+    }
+
     /// Only a remedy without matches that blocks traffic is a decision.
     #[test]
     fn only_unconditional_remedy_decides() {
-        let remedy = |matches: Option<Vec<DecisionMatch>>, actions: &[&str]| {
-            let spec = RemedySpec {
-                cluster_affinity: Some(ClusterAffinity {
-                    cluster_names: Some(vec!["m1".to_owned()]),
-                }),
-                decision_matches: matches,
-                actions: Some(actions.iter().map(|&a| a.to_owned()).collect()),
-            };
-            Remedy::new("r", spec)
-        };
         let decided = remedy(None, &["Cordon", TRAFFIC_CONTROL]);
         let scope = decided_scope(&decided, Timestamp::UNIX_EPOCH).unwrap();
         assert!(scope.covers("m1") && !scope.covers("m2"));

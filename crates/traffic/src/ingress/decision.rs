@@ -21,8 +21,8 @@ use crate::cached::Cached;
 /// The decision on one `MultiClusterIngress`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Change nothing: it, or its class, cannot be read. The load balancer keeps what it has of it, but
-    /// for the endpoints of clusters that must get no request.
+    /// Change nothing: it, or its class, cannot be read. The load balancer keeps its endpoints, but
+    /// for those of clusters that must get no request.
     Leave,
     /// Clean up: this controller does not, or no longer, serve it.
     Release(Release),
@@ -135,7 +135,7 @@ fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
 }
 
 impl Serve {
-    /// Returns what the status of `ingress`, which is served, says from now on.
+    /// Returns the status of `ingress`, which is served, from now on.
     pub fn shown(&self, ingress: &MultiClusterIngress) -> StatusPatch {
         let patch = self.status.clone();
         patch.unwrap_or_else(|| StatusPatch::current(&status(ingress)))
@@ -149,18 +149,20 @@ fn release(
 ) -> Release {
     let deleting = ingress.metadata.deletion_timestamp.is_some();
     let finalizers = finalizers(ingress).to_vec();
-    let ours = |f: &String| f == controller.as_str();
+    let has_ours = finalizers.iter().any(|f| f == controller.as_str());
     let is_ours = match owner {
         Ownership::Ours => true,
-        Ownership::Unclaimed => finalizers.iter().any(ours),
+        Ownership::Unclaimed => has_ours,
         Ownership::Foreign | Ownership::Unclear => false,
     };
-    // On deletion Karmada's finalizer has no other controller that would remove it.
-    let karmadas = |f: &String| f == KARMADA_INGRESS_FINALIZER && deleting && is_ours;
     let mut rest = finalizers.clone();
-    rest.retain(|f| !ours(f) && !karmadas(f));
+    rest.retain(|f| f != controller.as_str());
+    if deleting && is_ours {
+        // Karmada's has no other controller that would remove it.
+        rest.retain(|f| f != KARMADA_INGRESS_FINALIZER);
+    }
     Release {
-        clears_status: finalizers.iter().any(ours),
+        clears_status: has_ours,
         finalizers: Some(rest).filter(|rest| *rest != finalizers),
     }
 }

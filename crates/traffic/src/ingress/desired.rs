@@ -176,7 +176,7 @@ impl Desired {
         names.cloned().collect()
     }
 
-    /// Keeps what the load balancer has of clusters with a host name of which DNS has told nothing yet, if it has endpoints of
+    /// Keeps the endpoints of clusters with a host name of which DNS has told nothing yet, if the load balancer has some of
     /// one, as those that it has `held` since before a start. Of another there is nothing to wait for.
     pub(super) fn keep_untold(&mut self, held: &BTreeSet<String>) {
         for backend in &self.backends {
@@ -186,7 +186,7 @@ impl Desired {
         }
     }
 
-    /// Returns `true` if what was made from the slice or the status `source` remains, as that cannot be read.
+    /// Returns `true` if the slice or the status `source` cannot be read, so that its endpoints remain.
     pub(super) fn is_unread(&self, source: &str) -> bool {
         let mut unread = self.unread_slices.iter();
         unread.any(|unread| {
@@ -208,11 +208,6 @@ pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
         "kubectl.kubernetes.io/last-applied-configuration",
         "kubernetes.io/ingress.class",
     ];
-    let is_of = |key: &str, domain: &str| {
-        let own = key.split_once('/').map_or("", |(own, _)| own);
-        own.strip_suffix(domain)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    };
     let all = ingress.annotations.iter().flatten();
     all.filter(|(key, _)| {
         !OTHERS.contains(&key.as_str()) && !is_of(key, "karmada.io") && !is_of(key, "karmada-rs.io")
@@ -221,15 +216,22 @@ pub(super) fn passed_on(ingress: &ObjectMeta) -> BTreeMap<String, String> {
     .collect()
 }
 
+/// Returns `true` if an annotation belongs to a domain, or to one below it.
+fn is_of(key: &str, domain: &str) -> bool {
+    let own = key.split_once('/').map_or("", |(own, _)| own);
+    own.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
 /// Returns those of `clusters` that must get no request. An unreadable one is left out unless it is in
 /// `previous`, the clusters blocked so far.
 pub fn excluded(
-    clusters: BTreeSet<String>,
+    mut clusters: BTreeSet<String>,
     previous: &[String],
     facts: &impl ClusterFacts,
 ) -> BTreeSet<String> {
-    let is_excluded = |name: &String| admission_of(name, previous, facts).is_excluded();
-    clusters.into_iter().filter(is_excluded).collect()
+    clusters.retain(|name| admission_of(name, previous, facts).is_excluded());
+    clusters
 }
 
 impl Backend {
@@ -299,8 +301,8 @@ impl Backend {
         }
     }
 
-    /// Adds what members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing unless all of
-    /// it is known.
+    /// Adds the addresses that members report of the Service, or of the Ingress `key`, in place of endpoints. Adds nothing
+    /// unless all of it is known.
     fn add_reported(
         &mut self,
         key: &Key,

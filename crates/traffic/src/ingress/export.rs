@@ -9,9 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use karmada_api::{PropagationPolicy, PropagationSpec, ResourceSelector, ServiceExport};
 use kube::Resource;
 use objects::Key;
-use objects::wanted::Wanted;
 use objects::write::{Action, Guard, ObjectRef, Plan, Write};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::class::ControllerName;
@@ -81,7 +79,7 @@ impl Exporter {
         limited(format!("export-{service}"), service)
     }
 
-    /// Returns the Service for whose export `policy` was made. A shortened name does not show it, and
+    /// Returns the Service that `policy` exports. A shortened name does not show it, and
     /// users may have changed the policy: it is the owner or the selected object that such a name is
     /// derived from.
     pub fn exported(policy: &PropagationPolicy) -> Option<&str> {
@@ -113,14 +111,15 @@ impl Exporter {
             self.wanted(service, facts)
         };
         let policy = policy_change(present(facts.policy), wanted.as_ref());
-        let is_deletion = |write: &Write| write.action == Action::Delete;
-        let (last, first): (Vec<_>, Vec<_>) = policy.into_iter().partition(is_deletion);
+        let (last, first): (Vec<_>, Vec<_>) = policy
+            .into_iter()
+            .partition(|write| write.action == Action::Delete);
         let is_leaving =
             present(facts.policy).is_some_and(|p| p.metadata.deletion_timestamp.is_some());
         let creation = match (&wanted, existing) {
             // A wider policy of a user claims an export that has none of ours yet, and keeps it.
             (Some((export, _)), None) if !is_leaving && last.is_empty() => {
-                Some(creation(EXPORT, export))
+                Some(Write::create(EXPORT, export, &()).owning_all())
             }
             _ => None,
         };
@@ -151,8 +150,8 @@ impl Exporter {
         {
             return None;
         }
-        let meta = |name: String| ObjectMeta {
-            name: Some(name),
+        let metadata = ObjectMeta {
+            name: Some(service.name.clone()),
             namespace: Some(service.namespace.clone()),
             labels: Some([(MANAGED_BY_LABEL.to_owned(), self.managed_by.clone())].into()),
             owner_references: Some(vec![OwnerReference {
@@ -171,7 +170,10 @@ impl Exporter {
         let policy = PropagationPolicy {
             api_version: PropagationPolicy::API_VERSION.to_owned(),
             kind: PropagationPolicy::KIND.to_owned(),
-            metadata: meta(Self::policy_name(&service.name)),
+            metadata: ObjectMeta {
+                name: Some(Self::policy_name(&service.name)),
+                ..metadata.clone()
+            },
             spec: PropagationSpec {
                 resource_selectors: vec![ResourceSelector {
                     api_version: api_version.clone(),
@@ -186,7 +188,7 @@ impl Exporter {
         let export = ServiceExport {
             api_version,
             kind,
-            metadata: meta(service.name.clone()),
+            metadata,
         };
         Some((export, policy))
     }
@@ -215,7 +217,7 @@ fn policy_change(
     wanted: Option<&(ServiceExport, PropagationPolicy)>,
 ) -> Option<Write> {
     let Some(existing) = existing else {
-        return wanted.map(|(_, policy)| creation(POLICY, policy));
+        return wanted.map(|(_, policy)| Write::create(POLICY, policy, &()).owning_all());
     };
     let metadata = &existing.metadata;
     if metadata.deletion_timestamp.is_some() {
@@ -233,34 +235,28 @@ fn policy_change(
     })
 }
 
-fn creation<K: Resource<DynamicType = ()> + Serialize>(target: &'static str, object: &K) -> Write {
-    let write = Write::create(target, object, &());
-    let wanted = Wanted::created(write.body().clone());
-    write.bringing(wanted)
-}
-
 /// Returns the deletion of an object, and not of another one of its name.
 fn deletion<K: Resource<DynamicType = ()>>(target: &'static str, object: &K) -> Write {
     let write = Write::delete(target, ObjectRef::of(object, &())).guarded(Guard::Uid);
-    write.bringing(Wanted::created(Value::Null))
+    write.owning_all()
 }
 
-/// Returns `true` if a policy selects and places what `wanted` does. Karmada's webhook adds defaults to
+/// Returns `true` if a policy selects the same as `wanted`, and places it alike. Karmada's webhook adds defaults to
 /// policies, which make no difference.
 fn has_selection(existing: &PropagationSpec, wanted: &PropagationSpec) -> bool {
-    let selected = |spec: &PropagationSpec| -> Vec<_> {
-        let selectors = spec.resource_selectors.iter();
-        selectors
-            .map(|s| (s.api_version.clone(), s.kind.clone(), s.name.clone()))
-            .collect()
-    };
-    let names = |spec: &PropagationSpec| {
-        let placement = spec.placement.as_ref();
-        placement
-            .and_then(|placement| placement.pointer("/clusterAffinity/clusterNames"))
-            .cloned()
-    };
-    selected(existing) == selected(wanted) && names(existing) == names(wanted)
+    selected(existing).eq(selected(wanted)) && cluster_names(existing) == cluster_names(wanted)
+}
+
+/// Iterates over the API versions, kinds and names that a policy selects.
+fn selected(spec: &PropagationSpec) -> impl Iterator<Item = (&str, &str, Option<&str>)> {
+    let selectors = spec.resource_selectors.iter();
+    selectors.map(|s| (&*s.api_version, &*s.kind, s.name.as_deref()))
+}
+
+/// Returns the names of the clusters in which a policy places objects.
+fn cluster_names(spec: &PropagationSpec) -> Option<&Value> {
+    let placement = spec.placement.as_ref()?;
+    placement.pointer("/clusterAffinity/clusterNames")
 }
 
 #[cfg(test)]

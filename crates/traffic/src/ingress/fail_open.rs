@@ -1,4 +1,4 @@
-//! Failing open: what serves a backend Service when every one of its clusters is blocked or has no endpoints that take
+//! Failing open: the clusters that serve a backend Service when every one of its clusters is blocked or has no endpoints that take
 //! requests.
 
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ impl Desired {
 }
 
 /// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
-/// its ingress cannot be read. Failing open works on what is held, as no more is known of the Services.
+/// its ingress cannot be read. Failing open works on the endpoints that are held, as no more is known of the Services.
 pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl ClusterFacts) -> Held {
     let cut = held.into_iter().filter_map(|(service, clusters)| {
         let mut cut = excluded(clusters.clone(), &[], facts);

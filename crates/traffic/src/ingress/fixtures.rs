@@ -135,8 +135,8 @@ impl Facts for Fixture {
     }
 
     fn class(&self, name: &str) -> Cached<&IngressClass> {
-        let named = |class: &&IngressClass| class.metadata.name.as_deref() == Some(name);
-        match self.classes.iter().find(named) {
+        let mut classes = self.classes.iter();
+        match classes.find(|class| class.metadata.name.as_deref() == Some(name)) {
             Some(class) => Cached::Present(class),
             None if self.unread_classes.contains(name) => Cached::Unread,
             None => Cached::Absent,
@@ -190,10 +190,10 @@ impl Facts for Fixture {
     }
 
     fn slices(&self, _: &str, service: &str) -> Vec<Arc<EndpointSlice>> {
-        let of = |slice: &&Arc<EndpointSlice>| {
+        let own = self.slices.iter().filter(|slice| {
             slice_service(ClusterKind::Cluster, slice).is_some_and(|found| found.name == service)
-        };
-        self.slices.iter().filter(of).cloned().collect()
+        });
+        own.cloned().collect()
     }
 
     fn unread_slices(&self, _: &str) -> BTreeSet<String> {

@@ -45,12 +45,11 @@ pub fn binding_of<'a>(
     service: &str,
 ) -> Option<&'a ResourceBinding> {
     let bound = bindings.filter(|binding| bound_service(binding) == Some(service));
-    let place = |binding: &&ResourceBinding| {
+    bound.min_by_key(|binding| {
         let mut names = binding_names(service);
         let place = names.position(|name| binding.metadata.name.as_ref() == Some(&name));
         place.unwrap_or(usize::MAX)
-    };
-    bound.min_by_key(place)
+    })
 }
 
 /// Returns the Service that `binding` binds, if any. A `Service` of another API group does not count, nor does one
@@ -151,23 +150,29 @@ mod tests {
         assert_eq!(services(&empty), [].into());
     }
 
+    fn target(cluster: &str) -> TargetCluster {
+        TargetCluster {
+            name: cluster.into(),
+            ..TargetCluster::default()
+        }
+    }
+
+    fn item(cluster: &str, applied: Option<bool>) -> AggregatedStatusItem {
+        AggregatedStatusItem {
+            cluster_name: cluster.into(),
+            applied,
+            ..AggregatedStatusItem::default()
+        }
+    }
+
     /// A service is where it was scheduled or required or is still applied.
     #[test]
     fn applied_cluster_still_counts() {
         let mut binding = binding("s", &["m2", "m1"]);
-        let target = |cluster: &str| TargetCluster {
-            name: cluster.into(),
-            ..TargetCluster::default()
-        };
         binding.spec.required_by = Some(vec![BindingSnapshot {
             clusters: Some(vec![target("m3"), target("m1")]),
             ..BindingSnapshot::default()
         }]);
-        let item = |cluster: &str, applied| AggregatedStatusItem {
-            cluster_name: cluster.into(),
-            applied,
-            ..AggregatedStatusItem::default()
-        };
         binding.status = Some(ResourceBindingStatus {
             aggregated_status: Some(vec![
                 item("evicted", Some(true)),

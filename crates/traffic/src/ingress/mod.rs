@@ -1,26 +1,26 @@
 //! The ingress controller's decisions on one `MultiClusterIngress`, from the objects that [`Facts`] answers for.
 //!
-//! - `facts`: what may be asked.
+//! - `facts`: the questions that a decision may ask.
 //! - `class`: is the ingress ours?
 //! - `locations`: where do its Services run, by their bindings? `placed`: and on a hub, by their placements?
 //! - `admission`: which of those clusters may get requests?
 //! - `decision`: from these, [`decide`]: serve it, release it, or leave it; `plan` has the writes to its
 //!   status.
-//! - `desired`: what should the load balancer serve, Service by Service and cluster by cluster? `addresses` has what
+//! - `desired`: the desired state of the load balancer, Service by Service and cluster by cluster. `addresses` has those that
 //!   members report in place of endpoints, and `node_ports` the nodes of members at which a Service is served.
 //! - `fail_open`: and if every cluster of a Service is blocked? `decided` tells which blocks a person decided, which are
 //!   never lifted.
 //! - `together`: and if a cluster serves only some of the Services of a host?
 //! - [`http_route`]: an `HTTPRoute` of the fleet's API, read as such an ingress; `route_key`: under which key?
-//! - `choice`: what a flag decides for all ingresses, and an annotation for one.
+//! - `choice`: the choices of a flag for all ingresses, and of an annotation for one.
 //! - [`kubernetes`]: which objects of a gateway cluster are that, and which writes lead there? [`gateway_api`]: and where
 //!   its routes are those of a Gateway?
 //! - [`haproxy`]: which servers of an HAProxy, and which commands?
-//! - [`dns`]: which records lead to the clusters that may serve, and are they what names resolve to?
-//! - [`webhook`]: what is sent to a load balancer's own program?
-//! - `problem`: what must a user correct?
+//! - [`dns`]: which records lead to the clusters that may serve, and do names resolve to them?
+//! - [`webhook`]: the requests to a load balancer's own program.
+//! - `problem`: the mistakes that a user must correct.
 //! - `export`: which exports does Karmada need to collect the endpoints of the Services?
-//! - `change`: what would another set of Remedies change? `kubectl remedy plan` asks.
+//! - `change`: the effect of another set of Remedies, for `kubectl remedy plan`.
 
 mod addresses;
 mod admission;

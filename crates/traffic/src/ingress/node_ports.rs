@@ -208,12 +208,12 @@ fn slices(
     if ports.is_empty() {
         return Vec::new();
     }
-    let serves = |node: &&Endpoint| {
+    let nodes = published.iter().flat_map(|slice| slice.endpoints.iter());
+    let serving = nodes.flatten().filter(|node| {
         let name = node.node_name.as_deref().unwrap_or_default();
         is_ready(node) && local.is_none_or(|local| local.names.contains(name))
-    };
-    let nodes = published.iter().flat_map(|slice| slice.endpoints.iter());
-    let addresses = nodes.flatten().filter(serves).flat_map(|it| &it.addresses);
+    });
+    let addresses = serving.flat_map(|node| &node.addresses);
     let mut families: BTreeMap<&str, BTreeSet<Target>> = BTreeMap::new();
     for ip in addresses.filter_map(|address| address.parse::<IpAddr>().ok()) {
         let target = Target::Ip(ip);
@@ -230,9 +230,8 @@ fn slices(
 /// Keeps the slices of this family, if there are any. A node refuses connections at its addresses of the other; a member whose nodes
 /// have none of this one has given the Service its own.
 fn keep_family(slices: &mut Vec<Arc<EndpointSlice>>, family: &str) {
-    let is_of = |slice: &Arc<EndpointSlice>| slice.address_type == family;
-    if slices.iter().any(is_of) {
-        slices.retain(is_of);
+    if slices.iter().any(|slice| slice.address_type == family) {
+        slices.retain(|slice| slice.address_type == family);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Where the placements of a hub bring Services, by their status: every cluster that is picked, as a binding of a Karmada names
-//! those that are scheduled. What of it is served are the endpoints that the members tell.
+//! those that are scheduled. The endpoints that the members tell are served.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use objects::condition::{FALSE, find};
 
 use crate::cached::Cached;
 
-/// Keeps of a placement what decides about where Services run. The rest is gone before a rule could read it, and wakes nobody
+/// Keeps the fields of a placement that decide where Services run. The rest is gone before a rule could read it, and wakes nobody
 /// when it changes.
 pub fn keep_placed(placement: &mut Placement) {
     placement.spec = PlacementSpec::default();
@@ -41,7 +41,7 @@ pub fn placed_services(placement: &Placement) -> BTreeSet<Key> {
         .collect()
 }
 
-/// Returns the clusters to which these placements bring what they select.
+/// Returns the clusters to which these placements bring their objects.
 pub(super) fn located_by<'a>(
     placements: impl Iterator<Item = &'a Placement>,
 ) -> Cached<BTreeSet<&'a str>> {

@@ -42,13 +42,6 @@ pub struct BlockChange {
 
 impl BlockChange {
     pub(super) fn between(before: &[String], after: &[String]) -> Self {
-        let without = |list: &[String], other: &[String]| {
-            let mut rest: Vec<String> = list.to_vec();
-            rest.retain(|cluster| !other.contains(cluster));
-            rest.sort();
-            rest.dedup();
-            rest
-        };
         Self {
             blocked: without(after, before),
             unblocked: without(before, after),
@@ -67,8 +60,17 @@ impl BlockChange {
     }
 }
 
-/// Returns the `status.loadBalancer` that shows what the load balancer has `reported`; `None`, which removes the field, without
-/// addresses.
+/// Returns those of `list` that are not in `other`, sorted.
+fn without(list: &[String], other: &[String]) -> Vec<String> {
+    let mut rest = list.to_vec();
+    rest.retain(|cluster| !other.contains(cluster));
+    rest.sort();
+    rest.dedup();
+    rest
+}
+
+/// Returns the `status.loadBalancer` with the addresses that the load balancer has `reported`; `None`, which removes the field,
+/// without addresses.
 pub fn load_balancer(reported: IngressLoadBalancerStatus) -> Option<IngressLoadBalancerStatus> {
     let has_addresses = reported.ingress.as_ref().is_some_and(|i| !i.is_empty());
     Some(reported).filter(|_| has_addresses)

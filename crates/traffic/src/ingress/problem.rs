@@ -327,6 +327,20 @@ mod tests {
     use super::super::fixtures::{Fixture, ingress_to_port, template};
     use super::*;
 
+    fn by_number(n: i32) -> ServiceBackendPort {
+        ServiceBackendPort {
+            number: Some(n),
+            name: None,
+        }
+    }
+
+    fn by_name(name: &str) -> ServiceBackendPort {
+        ServiceBackendPort {
+            name: Some(name.to_owned()),
+            number: None,
+        }
+    }
+
     /// A route to a missing service or port is a problem.
     #[test]
     fn missing_service_is_problem() {
@@ -335,14 +349,6 @@ mod tests {
             ..Fixture::default()
         };
         let fixture = fixture.with_template(template("s", &[("web", 80), ("", 81)]));
-        let by_number = |n| ServiceBackendPort {
-            number: Some(n),
-            name: None,
-        };
-        let by_name = |name: &str| ServiceBackendPort {
-            name: Some(name.to_owned()),
-            number: None,
-        };
         let problem = |service: &str, port: ServiceBackendPort| {
             let spec = ingress_to_port("i", service, port).spec.ingress;
             let desired = Desired::new(

@@ -1,4 +1,4 @@
-//! Serving together: a host whose Services call each other in their cluster is half broken where one of them is gone.
+//! Serving together: a host with Services that call each other in their cluster is half broken where one of them is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,16 +26,12 @@ impl Desired {
             let of = hosts.iter();
             let of = of.filter(|host| host.services.contains(&backend.service));
             let of: Vec<&Host> = of.collect();
-            let serves = |cluster: &ClusterEndpoints| {
-                let mut of = of.iter();
-                of.all(|host| host.clusters.contains(&cluster.cluster))
-            };
             // Hosts that share it may have no cluster in common.
-            if !backend.takers().any(serves) {
+            if !backend.takers().any(|cluster| serves_all(cluster, &of)) {
                 continue;
             }
             for cluster in &mut backend.clusters {
-                if cluster.admission.is_served() && !serves(cluster) {
+                if cluster.admission.is_served() && !serves_all(cluster, &of) {
                     cluster.admission = Admission::Incomplete;
                 }
             }
@@ -66,6 +62,11 @@ struct Host {
     services: BTreeSet<String>,
     /// The clusters in which all of them take requests.
     clusters: BTreeSet<String>,
+}
+
+fn serves_all(cluster: &ClusterEndpoints, hosts: &[&Host]) -> bool {
+    let mut hosts = hosts.iter();
+    hosts.all(|host| host.clusters.contains(&cluster.cluster))
 }
 
 /// Returns the Services of each host that has several.

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
 use super::decision::Cause;
-use super::effect::{Effect, actions};
+use super::effect::{Effect, actions, blocks};
 
 /// The largest number of clusters that conditions may block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,16 +72,15 @@ pub enum Claim {
 }
 
 impl Claim {
-    /// Returns the claim of `cluster` at `now`. `remedies` are those whose scope covers it, in any order.
+    /// Returns the claim of `cluster` at `now`. `remedies` are those that cover it, in any order.
     pub fn of<'a>(
         cluster: &Cluster,
         remedies: impl IntoIterator<Item = &'a Remedy>,
         now: Timestamp,
     ) -> Self {
-        let blocks = |action: &String| action == TRAFFIC_CONTROL;
         let mut wanted = false;
         for remedy in remedies {
-            if !actions(remedy).iter().any(blocks) {
+            if !blocks(actions(remedy)) {
                 continue;
             }
             match Effect::of(remedy, cluster, now) {
@@ -90,7 +89,7 @@ impl Claim {
                 Some(Effect::WouldAct(_) | Effect::Unclear) | None => {}
             }
         }
-        if cluster.remedy_actions().iter().any(blocks) {
+        if blocks(cluster.remedy_actions()) {
             Self::Held
         } else if wanted && cluster.metadata.deletion_timestamp.is_none() {
             Self::Wanted

@@ -45,7 +45,7 @@ pub(super) enum Answer {
     Yes(Cause),
     /// It does not.
     No,
-    /// What decides cannot be read.
+    /// The fields that decide cannot be read.
     Unclear,
 }
 
@@ -111,9 +111,9 @@ impl<'a> Decision<'a> {
             },
             Self::All(all) => {
                 let conditions: Vec<_> = all.iter().map(|wanted| met(wanted, cluster)).collect();
-                let open = || all.iter().zip(&conditions).filter(|(_, met)| met.is_none());
+                let mut open = all.iter().zip(&conditions).filter(|(_, met)| met.is_none());
                 // One that is not met decides, whatever cannot be read.
-                if open().any(|(wanted, _)| !unclear(wanted)) {
+                if open.any(|(wanted, _)| !unclear(wanted)) {
                     return Answer::No;
                 }
                 let met: Option<Vec<_>> = conditions.into_iter().collect();

@@ -1,7 +1,7 @@
 //! The effect of one remedy on one cluster.
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Remedy};
+use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
 
 use super::decision::{Answer, Cause, Decision};
 use super::mode::Mode;
@@ -14,12 +14,12 @@ pub enum Effect {
     Acts(Cause),
     /// It would require them if it did not only observe.
     WouldAct(Cause),
-    /// It may require them: what decides about that cannot be read.
+    /// It may require them: the fields that decide about that cannot be read.
     Unclear,
 }
 
 impl Effect {
-    /// Returns the effect at `now` of `remedy`, whose scope covers `cluster`; `None` if it has none.
+    /// Returns the effect at `now` of `remedy`, which covers `cluster`; `None` if it has none.
     pub fn of(remedy: &Remedy, cluster: &Cluster, now: Timestamp) -> Option<Self> {
         if remedy.metadata.deletion_timestamp.is_some() {
             return None;
@@ -43,6 +43,11 @@ pub fn cause(remedy: &Remedy, cluster: &Cluster, now: Timestamp) -> Option<Cause
         Some(Effect::Acts(cause)) if covers(remedy, name) => Some(cause),
         _ => None,
     }
+}
+
+/// Returns `true` if traffic is blocked by one of these actions.
+pub(crate) fn blocks(actions: &[String]) -> bool {
+    actions.iter().any(|action| action == TRAFFIC_CONTROL)
 }
 
 /// Returns the actions of a remedy.

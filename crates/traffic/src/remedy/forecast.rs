@@ -27,15 +27,15 @@ pub fn forecast<'a>(
     max: MaxBlocked,
 ) -> Vec<Forecast> {
     let scopes: Vec<(Scope, &Remedy)> = remedies.iter().map(|r| (Scope::of(r), *r)).collect();
-    let covering = |cluster: &Cluster| -> Vec<&Remedy> {
-        let name = cluster.metadata.name.as_deref().unwrap_or_default();
-        let all = scopes.iter().filter(|(scope, _)| scope.covers(name));
-        all.map(|(_, remedy)| *remedy).collect()
-    };
-    let mut fleet: Vec<(Forecast, Vec<&Remedy>)> = clusters
-        .into_iter()
-        .map(|cluster| (Forecast::present(cluster), covering(cluster)))
-        .collect();
+    let fleet = clusters.into_iter().map(|cluster| {
+        let known = Forecast::present(cluster);
+        let covering = scopes
+            .iter()
+            .filter(|(scope, _)| scope.covers(known.name()));
+        let covering: Vec<&Remedy> = covering.map(|(_, remedy)| *remedy).collect();
+        (known, covering)
+    });
+    let mut fleet: Vec<(Forecast, Vec<&Remedy>)> = fleet.collect();
     let mut bound = BlockBound::new(max);
     bound.set_clusters(fleet.len());
     // A block that is lifted makes room for another one, so one round may not be the last.

@@ -1,4 +1,4 @@
-//! The actions of a `MemberCluster`. Its status has no field for them, and its conditions are what a fleet acts on: the one
+//! The actions of a `MemberCluster`. Its status has no field for them, and a fleet acts on its conditions: the one
 //! action that there is, `TrafficControl`, is a condition of that type, which is there only while a Remedy requires it.
 
 use jiff::Timestamp;

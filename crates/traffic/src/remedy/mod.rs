@@ -1,16 +1,16 @@
 //! The remedy actions of a cluster, from its conditions and the users' remedies.
 //!
 //! - `scope`: which clusters does a Remedy cover?
-//! - `decision`: what must be true of a cluster for it to act?
+//! - `decision`: which conditions of a cluster make it act?
 //! - `mode`: does it act now, only observe, or has it expired? `expiries` tells when that changes.
-//! - `effect`: what does one Remedy require of one cluster, and because of which condition?
+//! - `effect`: which actions does one Remedy require of one cluster, and because of which condition?
 //! - `bound`: may one more cluster be blocked? It decides across the fleet.
 //! - here, [`plan`]: the write of one cluster's actions, from all of these.
 //! - `member`: where are the actions of a `MemberCluster`?
 //! - `forecast`: where does the whole fleet go? `kubectl remedy plan` asks.
-//! - `reach`, `problem`, `status`: on which clusters does a Remedy act, what may be a mistake in it, and how
+//! - `reach`, `problem`, `status`: on which clusters does a Remedy act, which parts of it may be mistakes, and how
 //!   does its status say so?
-//! - `silence`: whose reporter renews its lease no more?
+//! - `silence`: which reporters renew their leases no more?
 
 mod bound;
 mod decision;
@@ -46,6 +46,8 @@ pub use self::reach::{Listed, Reach, ReachIndex, Reached};
 pub use self::scope::{RemedyIndex, Scope, covers};
 pub use self::silence::{ReporterOf, Reporters, reporter_silent};
 pub use self::status::{State, has_expired, status, status_write};
+
+pub(crate) use self::effect::blocks;
 
 use self::effect::actions;
 
@@ -88,7 +90,7 @@ pub struct ObservedActions {
     pub cause: Cause,
 }
 
-/// Returns what those of `remedies` that only observe would require of `cluster` at `now`. Their scope
+/// Returns the actions that those of `remedies` which only observe would require of `cluster` at `now`. Their scope
 /// covers it.
 pub fn observed<'a>(
     cluster: &Cluster,
@@ -98,19 +100,22 @@ pub fn observed<'a>(
     if cluster.metadata.deletion_timestamp.is_some() {
         return Vec::new();
     }
-    let observed = |remedy: &Remedy| match Effect::of(remedy, cluster, now) {
-        Some(Effect::WouldAct(cause)) if !actions(remedy).is_empty() => Some(ObservedActions {
-            remedy: remedy.metadata.name.clone().unwrap_or_default(),
-            actions: actions(remedy).to_vec(),
-            cause,
-        }),
-        _ => None,
-    };
-    remedies.into_iter().filter_map(observed).collect()
+    let observed = remedies.into_iter().filter_map(|remedy| {
+        let actions = actions(remedy);
+        match Effect::of(remedy, cluster, now) {
+            Some(Effect::WouldAct(cause)) if !actions.is_empty() => Some(ObservedActions {
+                remedy: remedy.metadata.name.clone().unwrap_or_default(),
+                actions: actions.to_vec(),
+                cause,
+            }),
+            _ => None,
+        }
+    });
+    observed.collect()
 }
 
-/// Keeps of a cluster what decides about its remedy actions. The rest is gone before a rule could read it, and wakes nobody
-/// when it changes. What is unreadable decides, too: an action may be kept because of it.
+/// Keeps the fields of a cluster that decide about its remedy actions. The rest is gone before a rule could read it, and
+/// wakes nobody when it changes. An unreadable field decides, too: an action may be kept because of it.
 pub fn keep_facts(cluster: &mut Cluster) {
     let metadata = std::mem::take(&mut cluster.metadata);
     cluster.metadata = ObjectMeta {
@@ -132,7 +137,7 @@ pub struct Allowance {
     pub may_block: bool,
 }
 
-/// Plans the actions of `cluster` at `now`. `remedies` are those whose scope covers it, in any order. An action that
+/// Plans the actions of `cluster` at `now`. `remedies` are those that cover it, in any order. An action that
 /// cannot be read is written over, but not before everything that decides about it is known.
 pub fn plan<'a>(
     cluster: &Cluster,
@@ -172,8 +177,8 @@ pub fn plan<'a>(
     if !may_block {
         wanted.retain(|action| *action != TRAFFIC_CONTROL);
     }
-    let is_kept = |action: &&String| !complete || possible.contains(*action);
-    wanted.extend(current.iter().filter(is_kept));
+    let kept = current.iter();
+    wanted.extend(kept.filter(|action| !complete || possible.contains(*action)));
     // `remedyActions: []` is not up to date: the field must be absent rather than empty.
     let absent = cluster
         .status

@@ -112,16 +112,16 @@ fn mistakes(remedy: &Remedy, decision: &Decision<'_>) -> Vec<Problem> {
     let matches = spec.decision_matches.iter().flatten().enumerate();
     let incomplete = matches.filter(|(_, decision)| !is_complete(decision));
     found.extend(incomplete.map(|(index, _)| Problem::IncompleteMatch { index }));
-    let value = |name| annotation(remedy, name).unwrap_or_default().to_owned();
     if Expiry::of(remedy) == Expiry::Unreadable {
-        let value = value(EXPIRES_AT);
+        let value = annotation(remedy, EXPIRES_AT)
+            .unwrap_or_default()
+            .to_owned();
         found.push(Problem::InvalidExpiry { value });
     }
-    if !matches!(
-        annotation(remedy, OBSERVE_ONLY),
-        None | Some("true" | "false")
-    ) {
-        let value = value(OBSERVE_ONLY);
+    if let Some(value) = annotation(remedy, OBSERVE_ONLY)
+        && !["true", "false"].contains(&value)
+    {
+        let value = value.to_owned();
         found.push(Problem::InvalidObserveOnly { value });
     }
     if let Decision::Unreadable(error) = decision {
@@ -133,10 +133,9 @@ fn mistakes(remedy: &Remedy, decision: &Decision<'_>) -> Vec<Problem> {
 fn is_complete(decision: &DecisionMatch) -> bool {
     let required = decision.cluster_condition_match.as_ref();
     required.is_some_and(|required| {
-        let is_set = |text: &String| !text.is_empty();
-        is_set(&required.condition_type)
+        !required.condition_type.is_empty()
             && required.operator.is_some()
-            && is_set(&required.condition_status)
+            && !required.condition_status.is_empty()
     })
 }
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use karmada_api::{Cluster, Remedy, TRAFFIC_CONTROL};
+use karmada_api::{Cluster, Remedy};
 
 use super::decision::Cause;
-use super::effect::{Effect, actions};
+use super::effect::{Effect, actions, blocks};
 use objects::reverse_index::ReverseIndex;
 
 /// The most names of clusters in a status.
 const LISTED: usize = 100;
 
-/// The remedies that concern one cluster, by what they do there.
+/// The remedies that concern one cluster, by their effect there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The cluster has an action that they require.
@@ -28,7 +28,7 @@ pub struct Reached {
 pub struct Reach {
     /// Those that have an action which the remedy requires.
     pub acting: Listed,
-    /// Those whose block the bound refuses.
+    /// Those to which the bound refuses a block.
     pub refused: Listed,
     /// Those on which it would act if it did not only observe.
     pub observing: Listed,
@@ -52,7 +52,7 @@ pub struct ReachIndex {
 }
 
 impl Reached {
-    /// Returns the remedies that concern `cluster` at `now`, of those whose scope covers it. While
+    /// Returns the remedies that concern `cluster` at `now`, of those that cover it. While
     /// `may_block` is false, the bound keeps the cluster unblocked.
     pub fn of<'a>(
         cluster: &Cluster,
@@ -66,20 +66,16 @@ impl Reached {
             return reached;
         }
         for remedy in remedies {
-            let name = || remedy.metadata.name.clone();
+            let name = &remedy.metadata.name;
             match Effect::of(remedy, cluster, now) {
-                Some(Effect::WouldAct(_)) => reached.observing.extend(name()),
+                Some(Effect::WouldAct(_)) => reached.observing.extend(name.clone()),
                 Some(Effect::Acts(cause)) => {
-                    let has = |action: &String| cluster.remedy_actions().contains(action);
-                    if actions(remedy).iter().any(has) {
-                        reached.acting.extend(name());
+                    let (actions, set) = (actions(remedy), cluster.remedy_actions());
+                    if actions.iter().any(|action| set.contains(action)) {
+                        reached.acting.extend(name.clone());
                     }
-                    let blocks = |action: &String| action == TRAFFIC_CONTROL;
-                    if !may_block
-                        && cause != Cause::Unconditional
-                        && actions(remedy).iter().any(blocks)
-                    {
-                        reached.refused.extend(name());
+                    if !may_block && cause != Cause::Unconditional && blocks(actions) {
+                        reached.refused.extend(name.clone());
                     }
                 }
                 Some(Effect::Unclear) | None => {}
@@ -101,8 +97,8 @@ impl ReachIndex {
         ] {
             let before = index.targets(&cluster);
             let gone = before.iter().filter(|remedy| !remedies.contains(*remedy));
-            let is_new = |remedy: &&String| before.binary_search(remedy).is_err();
-            let new = remedies.iter().filter(is_new);
+            let new = remedies.iter();
+            let new = new.filter(|remedy| before.binary_search(remedy).is_err());
             let differing: BTreeSet<String> = gone.chain(new).cloned().collect();
             if differing.is_empty() {
                 continue;

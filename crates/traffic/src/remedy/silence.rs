@@ -1,4 +1,4 @@
-//! Reporters that have fallen silent: whose lease nobody renews any more.
+//! Reporters that have fallen silent: nobody renews their leases any more.
 //!
 //! A lease expires its duration after its last *observed* renewal, by our own clock. Its timestamps are never
 //! compared with that, so the clocks of the members need not agree with ours.
@@ -28,7 +28,7 @@ pub enum ReporterOf {
 }
 
 impl ReporterOf {
-    /// Returns whose the lease in this namespace is, where clusters are of this `kind`. No gateway reports on the members of
+    /// Returns the reporter of the lease in this namespace, where clusters are of this `kind`. No gateway reports on the members of
     /// a hub.
     pub fn of_namespace(kind: ClusterKind, namespace: &str) -> Option<Self> {
         if kind == ClusterKind::Cluster && namespace == GATEWAY_REPORTER_NAMESPACE {
@@ -70,7 +70,7 @@ impl fmt::Display for ReporterOf {
 pub struct Reporters {
     grace: Duration,
     heartbeats: BTreeMap<ReporterOf, Heartbeat>,
-    /// During a list, those whose lease it has not returned yet.
+    /// During a list, those with a lease that it has not returned yet.
     unlisted: BTreeSet<ReporterOf>,
 }
 
@@ -115,7 +115,7 @@ impl Reporters {
     ) {
         self.unlisted.remove(reporter);
         let known = self.heartbeats.get(reporter);
-        // A list or read that shows the same one again is no sign of life, and neither is what others write.
+        // A list or read that shows the same one again is no sign of life, and neither is a write of others.
         if known.is_some_and(|known| known.renewal == renewal) {
             return;
         }
@@ -164,7 +164,7 @@ impl Heartbeat {
     }
 }
 
-/// Returns the condition that marks `reporter`, whose lease is in `namespace`, as silent for longer than `patience`, or
+/// Returns the condition that marks `reporter`, with its lease in `namespace`, as silent for longer than `patience`, or
 /// `None` if `conditions` of a cluster, raw as the server stores them, have it already. `time` becomes its transition
 /// time if its status changes.
 pub fn reporter_silent(
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(gateway["type"], GATEWAY_REPORTER_READY);
     }
 
-    /// A lease is whose its namespace is.
+    /// A lease belongs to the reporter of its namespace.
     #[test]
     fn namespace_tells_whose_lease() {
         use ClusterKind::{Cluster, MemberCluster};

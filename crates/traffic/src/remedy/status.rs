@@ -65,8 +65,8 @@ impl State {
         if status.observed_generation != remedy.metadata.generation {
             return None;
         }
-        let condition = |kind| find(status.conditions.iter().flatten(), kind);
-        let (accepted, active) = (condition(ACCEPTED)?, condition(ACTIVE)?);
+        let conditions = status.conditions.as_ref()?;
+        let (accepted, active) = (find(conditions, ACCEPTED)?, find(conditions, ACTIVE)?);
         Some(if active.reason == EXPIRED {
             Self::Expired
         } else if accepted.status != TRUE {
@@ -108,16 +108,22 @@ pub fn status(
         };
         upsert(&mut conditions, new);
     }
-    let count = |listed: &Listed| Some(i64::try_from(listed.count).unwrap_or(i64::MAX));
-    let names = |listed: &Listed| Some(listed.names.clone()).filter(|names| !names.is_empty());
     RemedyStatus {
         observed_generation: remedy.metadata.generation,
         conditions: Some(conditions),
-        active_clusters: count(&reach.acting),
+        active_clusters: Some(count(&reach.acting)),
         active_cluster_names: names(&reach.acting),
-        refused_clusters: count(&reach.refused),
+        refused_clusters: Some(count(&reach.refused)),
         refused_cluster_names: names(&reach.refused),
     }
+}
+
+fn count(listed: &Listed) -> i64 {
+    i64::try_from(listed.count).unwrap_or(i64::MAX)
+}
+
+fn names(listed: &Listed) -> Option<Vec<String>> {
+    Some(listed.names.clone()).filter(|names| !names.is_empty())
 }
 
 /// Returns the write that gives `remedy` this status, and `None` if it has it. The write fails if the remedy has changed
@@ -130,7 +136,7 @@ pub fn status_write(remedy: &Remedy, status: &RemedyStatus) -> Option<Write> {
         "observedGeneration": status.observed_generation,
         "conditions": status.conditions,
         "activeClusters": status.active_clusters,
-        // A merge patch removes what is null.
+        // A merge patch removes fields that are null.
         "activeClusterNames": status.active_cluster_names,
         "refusedClusters": status.refused_clusters,
         "refusedClusterNames": status.refused_cluster_names,

@@ -189,7 +189,7 @@ fn unreadable_condition_changes_nothing() {
             let plan = plan(&unclear(&odd, &actions), [&dns], NOW, FREE);
             assert_eq!(plan, Plan::default(), "{operator} {actions}");
         }
-        // What other remedies decide holds.
+        // The decisions of other remedies hold.
         let alert = remedy("alert", json!({"actions": ["Alert"]}));
         let member = unclear(&odd, &json!(["Drain", TRAFFIC_CONTROL]));
         let plan = plan(&member, [&dns, &alert], NOW, FREE);
@@ -362,7 +362,7 @@ proptest! {
         }
     }
 
-    /// The index finds exactly the remedies whose scope covers a cluster.
+    /// The index finds exactly the remedies that cover a cluster.
     #[test]
     fn index_finds_covering_remedies(
         changes in prop::collection::vec((0_usize..4, prop::option::of(arbitrary_remedy())), 0..20),

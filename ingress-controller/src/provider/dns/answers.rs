@@ -1,5 +1,5 @@
-//! What the published hosts resolve to. ExternalDNS says of every record that it is done, also of one that somebody else has, so
-//! only DNS itself acknowledges it.
+//! The answers of DNS for the published hosts. ExternalDNS says of every record that it is done, also of one that somebody else
+//! has, so only DNS itself acknowledges it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -27,7 +27,7 @@ pub(super) struct Answers {
     unserved: Gauge,
 }
 
-/// What was published for each host of an ingress.
+/// The published targets of each host of an ingress.
 type Hosts = BTreeMap<String, Published>;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +49,7 @@ impl Answers {
         }
     }
 
-    /// Takes in what is published for `ingress` now, and returns which of its hosts resolve to something else.
+    /// Takes in the published targets of `ingress`, and returns which of its hosts resolve to something else.
     pub(super) fn of(&self, ingress: &Key, endpoints: &[DnsEndpoint]) -> BTreeSet<DnsProblem> {
         let mut all = self.by_ingress.lock();
         let mut before = all.remove(ingress).unwrap_or_default();
@@ -73,7 +73,7 @@ impl Answers {
         problems
     }
 
-    /// Forgets what was published.
+    /// Forgets the published targets.
     pub(super) fn clear(&self) {
         self.by_ingress.lock().clear();
     }
@@ -108,7 +108,7 @@ impl Answers {
         woken
     }
 
-    /// Returns the hosts whose records must have followed at `now`.
+    /// Returns the hosts with records that must have followed at `now`.
     fn due(&self, now: Instant) -> Vec<(Key, String, Published)> {
         let all = self.by_ingress.lock();
         let hosts = all

@@ -77,23 +77,24 @@ mod tests {
     use crate::args::Args;
     use crate::provider::ProviderName;
 
+    fn publisher(flags: &[&str]) -> Publisher {
+        let all = [
+            "ingress-controller",
+            "--provider=dns",
+            "--dns-kubeconfig=/k",
+        ];
+        let args = Args::try_parse_from(all.iter().chain(flags))
+            .unwrap()
+            .provider;
+        assert_eq!(args.provider, ProviderName::Dns);
+        assert_eq!(args.possible_addresses(), PossibleAddresses::Reported);
+        assert!(args.dns.source().is_ok());
+        args.dns.publisher(&"example.com/ours".parse().unwrap())
+    }
+
     /// The flags say where records are written, and how long they live.
     #[test]
     fn flags_describe_records() {
-        let publisher = |flags: &[&str]| {
-            let all = [
-                "ingress-controller",
-                "--provider=dns",
-                "--dns-kubeconfig=/k",
-            ];
-            let args = Args::try_parse_from(all.iter().chain(flags))
-                .unwrap()
-                .provider;
-            assert_eq!(args.provider, ProviderName::Dns);
-            assert_eq!(args.possible_addresses(), PossibleAddresses::Reported);
-            assert!(args.dns.source().is_ok());
-            args.dns.publisher(&"example.com/ours".parse().unwrap())
-        };
         let default = publisher(&[]);
         assert_eq!((default.namespace(), default.ttl()), (NAMESPACE, TTL));
         assert!(!default.shares_names());

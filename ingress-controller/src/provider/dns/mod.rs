@@ -23,11 +23,12 @@ use karmada_runtime::write::Writer;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client};
 use objects::Key;
+use objects::write::Write;
 use parking_lot::Mutex;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::sleep;
-use traffic::ingress::dns::{DnsPlan, DnsProblem, Publisher, clusters, cutting};
-use traffic::ingress::kubernetes::{Write, ingress_of};
+use traffic::ingress::dns::{DnsProblem, Publisher, clusters, cutting, plan, removal};
+use traffic::ingress::kubernetes::ingress_of;
 use traffic::ingress::{ControllerName, Desired, Held};
 
 use self::answers::Answers;
@@ -42,7 +43,7 @@ use crate::reason::Reason;
 
 /// The number of writes of one ingress at once.
 const CONCURRENCY: usize = 8;
-/// The pause between two look-ups of what is published.
+/// The pause between two look-ups of the published hosts.
 const LOOK_UP_EVERY: Duration = Duration::from_secs(30);
 
 /// The records of a fleet.
@@ -57,7 +58,6 @@ pub(crate) struct Dns {
 }
 
 impl GatewayKind for DnsEndpoint {
-    const TARGET: &'static str = "dns_endpoint";
     const WATCH: &'static str = "dns_endpoints";
 }
 
@@ -131,8 +131,8 @@ impl Dns {
         self.answers.of(key, own)
     }
 
-    /// Looks up what is published, and returns the ingresses of hosts that resolve otherwise than before. Who does not lead by
-    /// `writer` does not know what is published.
+    /// Looks up the published hosts, and returns the ingresses of hosts that resolve otherwise than before. Who does not lead by
+    /// `writer` does not know them.
     async fn look_up(&self, writer: &Writer) -> BTreeSet<Key> {
         if !writer.is_leading() {
             self.answers.clear();
@@ -140,32 +140,25 @@ impl Dns {
         self.answers.look_up().await
     }
 
-    /// Performs the writes of `plan`, of which none depends on another: all of them are tried. What exists comes first, as a
-    /// cluster may have to leave it.
-    async fn apply(&self, plan: DnsPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
-        let (updates, creations): (Vec<_>, Vec<_>) = plan
-            .writes
-            .into_iter()
-            .partition(|write| matches!(write, Write::Update(_)));
-        let deletions = stream::iter(plan.stale)
-            .map(|object| async move { self.objects.cut(&object).await })
-            .buffer_unordered(CONCURRENCY);
-        let kept = stream::iter(updates.into_iter().chain(creations))
+    /// Performs `writes`, of which none depends on another: all of them are tried.
+    async fn apply(&self, writes: Vec<Write>) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+        let results: Vec<WriteResult> = stream::iter(writes)
             .map(|write| async move { self.write(&write).await })
-            .buffered(CONCURRENCY);
-        let results: Vec<WriteResult> = deletions.chain(kept).collect().await;
+            .buffered(CONCURRENCY)
+            .collect()
+            .await;
         let mut tally = Tally::default();
         tally.add_all(results)?;
         tally.finish()
     }
 
-    async fn write(&self, write: &Write<DnsEndpoint>) -> WriteResult {
+    async fn write(&self, write: &Write) -> WriteResult {
         let managed_by = self.publisher.managed_by();
         match self.objects.write(managed_by, write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
-            Outcome::NoNamespace(key) => Ok(Some(GatewayObstacle::Rejected {
-                kind: DnsEndpoint::KIND,
-                key,
+            Outcome::NoNamespace(kind) => Ok(Some(GatewayObstacle::Rejected {
+                kind,
+                key: write.object.key.clone(),
                 message: format!(
                     "it has no namespace {} or no kind DNSEndpoint, which are yours to create",
                     self.publisher.namespace()
@@ -227,9 +220,9 @@ impl LoadBalancer for Dns {
         let mut own = wanted.endpoints.clone();
         own.retain(|endpoint| !others.contains(&Key::of(endpoint)));
         self.wait_for(key, others);
-        let plan = DnsPlan::new(key, wanted, &existing).map_err(GatewayError::Edit)?;
-        let mut problems = plan.problems.clone();
-        let met = self.apply(plan).await?;
+        let plan = plan(key, wanted, &existing).map_err(GatewayError::Edit)?;
+        let met = self.apply(plan.writes).await?;
+        let mut problems = plan.events;
         problems.extend(self.unserved(key, &own));
         let problems = problems.iter().map(|problem| obstacle(key, problem));
         Ok(Ensured {
@@ -243,18 +236,15 @@ impl LoadBalancer for Dns {
     async fn delete(&self, key: &Key, _: &BTreeSet<String>) -> Result<Ensured, BoxError> {
         self.wait_for(key, BTreeSet::new());
         self.answers.of(key, &[]);
-        let plan = DnsPlan {
-            stale: self.objects.of(key),
-            ..DnsPlan::default()
-        };
+        let writes = removal(&self.objects.of(key));
         // The finalizer must stay while a record is left that only this ingress leads to.
-        require_none(self.apply(plan).await?)?;
+        require_none(self.apply(writes).await?)?;
         Ok(Ensured::default())
     }
 
     async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let plan = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
-        require_none(self.apply(plan).await?)
+        let writes = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
+        require_none(self.apply(writes).await?)
     }
 
     fn keys(&self) -> Vec<Key> {

@@ -55,22 +55,23 @@ mod tests {
 
     use crate::args::Args;
 
+    fn gateway(value: &str) -> Option<String> {
+        let flag = format!("--gateway={value}");
+        let flags = ["i", "--provider=gateway-api", &flag];
+        let args = Args::try_parse_from(flags).ok()?.provider;
+        Some(args.gateway_api.gateway().unwrap().to_string())
+    }
+
     /// The Gateway is named with its namespace.
     #[test]
     fn gateway_has_namespace_and_name() {
-        let of = |value: &str| {
-            let flag = format!("--gateway={value}");
-            let flags = ["i", "--provider=gateway-api", &flag];
-            let args = Args::try_parse_from(flags).ok()?.provider;
-            Some(args.gateway_api.gateway().unwrap().to_string())
-        };
-        assert_eq!(of("infra/web").unwrap(), "infra/web");
+        assert_eq!(gateway("infra/web").unwrap(), "infra/web");
         assert_eq!(
-            of("infra/web.example.com").unwrap(),
+            gateway("infra/web.example.com").unwrap(),
             "infra/web.example.com"
         );
         for wrong in ["", "web", "infra/", "/web", "a/b/c", "Infra/web", "a.b/web"] {
-            assert_eq!(of(wrong), None, "{wrong}");
+            assert_eq!(gateway(wrong), None, "{wrong}");
         }
     }
 }

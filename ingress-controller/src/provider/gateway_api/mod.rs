@@ -1,7 +1,7 @@
 //! The provider `gateway-api`: a gateway cluster with a Gateway, whose controller, whichever it is, serves the `HTTPRoute`s
 //! that are attached to it.
 //!
-//! - `parent`: the Gateway and its class. What they say of our routes is the controller's word on whether these are served.
+//! - `parent`: the Gateway and its class. Their conditions are the controller's word on whether our routes are served.
 //! - `others`: the `HTTPRoute`s that are not ours, of which one may have a host and path of ours.
 
 mod args;
@@ -31,11 +31,9 @@ pub(crate) use self::args::GatewayApiArgs;
 use self::others::OtherRoutes;
 use self::parent::Parent;
 
-use super::balancer::{
-    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, RelatedObject, label,
-};
+use super::balancer::{Balancers, Ensured, Obstacle, RelatedObject, label};
 use super::gateway_cluster::{
-    GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
+    self, GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
 };
 use crate::reason::Reason;
 
@@ -59,23 +57,20 @@ pub(super) async fn connect(
     program: &mut Program,
 ) -> Result<Balancers, StartError> {
     let gateway = args.gateway()?;
-    let connected = clusters.connect("gateway-api", program).await?;
     let factory = HttpRoutes::new(controller, gateway);
-    let keeps_blocked = clusters.keep_blocked_endpoints();
-    Ok(Box::new(move |writer| {
-        let balancers = connected.into_iter().map(|(name, client)| {
+    gateway_cluster::connect(
+        clusters,
+        "gateway-api",
+        program,
+        move |name, client, writer| {
             let routing = HttpRouting::new(factory.clone());
-            let mut provider = GatewayApi::named(name, client, writer, routing);
-            provider.keeps_blocked = keeps_blocked;
-            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-            NamedBalancer { name, balancer }
-        });
-        balancers.collect()
-    }))
+            GatewayApi::named(name, client, writer, routing)
+        },
+    )
+    .await
 }
 
 impl GatewayKind for HttpRoute {
-    const TARGET: &'static str = "gateway_http_route";
     const WATCH: &'static str = "gateway_http_routes";
 
     fn hosts(&self) -> BTreeSet<String> {

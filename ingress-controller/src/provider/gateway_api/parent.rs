@@ -17,13 +17,10 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Applies an event, and returns `true` if it may change what is said of routes. Most do not: a controller counts there
+    /// Applies an event, and returns `true` if it may change the report about routes. Most do not: a controller counts there
     /// the routes of each listener.
     pub(super) fn observe(&mut self, event: Event<Decoded<Gateway>>) -> bool {
         let changes = self.gateways.observe(event).objects;
-        let differ = |old: &Gateway, new: &Gateway| {
-            old.spec != new.spec || without_counts(old) != without_counts(new)
-        };
         changes.iter().any(|change| change.differs(differ))
     }
 
@@ -46,6 +43,10 @@ impl Parent {
         };
         (gateway, class)
     }
+}
+
+fn differ(old: &Gateway, new: &Gateway) -> bool {
+    old.spec != new.spec || without_counts(old) != without_counts(new)
 }
 
 fn without_counts(gateway: &Gateway) -> Option<GatewayStatus> {

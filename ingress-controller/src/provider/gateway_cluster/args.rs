@@ -47,7 +47,7 @@ impl GatewayClusterArgs {
     }
 
     /// Returns `true` if the endpoints of blocked clusters stay in the gateway cluster.
-    pub(in crate::provider) fn keep_blocked_endpoints(&self) -> bool {
+    pub(super) fn keep_blocked_endpoints(&self) -> bool {
         self.keep_blocked_endpoints
     }
 
@@ -55,7 +55,7 @@ impl GatewayClusterArgs {
     ///
     /// # Errors
     /// Fails if there is none, which the `provider` needs, if the names are not distinct, or if a file cannot be used.
-    pub(in crate::provider) async fn connect(
+    pub(super) async fn connect(
         &self,
         provider: &str,
         program: &mut Program,
@@ -91,20 +91,21 @@ mod tests {
 
     use crate::args::Args;
 
+    fn names(files: &[&str]) -> Option<String> {
+        let flags = files
+            .iter()
+            .map(|file| format!("--gateway-kubeconfig={file}"));
+        let all = ["i".to_owned(), "--provider=kubernetes".to_owned()];
+        let args = Args::try_parse_from(all.into_iter().chain(flags)).unwrap();
+        let clusters = args.provider.gateway_clusters;
+        let files = clusters.kubeconfigs("kubernetes").ok()?.iter();
+        let shown = files.map(|file| format!("{}:{}", file.name, file.value.display()));
+        Some(shown.collect::<Vec<_>>().join(" "))
+    }
+
     /// Several gateways have names of their own.
     #[test]
     fn several_gateways_have_names() {
-        let names = |files: &[&str]| {
-            let flags = files
-                .iter()
-                .map(|file| format!("--gateway-kubeconfig={file}"));
-            let all = ["i".to_owned(), "--provider=kubernetes".to_owned()];
-            let args = Args::try_parse_from(all.into_iter().chain(flags)).unwrap();
-            let clusters = args.provider.gateway_clusters;
-            let files = clusters.kubeconfigs("kubernetes").ok()?.iter();
-            let shown = files.map(|file| format!("{}:{}", file.name, file.value.display()));
-            Some(shown.collect::<Vec<_>>().join(" "))
-        };
         assert_eq!(names(&["eu=/a", "us-1=/b=c"]).unwrap(), "eu:/a us-1:/b=c");
         assert_eq!(names(&["eu=/a,us=/b"]).unwrap(), "eu:/a us:/b");
         assert_eq!(names(&["eu=/a"]).unwrap(), "eu:/a");

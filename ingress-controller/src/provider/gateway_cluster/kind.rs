@@ -24,8 +24,6 @@ pub trait GatewayKind:
     + Sync
     + 'static
 {
-    /// The label of its writes in the metrics.
-    const TARGET: &'static str;
     /// The name of its watch.
     const WATCH: &'static str;
 
@@ -36,16 +34,13 @@ pub trait GatewayKind:
 }
 
 impl GatewayKind for Service {
-    const TARGET: &'static str = "gateway_service";
     const WATCH: &'static str = "gateway_services";
 }
 
 impl GatewayKind for EndpointSlice {
-    const TARGET: &'static str = "gateway_endpoint_slice";
     const WATCH: &'static str = "gateway_slices";
 }
 
 impl GatewayKind for Secret {
-    const TARGET: &'static str = "gateway_secret";
     const WATCH: &'static str = "gateway_secrets";
 }

@@ -1,5 +1,5 @@
 //! A gateway cluster: Services, `EndpointSlice`s, Secrets and routes to them, which something in that cluster serves. The
-//! kind of the routes and what they report is that of a [`Routing`].
+//! kind of the routes and their report are those of a [`Routing`].
 //!
 //! Every object carries our label, and objects without it are never touched. A write is sent only where
 //! the gateway cluster differs from the desired state, and only takes effect on the version that was
@@ -24,14 +24,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressLoadBalancerStatus;
 use karmada_runtime::commit::Committer;
 use karmada_runtime::error::BoxError;
-use karmada_runtime::program::Program;
+use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::watch::Decoded;
 use karmada_runtime::write::Writer;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
 use traffic::ingress::kubernetes::{
-    self, Existing, KubernetesPlan, ManagedBy, Objects, blocked_slices, cutting, removal,
+    Existing, KubernetesPlan, Managed, ManagedBy, Objects, blocked_slices, cutting, removal,
     slice_origin,
 };
 use traffic::ingress::{Desired, Held};
@@ -43,7 +43,9 @@ pub(super) use self::objects::GatewayObjects;
 use self::error::{GatewayError, GatewayObstacle};
 use self::objects::{Outcome, WriteResult, committer, failed};
 
-use super::balancer::{Ensured, LoadBalancer, Obstacle, label, require_none};
+use super::balancer::{
+    Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle, label, require_none,
+};
 
 /// The routes of a gateway cluster to its Services.
 pub trait Routing: Send + Sync + Sized + 'static {
@@ -64,7 +66,7 @@ pub trait Routing: Send + Sync + Sized + 'static {
     /// Returns the report about the `routes` that serve `desired`.
     fn report(&self, desired: &Desired, routes: &[Arc<Self::Route>]) -> Ensured;
 
-    /// Adds watches of what the routes depend on. They wake the ingresses concerned.
+    /// Adds watches of the objects on which the routes depend. They wake the ingresses concerned.
     fn watch(cluster: &Arc<GatewayCluster<Self>>, program: &mut Program, queue: &Queue<Key>);
 
     /// Returns the ingresses that an event of another's route may let in.
@@ -90,7 +92,27 @@ pub struct GatewayCluster<R: Routing> {
     /// Set if Secrets are watched. Without, none is ever desired.
     pub(super) copies_secrets: bool,
     /// Set if the endpoints of blocked clusters stay, in slices of no Service.
-    pub(super) keeps_blocked: bool,
+    keeps_blocked: bool,
+}
+
+/// Connects to every gateway cluster of the flags, for the provider named `provider`. `make` makes the load balancers.
+pub(super) async fn connect<R: Routing>(
+    clusters: &GatewayClusterArgs,
+    provider: &str,
+    program: &mut Program,
+    make: impl Fn(&'static str, Client, &Writer) -> GatewayCluster<R> + Send + 'static,
+) -> Result<Balancers, StartError> {
+    let connected = clusters.connect(provider, program).await?;
+    let keeps_blocked = clusters.keep_blocked_endpoints();
+    Ok(Box::new(move |writer| {
+        let balancers = connected.into_iter().map(|(name, client)| {
+            let mut cluster = make(name, client, writer);
+            cluster.keeps_blocked = keeps_blocked;
+            let balancer: Arc<dyn LoadBalancer> = Arc::new(cluster);
+            NamedBalancer { name, balancer }
+        });
+        balancers.collect()
+    }))
 }
 
 impl<R: Routing> GatewayCluster<R> {
@@ -117,46 +139,23 @@ impl<R: Routing> GatewayCluster<R> {
     }
 
     /// Performs the writes of `plan` in its order. A rejected or outdated write does not prevent the
-    /// others, except the removal of what serves the traffic until it succeeds.
-    async fn apply(
-        &self,
-        plan: KubernetesPlan<R::Route>,
-    ) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
-        let mut tally = Tally::default();
+    /// others, except the removal of objects that serve the traffic until it succeeds.
+    async fn apply(&self, plan: KubernetesPlan) -> Result<BTreeSet<GatewayObstacle>, GatewayError> {
+        let (mut tally, mut results) = (Tally::default(), Vec::new());
         // All of them are tried, and none waits for another: each is traffic into a broken cluster, or the only way out of it.
-        let successors = plan.successors.iter();
-        let successors = join_all(successors.map(|slice| self.write(&self.slices, slice))).await;
-        let deletions = plan.blocked_slices.iter();
-        let deletions = join_all(deletions.map(|slice| self.slices.cut(slice))).await;
-        tally.add_all(successors.into_iter().chain(deletions))?;
-        // Backends before the routes to them.
-        for service in &plan.services {
-            tally.add(self.write(&self.services, service).await)?;
+        for urgent in [plan.successors, plan.blocked_slices] {
+            results.extend(join_all(urgent.iter().map(|write| self.write(write))).await);
         }
-        for slice in &plan.slices {
-            tally.add(self.write(&self.slices, slice).await)?;
-        }
-        for secret in &plan.secrets {
-            tally.add(self.write(&self.secrets, secret).await)?;
-        }
-        for route in &plan.routes {
-            tally.add(self.write(&self.routes, route).await)?;
+        tally.add_all(results)?;
+        for write in plan.writes {
+            tally.add(self.write(&write).await)?;
         }
         // Routes before their backends, and both only once their successors are in place.
-        if tally.in_place {
-            for route in &plan.stale_routes {
-                tally.add(self.routes.delete(route).await)?;
-            }
-        }
-        if tally.in_place {
-            for slice in &plan.stale_slices {
-                tally.add(self.slices.delete(slice).await)?;
-            }
-            for service in &plan.stale_services {
-                tally.add(self.services.delete(service).await)?;
-            }
-            for secret in &plan.stale_secrets {
-                tally.add(self.secrets.delete(secret).await)?;
+        for stale in [plan.stale_routes, plan.stale_backends] {
+            if tally.in_place {
+                for write in stale {
+                    tally.add(self.write(&write).await)?;
+                }
             }
         }
         let clashes = plan.clashes.into_iter().map(GatewayObstacle::Clash);
@@ -164,23 +163,32 @@ impl<R: Routing> GatewayCluster<R> {
         tally.finish()
     }
 
-    async fn write<K: GatewayKind>(
-        &self,
-        objects: &GatewayObjects<K>,
-        write: &kubernetes::Write<K>,
-    ) -> WriteResult {
-        let managed_by = self.routing.managed_by();
-        let key = match objects.write(managed_by, write).await? {
-            Outcome::Done(obstacle) => return Ok(obstacle),
-            Outcome::NoNamespace(key) => key,
-        };
+    /// Sends a write, and creates the namespace first if it is missing.
+    async fn write(&self, write: &Write) -> WriteResult {
+        if let Outcome::Done(obstacle) = self.send(write).await? {
+            return Ok(obstacle);
+        }
+        let key = &write.object.key;
         if let Some(obstacle) = self.create_namespace(&key.namespace).await? {
             return Ok(Some(obstacle));
         }
-        match objects.write(managed_by, write).await? {
+        match self.send(write).await? {
             Outcome::Done(obstacle) => Ok(obstacle),
             // It was deleted again, or is being deleted.
-            Outcome::NoNamespace(key) => Err(GatewayError::Stale { kind: K::KIND, key }),
+            Outcome::NoNamespace(kind) => {
+                let key = key.clone();
+                Err(GatewayError::Stale { kind, key })
+            }
+        }
+    }
+
+    async fn send(&self, write: &Write) -> Result<Outcome, GatewayError> {
+        let managed_by = self.routing.managed_by();
+        match write.target {
+            Service::TARGET => self.services.write(managed_by, write).await,
+            EndpointSlice::TARGET => self.slices.write(managed_by, write).await,
+            Secret::TARGET => self.secrets.write(managed_by, write).await,
+            _ => self.routes.write(managed_by, write).await,
         }
     }
 
@@ -269,7 +277,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
             secrets: self.secrets.of(key),
             routes: self.routes.of(key),
         };
-        let plan = removal(existing, excluded);
+        let plan = removal(&existing, excluded);
         // The finalizer must stay while an object is left that only this ingress leads to.
         require_none(self.apply(plan).await?)?;
         Ok(Ensured {
@@ -279,7 +287,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
     }
 
     async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let plan = cutting(self.slices.of(key), cut);
+        let plan = cutting(&self.slices.of(key), cut);
         require_none(self.apply(plan).await?)
     }
 

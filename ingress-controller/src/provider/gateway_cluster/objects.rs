@@ -1,4 +1,4 @@
-//! Our objects of one kind in the gateway cluster, and the writes to them. What is written is known from then on: two
+//! Our objects of one kind in the gateway cluster, and the writes to them. A write is known from then on: two
 //! reconciles in quick succession would create and delete twice otherwise, and an ingress could be released with objects
 //! left behind.
 
@@ -13,11 +13,9 @@ use karmada_runtime::write::{WriteError, WriteErrorKind, WriteMode, Writer};
 use kube::runtime::watcher::Event;
 use kube::{Api, Client};
 use objects::Key;
-use objects::wanted::Wanted;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Action, Write};
 use parking_lot::Mutex;
-use serde_json::Value;
-use traffic::ingress::kubernetes::{self, Clash, Managed, ManagedBy, Update, ingress_of};
+use traffic::ingress::kubernetes::{Clash, ManagedBy, ingress_of};
 
 use super::error::{GatewayError, GatewayObstacle};
 use super::kind::GatewayKind;
@@ -46,8 +44,8 @@ pub(in crate::provider) type WriteResult = Result<Option<GatewayObstacle>, Gatew
 pub(in crate::provider) enum Outcome {
     /// The object is as it was written, unless there is an obstacle.
     Done(Option<GatewayObstacle>),
-    /// The namespace of this object does not exist.
-    NoNamespace(Key),
+    /// The namespace of an object of this kind does not exist.
+    NoNamespace(&'static str),
 }
 
 /// Returns the committer to a gateway cluster. Its obstacles are those of the ingresses.
@@ -57,7 +55,7 @@ pub(in crate::provider) fn committer(client: &Client, writer: &Writer) -> Commit
 }
 
 fn references<K: GatewayKind>(object: &K) -> BTreeSet<Reference> {
-    let ingress = ingress_of(Managed::metadata(object)).map(Reference::Ingress);
+    let ingress = ingress_of(object.meta()).map(Reference::Ingress);
     let hosts = object.hosts().into_iter().map(Reference::Host);
     ingress.into_iter().chain(hosts).collect()
 }
@@ -92,7 +90,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
     pub(in crate::provider) fn ingresses(&self) -> Vec<Key> {
         let store = self.store.lock();
         let objects = store.iter();
-        let ingresses = objects.filter_map(|(_, object)| ingress_of(Managed::metadata(&**object)));
+        let ingresses = objects.filter_map(|(_, object)| ingress_of(object.meta()));
         ingresses.collect()
     }
 
@@ -120,7 +118,7 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let store = self.store.lock();
         for object in wanted {
             if let Some(named) = store.get(&Key::of(object))
-                && ingress_of(Managed::metadata(&**named)).as_ref() != Some(ingress)
+                && ingress_of(named.meta()).as_ref() != Some(ingress)
             {
                 found.push(Arc::clone(named));
             }
@@ -128,86 +126,58 @@ impl<K: GatewayKind> GatewayObjects<K> {
         found
     }
 
-    /// Creates an object, or sets the fields of it that we own.
+    /// Sends a write to one of the objects.
     pub(in crate::provider) async fn write(
         &self,
         managed_by: &ManagedBy,
-        write: &kubernetes::Write<K>,
+        write: &Write,
     ) -> Result<Outcome, GatewayError> {
-        match write {
-            kubernetes::Write::Create(object) => self.create(managed_by, object).await,
-            kubernetes::Write::Update(update) => self.update(update).await.map(Outcome::Done),
+        let (kind, key) = (K::KIND, write.object.key.clone());
+        let result = match write.action {
+            // Owned only now: the copy of the body would double a plan of ten thousand slices.
+            Action::Create(_) => {
+                let write = write.clone().owning_all();
+                self.committer.write(&write, None).await
+            }
+            _ => self.committer.write(write, None).await,
+        };
+        if write.action == Action::Delete && write.wanted.is_none() {
+            // If it is us who make it again, once the cluster is back, nobody has undone our earlier writes.
+            self.committer.forget(write.target, &key);
         }
-    }
-
-    async fn create(&self, managed_by: &ManagedBy, object: &K) -> Result<Outcome, GatewayError> {
-        let key = Key::of(object);
-        let write = Write::create(K::TARGET, object, &());
-        let wanted = Wanted::created(write.body().clone());
-        let obstacle = match self.committer.write(&write.bringing(wanted), None).await {
-            Ok(commit::Outcome::Stored(stored)) => {
-                self.store.lock().created(object.clone(), &stored);
+        let outcome = match result {
+            Ok(outcome) => outcome,
+            Err(error) if is_without_namespace(write, &error) => {
+                return Ok(Outcome::NoNamespace(kind));
+            }
+            Err(error) => return failed(kind, key, error).map(Outcome::Done),
+        };
+        let obstacle = match (&write.action, outcome) {
+            (_, commit::Outcome::Contended(_)) => Some(GatewayObstacle::Contested { kind, key }),
+            (Action::Create(body), commit::Outcome::Stored(stored)) => {
+                let object = K::deserialize(body)?;
+                self.store.lock().created(object, &stored);
                 None
             }
-            Ok(commit::Outcome::Exists(_)) => {
-                Some(self.examine_conflict(managed_by, object).await?)
+            (Action::Create(body), commit::Outcome::Exists(_)) => {
+                let wanted = K::deserialize(body)?;
+                Some(self.examine_conflict(managed_by, &wanted).await?)
             }
-            Ok(commit::Outcome::Contended(_)) => Some(contested::<K>(key)),
-            Ok(_) => None,
-            Err(error) if error.kind() == WriteErrorKind::Missing => {
-                return Ok(Outcome::NoNamespace(key));
+            (Action::Delete, _) => {
+                self.store.lock().deleted(&write.object);
+                None
             }
-            Err(error) => failed(K::KIND, key, error)?,
+            (_, commit::Outcome::Stored(stored)) => {
+                self.store.lock().written(write, &stored);
+                None
+            }
+            (_, commit::Outcome::Gone(error)) => {
+                self.store.lock().deleted(&write.object);
+                failed(kind, key, error)?
+            }
+            _ => None,
         };
         Ok(Outcome::Done(obstacle))
-    }
-
-    /// Sets the fields we own, provided that the object is still the version that was seen.
-    async fn update(&self, update: &Update<K>) -> WriteResult {
-        let (existing, edits) = (&*update.existing, &update.edits);
-        let (key, object) = (Key::of(existing), ObjectRef::of(existing, &()));
-        let wanted = Wanted::patched(edits, &[]);
-        let write = Write::json(K::TARGET, object, edits.clone());
-        let write = write.guarded(Guard::Version).bringing(wanted);
-        match self.committer.write(&write, None).await {
-            Ok(commit::Outcome::Stored(stored)) => {
-                self.store.lock().written(&write, &stored);
-                Ok(None)
-            }
-            Ok(commit::Outcome::Gone(error)) => {
-                self.store.lock().deleted(existing);
-                failed(K::KIND, key, error)
-            }
-            Ok(commit::Outcome::Contended(_)) => Ok(Some(contested::<K>(key))),
-            Ok(_) => Ok(None),
-            Err(error) => failed(K::KIND, key, error),
-        }
-    }
-
-    /// Deletes `object`, provided that it is still the version that was seen.
-    pub(in crate::provider) async fn delete(&self, object: &K) -> WriteResult {
-        let write = deletion(object).bringing(Wanted::created(Value::Null));
-        self.remove(object, &write).await
-    }
-
-    /// Deletes `object` without a pause, whoever makes it again: it is traffic into a broken cluster. If that is us, once the
-    /// cluster is back, nobody has undone what we wrote before.
-    pub(in crate::provider) async fn cut(&self, object: &K) -> WriteResult {
-        let removed = self.remove(object, &deletion(object)).await;
-        self.committer.forget(K::TARGET, &Key::of(object));
-        removed
-    }
-
-    async fn remove(&self, object: &K, write: &Write) -> WriteResult {
-        let key = Key::of(object);
-        match self.committer.write(write, None).await {
-            Ok(commit::Outcome::Contended(_)) => Ok(Some(contested::<K>(key))),
-            Ok(_) => {
-                self.store.lock().deleted(object);
-                Ok(None)
-            }
-            Err(error) => failed(K::KIND, key, error),
-        }
     }
 
     /// Finds out why the object `wanted`, which is not known, exists already: another owner
@@ -230,9 +200,9 @@ impl<K: GatewayKind> GatewayObjects<K> {
         let Some(found) = found else {
             return Err(GatewayError::Stale { kind, key });
         };
-        let owner = ingress_of(Managed::metadata(&found));
-        let theirs = owner.is_some() && owner != ingress_of(Managed::metadata(wanted));
-        if theirs || !managed_by.owns(Managed::metadata(&found)) {
+        let owner = ingress_of(found.meta());
+        let theirs = owner.is_some() && owner != ingress_of(wanted.meta());
+        if theirs || !managed_by.owns(found.meta()) {
             return Ok(GatewayObstacle::Clash(Clash { kind, key }));
         }
         self.store.lock().add_ahead(found);
@@ -240,15 +210,9 @@ impl<K: GatewayKind> GatewayObjects<K> {
     }
 }
 
-fn deletion<K: GatewayKind>(object: &K) -> Write {
-    Write::delete(K::TARGET, ObjectRef::of(object, &())).guarded(Guard::Version)
-}
-
-/// Returns the obstacle that it is if another client undoes every write. The pause ends with a retry: this obstacle has a
-/// backoff like any other.
-fn contested<K: GatewayKind>(key: Key) -> GatewayObstacle {
-    let kind = K::KIND;
-    GatewayObstacle::Contested { kind, key }
+/// Returns `true` if there is no namespace for an object that was to be created.
+fn is_without_namespace(write: &Write, error: &WriteError) -> bool {
+    matches!(write.action, Action::Create(_)) && error.kind() == WriteErrorKind::Missing
 }
 
 /// Separates rejected writes, which a user must resolve, from those to retry. A webhook that must answer and does not rejects, too.

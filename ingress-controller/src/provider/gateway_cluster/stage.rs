@@ -30,10 +30,10 @@ pub(in crate::provider) trait TestRouting: Routing {
     /// Returns the routing.
     fn routing() -> Self;
 
-    /// Creates what users have in the gateway cluster.
+    /// Creates the objects of users in the gateway cluster.
     async fn prepare(api: &TestApi);
 
-    /// Shows it what changed in the gateway cluster beside our objects.
+    /// Shows it the changes in the gateway cluster beside our objects.
     async fn catch_up(&self, api: &TestApi);
 
     /// Returns the Services to which a route sends requests for `host`.
@@ -46,7 +46,7 @@ pub(in crate::provider) trait TestRouting: Routing {
 /// The API of a gateway cluster.
 pub(in crate::provider) struct GatewayStage<R> {
     pub(in crate::provider) api: TestApi,
-    /// What somebody else has there.
+    /// The object of somebody else.
     foreign: Mutex<Option<Service>>,
     routing: PhantomData<fn() -> R>,
 }
@@ -119,8 +119,8 @@ impl<R: TestRouting> contract::Stage for GatewayStage<R> {
         let slices = self.list::<EndpointSlice>().await.into_iter();
         let slices = slices.filter(|slice| {
             let service = slice_origin(slice).map(|(service, _)| service.to_owned());
-            let exists = |one: &Service| one.metadata.name == service;
-            existing.iter().any(exists) && service.is_some_and(|name| services.contains(&name))
+            existing.iter().any(|one| one.metadata.name == service)
+                && service.is_some_and(|name| services.contains(&name))
         });
         slices
             .filter_map(|slice| slice.endpoints)

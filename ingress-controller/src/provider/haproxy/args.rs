@@ -83,19 +83,22 @@ mod tests {
         Args::try_parse_from(all.iter().chain(flags))
     }
 
+    fn sockets(flags: &[&str]) -> Option<String> {
+        let args = parse(flags).ok()?.provider.haproxy;
+        let sockets = args.sockets().ok()?.iter();
+        let shown = sockets.map(|named| format!("{} {}", named.name, named.value));
+        Some(shown.collect::<Vec<_>>().join(", "))
+    }
+
     /// Each HAProxy has a socket, and a name if there are several.
     #[test]
     fn flags_name_sockets() {
-        let sockets = |flags: &[&str]| {
-            let args = parse(flags).ok()?.provider.haproxy;
-            let sockets = args.sockets().ok()?.iter();
-            let shown = sockets.map(|named| format!("{} {}", named.name, named.value));
-            Some(shown.collect::<Vec<_>>().join(", "))
-        };
-        let shown = |flags: &[&str]| sockets(flags).unwrap_or_default();
-        assert_eq!(shown(&["--haproxy-socket=unix:/a=b"]), " unix:/a=b");
         assert_eq!(
-            shown(&["--haproxy-socket=eu=unix:/a,us=tcp:[::1]:9999"]),
+            sockets(&["--haproxy-socket=unix:/a=b"]).unwrap(),
+            " unix:/a=b"
+        );
+        assert_eq!(
+            sockets(&["--haproxy-socket=eu=unix:/a,us=tcp:[::1]:9999"]).unwrap(),
             "eu unix:/a, us tcp:[::1]:9999"
         );
         for wrong in [

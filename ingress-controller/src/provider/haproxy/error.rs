@@ -18,7 +18,7 @@ pub(super) enum HaproxyError {
     /// The state was not read.
     #[error("could not read the servers of HAProxy at {socket}")]
     Read { socket: String, source: io::Error },
-    /// What answers is no Runtime API, or closes before it has answered.
+    /// The other end is no Runtime API, or closes before it has answered.
     #[error("HAProxy at {socket} does not tell its state")]
     Answer { socket: String },
     /// Commands were not sent, or not answered.
@@ -60,7 +60,7 @@ pub(super) enum HaproxyObstacle {
     /// HAProxy refuses commands.
     Refused {
         backend: String,
-        /// What it says.
+        /// Its words.
         message: String,
     },
     /// Connections stay open.

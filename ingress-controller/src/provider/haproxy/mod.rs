@@ -2,8 +2,8 @@
 //! frontends, the routing and the backends.
 //!
 //! Nothing is believed that was not read back: a step is planned on the servers as they are, sent, and read again, until
-//! nothing is left to do. A look at all servers every few seconds, and at the process in between, finds what a restart
-//! lost and what others changed, and wakes the ingresses that it concerns.
+//! nothing is left to do. A look at all servers every few seconds, and at the process in between, finds the losses of a restart
+//! and the changes of others, and wakes the ingresses that they concern.
 
 mod args;
 mod error;
@@ -100,10 +100,10 @@ impl Haproxy {
         }
     }
 
-    /// Returns the obstacles in what was reached, and has the ingress `key` looked at when there may be more to do.
+    /// Returns the obstacles in `reached`, and has the ingress `key` looked at when there may be more to do.
     ///
     /// # Errors
-    /// Fails if HAProxy does not do what it does not refuse.
+    /// Fails if HAProxy neither follows nor refuses a command.
     fn obstacles(
         &self,
         key: &Key,

@@ -29,7 +29,7 @@ struct Repair {
 }
 
 impl Repairs {
-    /// Creates the repairs whose durations go into a histogram.
+    /// Creates the repairs, with a histogram of their durations.
     pub(super) fn new(durations: Histogram) -> Self {
         Self {
             durations,

@@ -29,7 +29,7 @@ pub(super) enum Socket {
 }
 
 impl Socket {
-    /// Sends commands in one line, and returns what the process says to them, its own information first.
+    /// Sends commands in one line, and returns the answer of the process, its own information first.
     ///
     /// # Errors
     /// Fails if nobody listens, or if the answer does not end in time.

@@ -1,4 +1,4 @@
-//! The servers of an HAProxy: what was last read of them, and how they are brought to what is planned.
+//! The servers of an HAProxy: their last known state, and the steps to the planned one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use traffic::ingress::haproxy::{HaproxyPlan, Line, ServerSettings, State, refusa
 use super::error::HaproxyError;
 use super::runtime_api::{Socket, lines};
 
-/// The most steps of one call: to add, to drain what was replaced, to end it, to remove it, and one for what comes in between.
+/// The most steps of one call: to add, to drain the replaced server, to end it, to remove it, and one for a change in between.
 const STEPS: usize = 5;
 
 /// The servers of an HAProxy.
@@ -61,7 +61,7 @@ impl Known {
 /// The end of a call's steps.
 pub(super) struct Reached {
     pub(super) plan: HaproxyPlan,
-    /// What HAProxy says to the last commands about a backend.
+    /// The refusals of the last commands, by backend.
     pub(super) refusals: BTreeMap<String, String>,
 }
 
@@ -116,7 +116,7 @@ impl Servers {
         self.settings.backends(key, &self.known.lock().state)
     }
 
-    /// Returns the clusters whose servers get requests for the ingress `key`.
+    /// Returns the clusters with servers that get requests for the ingress `key`.
     pub(super) fn held(&self, key: &Key) -> Held {
         self.settings.held(key, &self.known.lock().state)
     }
@@ -167,7 +167,7 @@ impl Servers {
             let begun = self.known.lock().version;
             let state = self.read(&commands.map(str::to_owned)).await?;
             let mut known = self.known.lock();
-            // What a call wrote meanwhile is newer. Under constant load the next look corrects it.
+            // A call that wrote meanwhile knows more. Under constant load the next look corrects it.
             if known.version == begun || is_second {
                 return Ok(known.replace(state, &self.settings));
             }
@@ -175,7 +175,7 @@ impl Servers {
         }
     }
 
-    /// Sends the lines of a plan to the process that it was made for. Returns what HAProxy says against them, by backend.
+    /// Sends the lines of a plan to the process that it was made for. Returns the refusals of HAProxy, by backend.
     async fn write(
         &self,
         plan: &[Line],

@@ -1,4 +1,4 @@
-//! The provider `kubernetes`: a gateway cluster whose ingress controller, whichever it is, serves an Ingress.
+//! The provider `kubernetes`: a gateway cluster with an ingress controller, whichever it is, that serves an Ingress.
 
 mod args;
 
@@ -14,9 +14,9 @@ use traffic::ingress::{ControllerName, Desired};
 
 pub(crate) use self::args::KubernetesArgs;
 
-use super::balancer::{Balancers, Ensured, LoadBalancer, NamedBalancer, Obstacle};
+use super::balancer::{Balancers, Ensured, Obstacle};
 use super::gateway_cluster::{
-    GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
+    self, GatewayCluster, GatewayClusterArgs, GatewayKind, GatewayObjects, Routing,
 };
 
 /// A gateway cluster with an ingress controller.
@@ -29,25 +29,23 @@ pub(super) async fn connect(
     controller: &ControllerName,
     program: &mut Program,
 ) -> Result<Balancers, StartError> {
-    let connected = clusters.connect("kubernetes", program).await?;
     let class = args.ingress_class().map(ToOwned::to_owned);
     let routing = Ingresses::new(controller, class);
     let copies_secrets = args.copy_tls_secrets();
-    let keeps_blocked = clusters.keep_blocked_endpoints();
-    Ok(Box::new(move |writer| {
-        let balancers = connected.into_iter().map(|(name, client)| {
+    gateway_cluster::connect(
+        clusters,
+        "kubernetes",
+        program,
+        move |name, client, writer| {
             let mut provider = Kubernetes::named(name, client, writer, routing.clone());
             provider.copies_secrets = copies_secrets;
-            provider.keeps_blocked = keeps_blocked;
-            let balancer: Arc<dyn LoadBalancer> = Arc::new(provider);
-            NamedBalancer { name, balancer }
-        });
-        balancers.collect()
-    }))
+            provider
+        },
+    )
+    .await
 }
 
 impl GatewayKind for Ingress {
-    const TARGET: &'static str = "gateway_ingress";
     const WATCH: &'static str = "gateway_ingresses";
 }
 

@@ -128,7 +128,7 @@ mod tests {
         );
     }
 
-    /// What cannot be asked is refused at the start, without a word that may be a password.
+    /// An impossible address is refused at the start, without a word that may be a password.
     #[test]
     fn unusable_urls_are_refused() {
         for (flags, reason) in [

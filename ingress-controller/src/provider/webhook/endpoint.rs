@@ -56,7 +56,7 @@ impl Endpoint {
         self.send(Method::GET, &path(key), Vec::new()).await?.read()
     }
 
-    /// Returns what the program holds, of other controllers too. An entry that names no ingress is passed over, whoever it is
+    /// Returns the holdings of the program, of other controllers too. An entry that names no ingress is passed over, whoever it is
     /// of.
     pub(super) async fn list(&self) -> kube::Result<Vec<HeldIngress>> {
         let answer = self.send(Method::GET, "/", Vec::new()).await?;
@@ -133,7 +133,7 @@ impl Answer {
             .map_err(kube::Error::SerdeError)
     }
 
-    /// Returns the program's reason for what is no success.
+    /// Returns the program's reason for a failure.
     fn words(&self, status: StatusCode) -> String {
         if status.is_redirection() {
             return "redirects are not followed; name the URL to which it leads".to_owned();
@@ -146,7 +146,7 @@ impl Answer {
         self.shown(fields.next().unwrap_or(&text))
     }
 
-    /// Returns a report whose words can be shown.
+    /// Returns a report with words that can be shown.
     fn told(&self, report: IngressReport) -> IngressReport {
         let problem = report.problem.map(|problem| self.shown(&problem));
         IngressReport {

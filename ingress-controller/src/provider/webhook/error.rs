@@ -15,7 +15,7 @@ use crate::reason::Reason;
 /// Errors of requests to the load balancer's own program.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProviderError {
-    /// It has not been listed yet what it holds.
+    /// Its ingresses have not been listed yet.
     #[error("the provider has not said yet what it holds")]
     Unlisted,
     /// Nobody has answered.
@@ -54,7 +54,6 @@ fn after_colon(message: &str) -> String {
 impl ProviderError {
     /// Returns the error of a request.
     pub(super) fn new(request: String, error: WriteError) -> Self {
-        let unusable = |request, reason| Self::Unusable { request, reason };
         let reason = match error {
             WriteError::NotLeading => return Self::NotLeading,
             WriteError::TimedOut(limit) => format!("no answer within {limit:?}"),
@@ -66,11 +65,13 @@ impl ProviderError {
                 };
             }
             WriteError::Api(kube::Error::SerdeError(error)) => {
-                return unusable(request, Mistake::from(&error).to_string());
+                let reason = Mistake::from(&error).to_string();
+                return Self::Unusable { request, reason };
             }
             WriteError::Api(kube::Error::Service(error)) if is_too_long(&*error) => {
                 let megabytes = LARGEST_ANSWER >> 20;
-                return unusable(request, format!("it is larger than {megabytes} MiB"));
+                let reason = format!("it is larger than {megabytes} MiB");
+                return Self::Unusable { request, reason };
             }
             WriteError::Api(error) => Chain(&error).to_string(),
         };

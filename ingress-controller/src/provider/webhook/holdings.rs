@@ -1,4 +1,4 @@
-//! What the load balancer's own program holds: as it was listed, and as our writes have left it since.
+//! The holdings of the load balancer's own program: as it was listed, and as our writes have left it since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Holdings {
         self.set(key, None);
     }
 
-    /// Takes in that it is not known what the program holds of an ingress, if it holds anything.
+    /// Takes in that the document of an ingress is not known, if the program holds one.
     pub(super) fn unknown(&mut self, key: &Key) {
         self.set(key, Some(Holding::default()));
     }
@@ -69,7 +69,7 @@ impl Holdings {
         self.written.clear();
     }
 
-    /// Returns those of the listed ingresses whose documents must be read.
+    /// Returns those of the listed ingresses with documents that must be read.
     pub(super) fn unread(&self, listed: &[HeldIngress]) -> Vec<Key> {
         let unread = listed.iter().filter_map(|held| {
             let key = Key::new(&held.namespace, &held.name);
@@ -156,7 +156,7 @@ mod tests {
         all.collect::<Vec<_>>().join(" ")
     }
 
-    /// A list shows what is new, what somebody changed, and what is gone; what is known is not read again.
+    /// A list shows which documents are new, changed or gone; a known one is not read again.
     #[test]
     fn list_shows_differences() {
         let mut holdings = Holdings::default();
@@ -170,7 +170,7 @@ mod tests {
         let changed = holdings.list(listed.clone(), read);
         assert_eq!(changed, [key("b"), key("c"), key("d")]);
         assert_eq!(known(&holdings), "a=1 b=2 d=?");
-        // What could not be read is tried again.
+        // An unread document is tried again.
         holdings.begin_list();
         assert_eq!(holdings.unread(&listed), [key("d")]);
         let read = [(key("d"), document("d", "1"))].into();
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(known(&holdings), "a=1 b=2 d=1");
     }
 
-    /// A list that began before a write does not undo what is known of it.
+    /// A list that began before a write does not undo it.
     #[test]
     fn older_list_undoes_no_write() {
         let mut holdings = Holdings::default();

@@ -1,9 +1,9 @@
 //! The provider `webhook`: a load balancer that its own program configures, as that of a vendor. The program gets each ingress
 //! whole, as JSON over HTTP, and needs no change here ([`karmada_api::provider`] is the protocol).
 //!
-//! - What is sent? `traffic::ingress::webhook`.
+//! - Which requests are sent? `traffic::ingress::webhook`.
 //! - How is the program asked, and how much may it answer? `endpoint`.
-//! - What does it hold? `holdings`, which a list at the start and each minute corrects.
+//! - Which ingresses does it hold? `holdings`, which a list at the start and each minute corrects.
 
 mod args;
 mod endpoint;
@@ -44,7 +44,7 @@ use super::balancer::{Balancers, Ensured, LoadBalancer, NamedBalancer};
 const NAME: &str = "provider";
 /// The label of our writes in the metrics.
 const TARGET: &str = "provider_ingress";
-/// The pause between two lists: the program may have lost what it held, or somebody else may have written to it.
+/// The pause between two lists: the program may have lost its ingresses, or somebody else may have written to it.
 const LIST_EVERY: Duration = Duration::from_mins(1);
 /// The pause after a list that failed.
 const LIST_AGAIN: Duration = Duration::from_secs(5);
@@ -88,7 +88,7 @@ impl Webhook {
         }
     }
 
-    /// Keeps known what the program holds, and wakes the ingresses that it holds otherwise. Opens `gate` after the first
+    /// Keeps the holdings of the program known, and wakes the ingresses that it holds otherwise. Opens `gate` after the first
     /// attempt: if that fails, each ingress says so.
     async fn keep_listed(&self, gate: Gate, queue: Queue<Key>) {
         let mut last_error = LastError::default();
@@ -113,7 +113,7 @@ impl Webhook {
         }
     }
 
-    /// Lists what the program holds, and returns the ingresses that it holds otherwise than was known.
+    /// Lists the holdings of the program, and returns the ingresses that it holds otherwise than was known.
     async fn list(&self) -> Result<Vec<Key>, ProviderError> {
         self.holdings.lock().begin_list();
         let mut listed = answer("GET of the list", self.endpoint.list()).await?;
@@ -185,7 +185,7 @@ impl Webhook {
                 self.holdings.lock().removed(key);
                 Ok(None)
             }
-            // What it holds is replaced, whatever it is.
+            // Its document is replaced, whatever it is.
             Err(ProviderError::Unusable { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -203,7 +203,7 @@ impl Webhook {
         Ok(report)
     }
 
-    /// Returns the outcome of a write. If that is not known, what the program holds is not known either.
+    /// Returns the outcome of a write. If that is not known, the holdings of the program are not known either.
     fn settled<T>(
         &self,
         method: &str,
@@ -220,7 +220,7 @@ impl Webhook {
         })
     }
 
-    /// Has the clusters that must get no request leave what is held, whatever the program has against the rest.
+    /// Has the clusters that must get no request leave the document that is held, whatever the program has against the rest.
     async fn refused(&self, desired: &Desired, error: ProviderError) -> Result<Ensured, BoxError> {
         let key = &desired.key;
         if !matches!(error, ProviderError::Refused { .. }) {
@@ -240,8 +240,8 @@ impl Webhook {
         Ok(ensured)
     }
 
-    /// Takes the addresses for which `is_cut` holds of their Service and cluster out of what the program holds of an
-    /// ingress, and returns what is reported of that.
+    /// Takes the addresses for which `is_cut` holds of their Service and cluster out of the document that the program holds of an
+    /// ingress, and returns the program's report.
     async fn cut_document(
         &self,
         key: &Key,
@@ -339,11 +339,11 @@ impl LoadBalancer for Webhook {
     }
 
     async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
-        let is_cut = |service: &str, cluster: &str| {
+        let cut = self.cut_document(key, |service, cluster| {
             let clusters = cut.get(service);
             clusters.is_some_and(|clusters| clusters.contains(cluster))
-        };
-        match self.cut_document(key, is_cut).await {
+        });
+        match cut.await {
             Ok(_) => Ok(()),
             Err(error) => Err(match error.obstacle(key) {
                 Some(obstacle) => obstacle.into(),
@@ -375,7 +375,7 @@ impl LoadBalancer for Webhook {
 
     async fn probe(&self) -> Result<(), BoxError> {
         answer("GET of the list", self.endpoint.list()).await?;
-        // It may have lost what it held.
+        // It may have lost its ingresses.
         self.outdated.notify_one();
         if self.holdings.lock().is_listed {
             Ok(())

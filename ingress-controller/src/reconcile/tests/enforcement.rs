@@ -1,4 +1,4 @@
-//! What is told and measured while a block is not enforced everywhere.
+//! The Events and metrics while a block is not enforced everywhere.
 
 use super::*;
 
@@ -94,7 +94,7 @@ async fn failing_load_balancer_hides_nothing() {
     );
 }
 
-/// That no cluster is left, and what the load balancer refuses, is told although the API refuses the status.
+/// That no cluster is left, and each refusal of the load balancer, is told although the API refuses the status.
 #[tokio::test]
 async fn refused_status_hides_nothing() {
     let stage = everywhere_blocked().await;

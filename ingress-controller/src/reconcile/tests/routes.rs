@@ -127,7 +127,7 @@ async fn route_is_served() {
     assert_eq!(stage.events(), [blocked]);
 }
 
-/// An edit that is refused is told in the conditions and once in an Event, and what was served goes on and follows blocks.
+/// An edit that is refused is told in the conditions and once in an Event, and the served version goes on and follows blocks.
 #[tokio::test]
 async fn refused_edit_is_told() {
     let stage = Stage::with_route(http_route("i", "s")).await;

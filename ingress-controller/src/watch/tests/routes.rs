@@ -1,4 +1,4 @@
-//! Routes that are read as ingresses, and what wakes them.
+//! Routes that are read as ingresses, and the changes that wake them.
 
 use karmada_api::gateway_api::HttpRoute;
 use traffic::ingress::http_route::served_key;
@@ -36,7 +36,7 @@ fn version(version: &str, mut route: HttpRoute) -> HttpRoute {
     route
 }
 
-/// Returns the Services to which the route `r` leads, and what is decided on it.
+/// Returns the Services to which the route `r` leads, and the decision on it.
 fn found(index: &SharedIndex) -> (Vec<String>, &'static str) {
     let (ingress, decision) = index
         .lock()
@@ -164,33 +164,34 @@ fn parents(index: &SharedIndex, observe: impl FnOnce(&SharedIndex) -> Vec<Key>) 
     index.queues.parents.take_all()
 }
 
-/// A Gateway is woken by itself, its class, and routes that come, change or go, but not by what is said of them. With another
+fn with_two_parents(generation: &str, service: &str) -> HttpRoute {
+    let mut route = version(generation, http_route("r", service));
+    let mut other = route.spec.parent_refs[0].clone();
+    other.name = "other".to_owned();
+    route.spec.parent_refs.push(other);
+    route
+}
+
+/// A Gateway is woken by itself, its class, and routes that come, change or go, but not by conditions about them. With another
 /// Gateway's listeners, a route that has both may be refused.
 #[test]
 fn parents_are_woken() {
     let index = index();
-    let both = |generation: &str, service: &str| {
-        let mut route = version(generation, http_route("r", service));
-        let mut other = route.spec.parent_refs[0].clone();
-        other.name = "other".to_owned();
-        route.spec.parent_refs.push(other);
-        route
-    };
-    observe_routes(&index, vec![both("1", "s")]);
+    observe_routes(&index, vec![with_two_parents("1", "s")]);
     index.observe_gateway(applied(gateway("other", &["http"])));
     index.queues.parents.take_all();
     let names = [key("other"), key("web")];
 
-    let mut told = both("2", "s");
+    let mut told = with_two_parents("2", "s");
     told.status = Some(object(json!({ "parents": [] })));
     assert_eq!(parents(&index, |it| it.observe_route(applied(told))), []);
-    let edited = applied(both("3", "t"));
+    let edited = applied(with_two_parents("3", "t"));
     assert_eq!(parents(&index, |it| it.observe_route(edited)), names);
     let left = applied(version("4", http_route("r", "t")));
     assert_eq!(parents(&index, |it| it.observe_route(left)), names);
     let own = applied(gateway("other", &[]));
     assert_eq!(parents(&index, |it| it.observe_gateway(own)), names[..1]);
-    let back = applied(both("5", "t"));
+    let back = applied(with_two_parents("5", "t"));
     assert_eq!(parents(&index, |it| it.observe_route(back)), names);
     let shared = applied(gateway("other", &["http"]));
     assert_eq!(parents(&index, |it| it.observe_gateway(shared)), names);

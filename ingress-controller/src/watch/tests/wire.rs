@@ -120,7 +120,7 @@ fn any_ingress_value_is_served() {
     }
 }
 
-/// What cannot be read of an ingress or a binding takes nothing away.
+/// An unreadable field of an ingress or a binding takes nothing away.
 #[test]
 fn unreadable_values_remove_nothing() {
     let all = ["c00000", "c00001", "c2", "c3"];

@@ -40,7 +40,7 @@ fn collect(
     })
 }
 
-/// Returns what is collected of these slices, as an API server has stored it.
+/// Returns the copies of these slices, as an API server has stored them.
 fn collected(sources: &[EndpointSlice]) -> Vec<EndpointSlice> {
     let writes = collect(Need::Wanted, Some(sources), &[]).writes;
     let created = writes.iter().map(|write| {
@@ -69,7 +69,7 @@ fn theirs(mut slice: EndpointSlice) -> EndpointSlice {
     slice
 }
 
-/// A copy has Karmada's names, and of an endpoint what is true elsewhere.
+/// A copy has Karmada's names, and the fields of an endpoint that hold elsewhere.
 #[test]
 fn copy_has_karmadas_form() {
     let plan = collect(
@@ -125,7 +125,7 @@ fn copy_on_hub_names_namespace() {
     assert_eq!(collect(&[Arc::new(copy)]), Plan::default());
 }
 
-/// What is collected already is not written again, and neither is a change of what is not copied.
+/// An equal copy is not written again, and neither is a change of fields that are not copied.
 #[test]
 fn nothing_is_written_at_rest() {
     let sources = [source("web-1", &["10.244.1.10"]), source("web-2", &[])];
@@ -186,7 +186,7 @@ fn unneeded_slices_go() {
     }
 }
 
-/// Nothing is taken away on account of what is not known.
+/// Nothing is taken away because of unknown objects.
 #[test]
 fn unknown_changes_nothing() {
     let source = source("web-1", &["10.244.1.10"]);
@@ -216,13 +216,13 @@ fn other_collector_is_left_alone() {
     assert_eq!(plan, Plan::default());
 }
 
+fn cluster(mode: &str) -> ClusterView {
+    from_value(json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": mode } })).unwrap()
+}
+
 /// The endpoints are wanted of an exported Service that was propagated to a cluster which we reach.
 #[test]
 fn need_follows_export_work_and_cluster() {
-    let cluster = |mode: &str| -> ClusterView {
-        from_value(json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": mode } }))
-            .unwrap()
-    };
     let (push, pull) = (cluster("Push"), cluster("Pull"));
     let export = ServiceExport::default();
     let leaving = json!({ "metadata": { "deletionTimestamp": "2026-11-20T08:00:00Z" } });

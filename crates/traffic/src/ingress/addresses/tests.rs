@@ -48,7 +48,7 @@ fn unusable(desired: &Desired) -> Vec<String> {
     all.map(Unusable::to_string).collect()
 }
 
-/// A status takes what a slice refuses, from any client: what cannot be a backend is left out alone, with its reason.
+/// A status takes addresses that a slice refuses, from any client: each of those is left out alone, with its reason.
 #[test]
 fn bad_entry_is_left_out_alone() {
     for (entry, expected) in [
@@ -125,10 +125,13 @@ fn bad_entry_is_left_out_alone() {
     }
 }
 
-/// A port for UDP may have the number of one for TCP, as HTTP/3 has. What a load balancer refuses of one leaves the other.
+fn refusing(ip: &str, protocol: &str) -> Value {
+    json!({ "ip": ip, "ports": [{ "port": 80, "protocol": protocol, "error": "NoQuota" }] })
+}
+
+/// A port for UDP may have the number of one for TCP, as HTTP/3 has. A load balancer that refuses one keeps the other.
 #[test]
 fn protocols_share_a_number() {
-    let refusing = |ip: &str, protocol: &str| json!({ "ip": ip, "ports": [{ "port": 80, "protocol": protocol, "error": "NoQuota" }] });
     let mut service = template("s", &[("web", 80), ("quic", 80)]);
     let ports = service.spec.as_mut().unwrap().ports.as_mut().unwrap();
     ports[1].protocol = Some("UDP".to_owned());
@@ -179,7 +182,7 @@ fn host_names_are_asked_for() {
     assert_eq!(endpoints(&found), expected);
 }
 
-/// A host name of which DNS has told nothing keeps what the load balancer has of its cluster, and a blocked one out. If there is
+/// A host name of which DNS has told nothing keeps the endpoints of its cluster, and a blocked one out. If there is
 /// nothing of it, a blocked one serves on, as long as no other does.
 #[test]
 fn untold_name_keeps_endpoints() {
@@ -255,8 +258,8 @@ fn ingress_controllers_serve_http() {
 /// Clusters are blocked as they are with endpoints, and one that has no address says so.
 #[test]
 fn blocks_are_the_same() {
-    let entry = |ip: &str| json!([{ "ip": ip }]);
-    let clusters = [("m1", entry("192.0.2.1")), ("m2", entry("192.0.2.2"))];
+    let [first, second] = ["192.0.2.1", "192.0.2.2"].map(|ip| json!([{ "ip": ip }]));
+    let clusters = [("m1", first), ("m2", second)];
     let fixture = fixture(&clusters).with_cluster(blocked("m1"));
     let found = desired(&fixture, BackendAddresses::LoadBalancers);
     let served = found.backends[0].serving();
@@ -273,7 +276,7 @@ fn blocks_are_the_same() {
     );
 }
 
-/// What cannot be read takes no address away.
+/// An unreadable object takes no address away.
 #[test]
 fn unread_binding_keeps_addresses() {
     let unread = Fixture {
@@ -317,7 +320,7 @@ fn only_addresses_are_news() {
     assert!(!same_reports(&one, &same));
 }
 
-/// Of what a member reports a slice has as much as a gateway takes, and no more names are looked up than make sense.
+/// A slice has as many of a member's addresses as a gateway takes, and no more names are looked up than make sense.
 #[test]
 fn reports_are_bounded() {
     let addresses = (0..1200).map(|n| json!({ "ip": format!("10.0.{}.{}", n / 250, n % 250 + 1) }));

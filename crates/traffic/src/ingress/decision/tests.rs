@@ -141,7 +141,7 @@ fn current_ingress_is_unchanged() {
     assert_eq!(serve.change, BlockChange::default());
 }
 
-/// An ingress of another class is released and loses only what is ours.
+/// An ingress of another class is released and loses only our fields.
 #[test]
 fn foreign_class_releases_ours() {
     let moved = of_class("other", &["x", OURS, KARMADA_INGRESS_FINALIZER]);
@@ -181,7 +181,7 @@ fn unreadable_ingress_is_left() {
     assert_eq!(unread, Decision::Leave);
 }
 
-/// An ingress whose class is gone is served only if it was.
+/// An ingress without its class is served only if it was.
 #[test]
 fn gone_class_keeps_serving() {
     let served_before = of_class("gone", &[OURS]);

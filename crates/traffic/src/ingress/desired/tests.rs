@@ -19,8 +19,10 @@ fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
 
 fn admissions(desired: &Desired, service: &str) -> Vec<(String, Admission, usize)> {
     let backend = desired.backend(service).unwrap();
-    let of = |c: &ClusterEndpoints| (c.cluster.clone(), c.admission, c.slices.len());
-    backend.clusters.iter().map(of).collect()
+    let clusters = backend.clusters.iter();
+    clusters
+        .map(|c| (c.cluster.clone(), c.admission, c.slices.len()))
+        .collect()
 }
 
 /// Each cluster is admitted or excluded for one reason.

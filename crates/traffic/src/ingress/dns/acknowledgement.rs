@@ -8,7 +8,7 @@ pub const INTERVAL: Duration = Duration::from_mins(1);
 /// The result of looking a name up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lookup {
-    /// The addresses that are published: those of the records, or what their name resolves to.
+    /// The addresses that are published: those of the records, or those to which their name resolves.
     pub published: BTreeSet<IpAddr>,
     /// The addresses of the host.
     pub found: BTreeSet<IpAddr>,
@@ -16,13 +16,13 @@ pub struct Lookup {
     pub is_alias: bool,
 }
 
-/// Returns `true` if a record that was published so long ago must be what its name resolves to.
+/// Returns `true` if every resolver must answer with a record that was published so long ago.
 pub fn is_due(published_for: Duration, ttl: Duration) -> bool {
     // A resolver may have asked just before the change.
     published_for >= INTERVAL + ttl
 }
 
-/// Returns `true` if the name resolves to what is published. A resolver may leave out some of many addresses.
+/// Returns `true` if the name resolves to the published addresses. A resolver may leave out some of many addresses.
 pub fn is_served(lookup: &Lookup) -> bool {
     let Lookup {
         published,

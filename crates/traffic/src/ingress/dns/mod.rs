@@ -2,15 +2,15 @@
 //! `DNSEndpoint` for each host, in one namespace.
 //!
 //! ```text
-//! Desired → hosts → targets of each host → DNSEndpoint → plan        acknowledgement ← what the name resolves to
+//! Desired → hosts → targets of each host → DNSEndpoint → plan        acknowledgement ← answers of resolvers
 //! ```
 //!
 //! - `hosts`: which names does an ingress have, and which Services are behind each?
 //! - `targets`: which addresses of these Services may a name lead to, or which other name?
 //! - `records`: which objects say so?
-//! - `plan`: which writes lead there? Which of them take a cluster out of what is left as it is?
+//! - `plan`: which writes lead there? Which of them take a cluster out of records that are left as they are?
 //! - `acknowledgement`: does the name resolve to that?
-//! - `problem`: what must a user correct?
+//! - `problem`: the mistakes that a user must correct.
 
 mod acknowledgement;
 mod hosts;
@@ -22,6 +22,6 @@ mod targets;
 mod tests;
 
 pub use acknowledgement::{INTERVAL, Lookup, is_due, is_served};
-pub use plan::{DnsPlan, clusters, cutting};
+pub use plan::{clusters, cutting, plan, removal};
 pub use problem::DnsProblem;
 pub use records::{Publisher, Wanted, alias_of, host_of, targets_of};

@@ -39,7 +39,7 @@ pub enum DnsProblem {
         /// The reason.
         reason: &'static str,
     },
-    /// The name does not resolve to what is published.
+    /// The name does not resolve to the published addresses.
     NotServed {
         /// The host.
         host: String,

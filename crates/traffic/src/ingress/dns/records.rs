@@ -3,7 +3,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{DnsEndpoint, DnsEndpointSpec, DnsProviderProperty, DnsRecord};
 use objects::patch::JsonPatch;
 use objects::{Key, Metadata};
@@ -14,7 +13,7 @@ use super::targets::{Origin, targets};
 use crate::ingress::kubernetes::{Managed, ManagedBy, edit, edits_of_metadata, hashed, ingress_of};
 use crate::ingress::{ControllerName, Desired};
 
-/// The annotation with the targets of a record and what each was read from, as JSON.
+/// The annotation with the targets of a record and the source of each, as JSON.
 const TARGETS_ANNOTATION: &str = "karmada-rs.io/dns-targets";
 /// The beginning of the annotations that tell ExternalDNS more (its `source/annotations/provider_specific.go`), and the
 /// parts that a `DNSEndpoint` has as properties.
@@ -35,7 +34,7 @@ pub struct Publisher {
 pub struct Wanted {
     /// One object for each host that leads somewhere.
     pub endpoints: Vec<DnsEndpoint>,
-    /// What is not published, or not as it is written.
+    /// The hosts and targets that are not published, or not as they are written.
     pub problems: BTreeSet<DnsProblem>,
 }
 
@@ -160,7 +159,7 @@ fn text(origins: &BTreeSet<Origin>) -> String {
     serde_json::to_string(origins).unwrap_or_default()
 }
 
-/// Returns the targets of one of our objects. What somebody has made unreadable is as nothing.
+/// Returns the targets of one of our objects. An unreadable list is as none.
 pub(super) fn origins(endpoint: &DnsEndpoint) -> BTreeSet<Origin> {
     let text = endpoint.metadata.annotation(TARGETS_ANNOTATION);
     let read = text.and_then(|text| serde_json::from_str(text).ok());
@@ -177,8 +176,8 @@ pub(super) fn without(
     let mut rest = endpoint.clone();
     for record in &mut rest.spec.endpoints {
         // Another cluster may have the same address.
-        let stays = |target: &String| left.iter().any(|origin| origin.target == *target);
-        record.targets.retain(stays);
+        let targets = &mut record.targets;
+        targets.retain(|target| left.iter().any(|origin| origin.target == *target));
     }
     rest.spec
         .endpoints
@@ -209,10 +208,7 @@ pub fn alias_of(endpoint: &DnsEndpoint) -> Option<&str> {
 
 impl Managed for DnsEndpoint {
     const KIND: &'static str = Self::KIND;
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "dns_endpoint";
 
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
         let mut edits = edits_of_metadata(&self.metadata, &existing.metadata);

@@ -11,7 +11,7 @@ use crate::ingress::fail_open::takes_requests;
 use crate::ingress::node_ports::TRAFFIC_POLICY_ANNOTATION;
 use crate::ingress::{Backend, Cached, ClusterEndpoints, Desired, WhenAllBlocked};
 
-/// A target of a record, and what it was read from.
+/// A target of a record, and its source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub(super) struct Origin {
     /// An address, or a host name.
@@ -21,8 +21,8 @@ pub(super) struct Origin {
     pub(super) source: String,
 }
 
-/// Returns where the name `host` leads, to the addresses that serve all of `services`, or to one other name. Of what cannot be
-/// read it keeps what is `held`.
+/// Returns where the name `host` leads, to the addresses that serve all of `services`, or to one other name. Of unreadable
+/// objects it keeps the targets that are `held`.
 pub(super) fn targets(
     desired: &Desired,
     host: &str,
@@ -44,16 +44,11 @@ pub(super) fn targets(
         None => addresses(desired, host, backend, held, problems),
     });
     let by_service: Vec<_> = by_service.filter(|targets| !targets.is_empty()).collect();
-    let everywhere = |origin: &&Origin| {
+    let everywhere = by_service.iter().flatten().filter(|origin| {
         let mut all = by_service.iter();
         all.all(|targets| targets.iter().any(|one| one.target == origin.target))
-    };
-    let mut common: BTreeSet<Origin> = by_service
-        .iter()
-        .flatten()
-        .filter(everywhere)
-        .cloned()
-        .collect();
+    });
+    let mut common: BTreeSet<Origin> = everywhere.cloned().collect();
     if common.is_empty() && !by_service.is_empty() {
         problems.insert(DnsProblem::Apart {
             host: host.to_owned(),
@@ -161,16 +156,20 @@ fn addresses(
 
 /// Returns those of the held targets whose clusters may serve, though they report no address now.
 fn kept(backends: &[&Backend], held: &BTreeSet<Origin>) -> BTreeSet<Origin> {
-    let may_serve = |origin: &&Origin| {
+    let kept = held.iter().filter(|origin| {
         let mut backends = backends.iter();
         backends.any(|backend| may_serve(backend, &origin.cluster))
-    };
-    held.iter().filter(may_serve).cloned().collect()
+    });
+    kept.cloned().collect()
 }
 
 fn may_serve(backend: &Backend, cluster: &str) -> bool {
     let cluster = backend.cluster(cluster);
     cluster.is_some_and(|cluster| cluster.admission.is_served())
+}
+
+fn is_address(origin: &Origin) -> bool {
+    origin.target.parse::<IpAddr>().is_ok()
 }
 
 /// Returns the targets without names beside addresses, of which a record can have one kind only.
@@ -179,7 +178,6 @@ fn of_one_kind(
     mut targets: BTreeSet<Origin>,
     problems: &mut BTreeSet<DnsProblem>,
 ) -> BTreeSet<Origin> {
-    let is_address = |origin: &Origin| origin.target.parse::<IpAddr>().is_ok();
     if targets.iter().any(is_address) {
         targets.retain(|origin| {
             let stays = is_address(origin);

@@ -31,7 +31,7 @@ fn plan(facts: &ExportFacts<'_>) -> Plan<LeftToOthers> {
     exporter().plan(&service(), facts)
 }
 
-/// Returns what is done, and to which kind.
+/// Returns each action with the kind of its object.
 fn shown(change: &Plan<LeftToOthers>) -> Vec<String> {
     let shown = change.writes.iter().map(|write| {
         let verb = match write.action {
@@ -44,7 +44,7 @@ fn shown(change: &Plan<LeftToOthers>) -> Vec<String> {
     shown.collect()
 }
 
-/// Returns what is created for Service `s` in these clusters, as an API server stores it.
+/// Returns the objects that are created for Service `s` in these clusters, as an API server stores them.
 fn created(template: &Service, clusters: &[&str]) -> (ServiceExport, PropagationPolicy) {
     let change = plan(&facts(template, clusters));
     assert_eq!(

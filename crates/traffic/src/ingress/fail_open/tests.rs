@@ -66,22 +66,24 @@ fn portless_endpoints_serve_nobody() {
     assert_open(&fixture, &expected);
 }
 
+fn one_open_of_three() -> Fixture {
+    fixture(&["m1", "m2", "m3"])
+        .with_cluster(cluster("m1"))
+        .with_cluster(blocked("m2"))
+        .with_cluster(blocked("m3"))
+}
+
+fn with_m2(m2: Admission) -> [(&'static str, Admission); 3] {
+    [
+        ("m1", Admission::Admitted),
+        ("m2", m2),
+        ("m3", Admission::Blocked),
+    ]
+}
+
 /// Where no admitted cluster has ready endpoints a blocked one that has is readmitted.
 #[test]
 fn ready_endpoints_are_readmitted() {
-    let clusters = || {
-        fixture(&["m1", "m2", "m3"])
-            .with_cluster(cluster("m1"))
-            .with_cluster(blocked("m2"))
-            .with_cluster(blocked("m3"))
-    };
-    let expected = |m2| {
-        [
-            ("m1", Admission::Admitted),
-            ("m2", m2),
-            ("m3", Admission::Blocked),
-        ]
-    };
     let in_m2 = slice("s", "m2", "b", &["10.0.0.2"]);
     let mut unready = slice("s", "m1", "a", &["10.0.0.1"]);
     for endpoint in unready.endpoints.iter_mut().flatten() {
@@ -89,19 +91,19 @@ fn ready_endpoints_are_readmitted() {
     }
     for in_m1 in [None, Some(slice("s", "m1", "a", &[])), Some(unready)] {
         let slices: Vec<_> = in_m1.into_iter().chain([in_m2.clone()]).collect();
-        let fixture = clusters().with_slices(&slices);
-        assert_open(&fixture, &expected(Admission::Readmitted));
+        let fixture = one_open_of_three().with_slices(&slices);
+        assert_open(&fixture, &with_m2(Admission::Readmitted));
         let closed = admissions(&fixture, WhenAllBlocked::FailClosed);
         assert_eq!(closed[1].1, Admission::Blocked);
         let mut unread = fixture.clone();
         unread.unread_slices = ["unread".to_owned()].into();
-        assert_open(&unread, &expected(Admission::Blocked));
+        assert_open(&unread, &with_m2(Admission::Blocked));
         let mut decided = fixture;
         decided.decided = ["m2".to_owned()].into();
-        assert_open(&decided, &expected(Admission::Blocked));
+        assert_open(&decided, &with_m2(Admission::Blocked));
     }
-    let served = clusters().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
-    assert_open(&served, &expected(Admission::Blocked));
+    let served = one_open_of_three().with_slices(&[slice("s", "m1", "a", &["10.0.0.1"]), in_m2]);
+    assert_open(&served, &with_m2(Admission::Blocked));
 }
 
 /// In a rolling update the only pod of m2 ends, and serves until then: m1 stays blocked. Once it serves no more, m1 has to.
@@ -131,6 +133,10 @@ fn terminating_endpoints_take_requests() {
     }
 }
 
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
 /// Of an unreadable ingress excluded clusters are cut unless failing open keeps them.
 #[test]
 fn unreadable_ingress_is_cut() {
@@ -143,9 +149,6 @@ fn unreadable_ingress_is_cut() {
     fixture.decided = ["decided".to_owned()].into();
     fixture.unread_clusters = ["unread".to_owned()].into();
     let (open, closed) = (WhenAllBlocked::FailOpen, WhenAllBlocked::FailClosed);
-    let set = |names: &[&str]| -> BTreeSet<String> {
-        names.iter().map(|&name| name.to_owned()).collect()
-    };
     for (held, when, expected) in [
         (&["open", "b1", "gone"][..], open, &["b1", "gone"][..]),
         (&["b1", "b2"], open, &[]),

@@ -1,4 +1,3 @@
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::gateway_api::HttpRoute;
 use objects::patch::JsonPatch;
 
@@ -6,10 +5,7 @@ use crate::ingress::kubernetes::{Managed, edit, edits_of_metadata};
 
 impl Managed for HttpRoute {
     const KIND: &'static str = "HTTPRoute";
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "gateway_http_route";
 
     /// The status is the controllers'.
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {

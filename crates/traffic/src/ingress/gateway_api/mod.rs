@@ -2,12 +2,12 @@
 //! behind them are those of [`super::kubernetes`], one Service for all clusters: a reference for each cluster would keep its
 //! share of the requests when that cluster has nothing left.
 //!
-//! - `path`: what of a rule can be had, and what two routes have in common.
+//! - `path`: the paths of a rule that can be had, and those that two routes have in common.
 //! - `routes`: the `HTTPRoute`s, as many as the limits of the API take.
 //! - `claims`: which host and path is somebody else's?
-//! - `parent`: what does the Gateway say of our routes, and where does it serve?
-//! - `problem`: what must a user correct?
-//! - `drift`: what of an `HTTPRoute` is ours?
+//! - `parent`: does the Gateway accept our routes, and where does it serve?
+//! - `problem`: the mistakes that a user must correct.
+//! - `drift`: which fields of an `HTTPRoute` are ours?
 
 mod claims;
 mod drift;

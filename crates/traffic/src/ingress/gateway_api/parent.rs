@@ -31,17 +31,16 @@ pub fn gateway_problems(routes: &IngressSpec, gateway: &Gateway) -> BTreeSet<Rou
         .collect()
 }
 
-/// Returns what the controller of `gateway` says against one of our routes as it is now.
+/// Returns the objections of the controller of `gateway` to one of our routes as it is now.
 pub fn route_problems(
     route: &HttpRoute,
     gateway: &Gateway,
     class: Option<&GatewayClass>,
 ) -> BTreeSet<RouteProblem> {
-    let is_current = |condition: &&Condition| {
+    let conditions = conditions(route, gateway, class).filter(|condition| {
         let observed = condition.observed_generation;
         observed.is_none() || observed == route.metadata.generation
-    };
-    let conditions = conditions(route, gateway, class).filter(is_current);
+    });
     let conditions: Vec<&Condition> = conditions.collect();
     let gateway_key = Key::of(gateway);
     if conditions.is_empty() {
@@ -127,8 +126,9 @@ fn conditions<'a>(
 /// Returns the condition that says that a Gateway is not in service. One that says nothing may be.
 fn not_programmed(gateway: &Gateway) -> Option<&Condition> {
     let conditions = &gateway.status.as_ref()?.conditions;
-    let of = |kind| find(conditions, kind).filter(|condition| condition.status != TRUE);
-    of("Accepted").or_else(|| of("Programmed"))
+    let kinds = ["Accepted", "Programmed"].into_iter();
+    let mut found = kinds.filter_map(|kind| find(conditions, kind));
+    found.find(|condition| condition.status != TRUE)
 }
 
 fn said(condition: &Condition) -> String {
@@ -164,11 +164,14 @@ fn covers(listener: &Listener, host: &str) -> bool {
 
 /// Returns `true` if `pattern`, which may begin with `*.`, has all names that `host` has. An empty one has all that there are.
 pub(in crate::ingress) fn is_host_within(host: &str, pattern: &str) -> bool {
-    let is_below = |end| host.ends_with(end);
-    pattern.is_empty() || pattern == host || pattern.strip_prefix('*').is_some_and(is_below)
+    pattern.is_empty()
+        || pattern == host
+        || pattern
+            .strip_prefix('*')
+            .is_some_and(|end| host.ends_with(end))
 }
 
-/// Returns `false` if the controller of the Gateway says that a listener cannot serve, as one whose certificate is missing.
+/// Returns `false` if the controller of the Gateway says that a listener cannot serve, as one without its certificate.
 fn is_in_service(gateway: &Gateway, listener: &Listener) -> bool {
     let statuses = gateway.status.iter().flat_map(|status| &status.listeners);
     let mut own = statuses.filter(|status| status.name == listener.name);

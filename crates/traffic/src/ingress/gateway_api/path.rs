@@ -124,13 +124,14 @@ fn is_valid(path: &str) -> bool {
 
 fn has_only_path_characters(path: &str) -> bool {
     let mut escapes = path.split('%');
-    let is_plain = |text: &str| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-/._~!$&'()*+,;=:@".contains(c))
-    };
-    let is_escaped = |text: &str| {
-        let hex = text.as_bytes().get(..2);
-        hex.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) && is_plain(text)
-    };
-    escapes.next().is_some_and(is_plain) && escapes.all(is_escaped)
+    escapes.next().is_some_and(is_plain)
+        && escapes.all(|text| {
+            let hex = text.as_bytes().get(..2);
+            hex.is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) && is_plain(text)
+        })
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-/._~!$&'()*+,;=:@".contains(c))
 }

@@ -34,7 +34,7 @@ pub struct HttpRoutes {
     gateway: Key,
 }
 
-/// The objects of an ingress, and what of it they leave out.
+/// The objects of an ingress, and the parts of it that they leave out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Routed {
     /// The objects.
@@ -50,7 +50,7 @@ type Target = (String, Option<i32>);
 type Paths = BTreeMap<String, BTreeMap<RoutePath, Target>>;
 
 impl HttpRoutes {
-    /// Creates a factory for `controller`, whose routes are attached to `gateway`.
+    /// Creates a factory for `controller` of routes that are attached to `gateway`.
     pub fn new(controller: &ControllerName, gateway: Key) -> Self {
         Self {
             managed_by: ManagedBy::new(controller),
@@ -160,7 +160,7 @@ impl HttpRoutes {
     }
 }
 
-/// Returns the paths of each host, and adds what cannot be had. `None` if a port is not known now.
+/// Returns the paths of each host, and adds the paths that cannot be had. `None` if a port is not known now.
 fn paths(desired: &Desired, problems: &mut BTreeSet<RouteProblem>) -> Option<Paths> {
     let mut all = Paths::new();
     for rule in all_rules(&desired.routes) {
@@ -197,7 +197,7 @@ fn route_path(path: &HTTPIngressPath) -> Result<RoutePath, &'static str> {
     RoutePath::of_ingress(path)
 }
 
-/// Takes out the paths that another ingress of ours has, and adds what is said of them and of those that somebody else has,
+/// Takes out the paths that another ingress of ours has, and adds the problems with them and with those that somebody else has,
 /// too.
 fn leave_others(
     ingress: &Key,
@@ -244,7 +244,7 @@ fn target(desired: &Desired, backend: &IngressBackend) -> Option<Target> {
     Some((service.name.clone(), port))
 }
 
-/// Returns `true` for what one route can have.
+/// Returns `true` for a path that one route can have.
 fn fits(targets: &BTreeMap<&Target, Vec<&RoutePath>>) -> bool {
     let rules: usize = targets
         .values()

@@ -2,11 +2,11 @@
 //! Frontends, routing and backends are the configuration's.
 //!
 //! - `names`: which backend is it, and which servers in it are ours?
-//! - `state`: what does the Runtime API answer?
+//! - `state`: the answers of the Runtime API.
 //! - `wanted`: which addresses should get requests, backend by backend?
-//! - `plan`: from these, what becomes of each server; `steps` has the commands, in lines that take nothing away before its
+//! - `plan`: from these, the next state of each server; `steps` has the commands, in lines that take nothing away before its
 //!   successor serves.
-//! - `settings`: what flags say of every server.
+//! - `settings`: the flags that concern every server.
 
 mod names;
 mod plan;

@@ -7,7 +7,7 @@ use crate::ingress::http_route::own_name;
 
 /// A backend in the configuration of HAProxy: `NAMESPACE_INGRESS_SERVICE_PORT`, with the number of the Service's port. No
 /// name in Kubernetes has a `_`, nor a `:`, which that of an `HTTPRoute` has here. Each ingress has backends of its own, since
-/// each chooses what to do when every cluster is blocked.
+/// each chooses how to go on when every cluster is blocked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BackendName {
     /// The ingress.
@@ -47,8 +47,8 @@ impl BackendName {
     /// Reads the name of a backend. `None` if it is none of a `MultiClusterIngress`.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('_');
-        let mut next = || parts.next();
-        let (namespace, ingress, service, port) = (next()?, next()?, next()?, next()?);
+        let (namespace, ingress) = (parts.next()?, parts.next()?);
+        let (service, port) = (parts.next()?, parts.next()?);
         let key = Key::new(namespace, ingress);
         let parsed = Self::new(&key, service, port.parse().ok()?)?;
         (parsed.to_string() == name).then_some(parsed)

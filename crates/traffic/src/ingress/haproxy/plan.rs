@@ -23,9 +23,10 @@ impl ServerSettings {
             }
             let targets = wanted.backends.get(name).unwrap_or(&none.0);
             let servers = existing.get(name).unwrap_or(&none.1);
-            let is_wanted = |target: &Target| targets.get(target) == Some(&Role::Serves);
             let is_served = servers.iter().any(|(target, server)| {
-                is_wanted(target) && server.takes_requests() && is_at(server, target)
+                targets.get(target) == Some(&Role::Serves)
+                    && server.takes_requests()
+                    && is_at(server, target)
             });
             // The last server that requests go to stays until another takes them.
             let may_drain = is_served || !targets.values().any(|role| *role == Role::Serves);
@@ -100,7 +101,7 @@ impl ServerSettings {
         steps.finish()
     }
 
-    /// Returns the clusters whose servers get requests for the ingress `key`, by backend.
+    /// Returns the clusters with servers that get requests for the ingress `key`, by backend.
     pub fn held(&self, key: &Key, state: &State) -> Held {
         let mut held = Held::new();
         for (name, servers) in self.existing(key, state) {
@@ -163,7 +164,7 @@ fn is_at(server: &Server, target: &Target) -> bool {
 enum Fate {
     /// It gets no request, whatever else happens.
     Excluded,
-    /// It stays as it is: what it was made from cannot be read.
+    /// It stays as it is: its source cannot be read.
     Kept,
     /// It goes after its successors serve.
     Stale,

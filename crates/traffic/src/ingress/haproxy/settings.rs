@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::ingress::ControllerName;
 use crate::ingress::kubernetes::managed_by;
 
-/// The settings that are the same for every server, and whose they are.
+/// The settings that are the same for every server, and their owner.
 #[derive(Clone, Debug)]
 pub struct ServerSettings {
     /// Begins the names of our servers.
@@ -44,7 +44,7 @@ impl ServerParameters {
         self.has("check")
     }
 
-    /// Returns `true` if a server whose check fails cuts the requests that it has.
+    /// Returns `true` if a server cuts the requests that it has when its check fails.
     pub fn cut_requests(&self) -> bool {
         self.has("on-marked-down")
     }
@@ -67,7 +67,7 @@ impl Default for ServerParameters {
     }
 }
 
-/// The parameters are not what can follow a server's address.
+/// The parameters cannot follow a server's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidParameters {
     /// They would be more than one command.

@@ -6,7 +6,7 @@ use objects::Key;
 
 use super::names::{BackendName, Target};
 
-/// What the Runtime API answers to `show info`, `show backend`, `show servers state` and `show servers conn` in one line
+/// The answer of the Runtime API to `show info`, `show backend`, `show servers state` and `show servers conn` in one line
 /// (HAProxy 2.6, Management Guide, 9.3).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
@@ -63,15 +63,19 @@ impl Server {
         self.checks & (CHECKS_CONFIGURED | CHECKS_ENABLED) == CHECKS_CONFIGURED
     }
 
-    /// Returns `true` if `other` needs the same commands, but for what time and traffic change.
+    /// Returns `true` if `other` needs the same commands, whatever time and traffic have changed.
     pub fn is_set_as(&self, other: &Self) -> bool {
-        let set = |server: &Self| Self {
+        self.settings() == other.settings()
+    }
+
+    /// Returns the server without the fields that time and traffic change.
+    fn settings(&self) -> Self {
+        Self {
             since: Duration::ZERO,
             connections: 0,
-            checks: server.checks & CHECKS_ENABLED,
-            ..server.clone()
-        };
-        set(self) == set(other)
+            checks: self.checks & CHECKS_ENABLED,
+            ..self.clone()
+        }
     }
 }
 
@@ -84,7 +88,7 @@ enum Part {
 }
 
 impl State {
-    /// Reads an answer. What is no part of one is passed over, such as the refusal of a command. `None` if there is no id of
+    /// Reads an answer. Other lines are passed over, such as the refusal of a command. `None` if there is no id of
     /// a process.
     pub fn read(answer: &str) -> Option<Self> {
         let mut state = Self::default();
@@ -149,7 +153,7 @@ impl State {
         Some(())
     }
 
-    /// Adds what the second table knows of a server in the first.
+    /// Adds the columns of the second table to a server of the first.
     fn add_connections(&mut self, row: &Row<'_>) -> Option<()> {
         let (backend, name) = row.text("bkname/svname")?.split_once('/')?;
         let server = self.backends.get_mut(backend)?.get_mut(name)?;
@@ -203,7 +207,7 @@ fn ours<'a>(
     })
 }
 
-/// A row of a table, whose columns newer versions add to.
+/// A row of a table. Newer versions add columns.
 struct Row<'a> {
     columns: &'a [&'a str],
     words: &'a [&'a str],
@@ -220,7 +224,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns what an answer to commands after `show info` says against them. Nothing is said of what went well, or that a
+/// Returns the refusals in an answer to commands after `show info`. A success is none, and neither is the message that a
 /// server was added or deleted. Idle connections end a moment after maintenance begins, and only then a server can go.
 pub fn refusal(answer: &str) -> Option<String> {
     let (_, rest) = answer.split_once("\n\n")?;

@@ -9,14 +9,14 @@ use super::state::Server;
 /// The time after which connections that stay open are looked at again.
 const RECHECK: Duration = Duration::from_secs(2);
 
-/// The commands that bring HAProxy one step further, and what only time or somebody else can change.
+/// The commands that bring HAProxy one step further, and the obstacles that only time or somebody else can remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HaproxyPlan {
     /// The commands to send, in this order; those that take a blocked cluster out come first.
     pub lines: Vec<Line>,
     /// The backends that the configuration lacks.
     pub missing: BTreeSet<String>,
-    /// What holds up the end of servers that get no request any more.
+    /// The connections that hold up the end of servers without requests.
     pub open: BTreeSet<OpenConnections>,
     /// The time after which there may be more to do.
     pub next: Option<Duration>,
@@ -58,7 +58,7 @@ impl fmt::Display for OpenConnections {
 pub(super) enum Urgency {
     /// Before all else.
     First,
-    /// After what comes in its place.
+    /// After its successors.
     Last,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Steps<'a> {
         line.ready.push(self.set(line.name, target, "state ready"));
     }
 
-    /// Undoes what keeps requests from a server that is to get them.
+    /// Undoes the settings that keep requests from a server that is to get them.
     pub(super) fn repair(&self, line: &mut Commands<'_>, target: &Target, server: &Server) {
         if server.is_unchecked() && self.settings.parameters.checks() {
             let server = self.server(line.name, target);

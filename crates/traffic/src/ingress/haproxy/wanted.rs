@@ -119,9 +119,9 @@ impl Wanted {
 
 /// Returns `true` if a slice's port is this one of the Service. HTTP and TLS go over TCP.
 fn is_same(found: &EndpointPort, port: &ServicePort) -> bool {
-    let name = |name: &Option<String>| name.clone().unwrap_or_default();
+    let [found_name, name] = [&found.name, &port.name].map(|name| name.as_deref().unwrap_or(""));
     let is_tcp = found.protocol.as_deref().is_none_or(|p| p == "TCP");
-    is_tcp && name(&found.name) == name(&port.name)
+    is_tcp && found_name == name
 }
 
 /// Returns the role of an endpoint. Unknown is to be taken for ready (Kubernetes API reference, `EndpointConditions`).

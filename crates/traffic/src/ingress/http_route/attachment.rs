@@ -33,7 +33,7 @@ pub struct Attachment<'a> {
     pub parents: Vec<Parent<'a>>,
 }
 
-/// Returns the parents of `route` whose class has our `controller`.
+/// Returns the parents of `route` with a class of our `controller`.
 ///
 /// A Gateway or a class that is gone was ours if the status has our entry for it: a class that vanishes must not tear live
 /// traffic down, and a Gateway that never was here is that of somebody else, as in a route that is propagated to members.

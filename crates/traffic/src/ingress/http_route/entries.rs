@@ -16,7 +16,7 @@ pub fn has_entry(route: &HttpRoute, controller: &ControllerName) -> bool {
     own_entries(route, controller).next().is_some()
 }
 
-/// Returns `true` if both are the same reference of a route. An API server fills in what is left out.
+/// Returns `true` if both are the same reference of a route. An API server fills in the defaults.
 pub(super) fn is_same_parent(a: &ParentReference, b: &ParentReference) -> bool {
     group_and_kind(a) == group_and_kind(b)
         && (&a.namespace, &a.name) == (&b.namespace, &b.name)

@@ -20,7 +20,7 @@ use super::said::{ACCEPTED, RESOLVED_REFS, Said};
 use crate::cached::Cached;
 use crate::ingress::class::{ControllerName, Ownership};
 
-/// The condition for whether there is what serves an object.
+/// The condition about whether an object is served.
 const PROGRAMMED: &str = "Programmed";
 
 /// The conditions and listeners in the status of a Gateway of ours.

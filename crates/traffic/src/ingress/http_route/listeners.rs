@@ -21,7 +21,7 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Adds what a parent gives to `route`.
+    /// Adds the hosts and refusals of a parent to `route`.
     pub(super) fn add(&mut self, route: &HttpRoute, parent: &Parent<'_>) -> Result<(), Refusal> {
         let namespace = route.metadata.namespace();
         let mut hosts = BTreeSet::new();
@@ -192,16 +192,7 @@ fn tls(
     if listener.protocol != "HTTPS" {
         return Ok(Vec::new());
     }
-    let names: Vec<String> = hosts
-        .iter()
-        .filter(|host| !host.is_empty())
-        .cloned()
-        .collect();
-    let with = |secret_name: Option<String>| IngressTLS {
-        hosts: Some(names.clone()).filter(|names| !names.is_empty()),
-        secret_name,
-    };
-    let mut made = Vec::new();
+    let mut secrets = Vec::new();
     for certificate in certificates(listener) {
         let of = certificate.namespace.as_ref().unwrap_or(&gateway.namespace);
         if !is_secret(certificate) || of != namespace {
@@ -210,10 +201,17 @@ fn tls(
                 listener.name
             )));
         }
-        made.push(with(Some(certificate.name.clone())));
+        secrets.push(Some(certificate.name.clone()));
     }
-    if made.is_empty() {
-        made.push(with(None));
+    if secrets.is_empty() {
+        secrets.push(None);
     }
-    Ok(made)
+    let names = hosts.iter().filter(|host| !host.is_empty());
+    let names: Vec<String> = names.cloned().collect();
+    let hosts = Some(names).filter(|names| !names.is_empty());
+    let tls = secrets.into_iter().map(|secret_name| IngressTLS {
+        hosts: hosts.clone(),
+        secret_name,
+    });
+    Ok(tls.collect())
 }

@@ -11,7 +11,7 @@
 //! - `paths`: which of its rules can be had?
 //! - `refusal`: and if one cannot?
 //! - `entries`: which entries of its status are ours?
-//! - `status`: what is said of it, and read back, in our entries of `status.parents`?
+//! - `status`: our entries of `status.parents`, written and read back.
 //! - `class`, `gateway`: the class and its Gateways are told that they have a controller; with how many routes?
 //! - `said`: how is a condition said?
 
@@ -68,7 +68,7 @@ pub fn ingress_spec(route: &HttpRoute, parents: &[Parent<'_>]) -> Result<Ingress
     })
 }
 
-/// Returns `route` as an ingress with `spec`. Its status is what our entries say, which are those of `controller`.
+/// Returns `route` as an ingress with `spec`. Its status is that of our entries, which are those of `controller`.
 pub fn as_ingress(
     route: &HttpRoute,
     spec: IngressSpec,

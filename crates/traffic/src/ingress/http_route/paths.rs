@@ -32,7 +32,7 @@ pub(super) fn paths(route: &HttpRoute) -> Result<Vec<HTTPIngressPath>, Refusal> 
     Ok(paths)
 }
 
-/// Rejects a rule with what would change a request, or where it goes.
+/// Rejects a rule with a filter or match that would change a request, or its destination.
 fn reject_features(number: u32, rule: &HttpRouteRule) -> Result<(), Refusal> {
     let in_backends = rule
         .backend_refs
@@ -63,21 +63,20 @@ fn matched(number: u32, rule: &HttpRouteRule) -> Result<Vec<RoutePath>, Refusal>
 }
 
 fn path(number: u32, one: &HttpRouteMatch) -> Result<RoutePath, Refusal> {
-    let refused = |what: &str| {
-        Refusal::unsupported(format!(
-            "rule {number} matches by {what}, which is not served; match by Exact or PathPrefix alone"
-        ))
+    let field = if !one.headers.is_empty() {
+        "headers"
+    } else if !one.query_params.is_empty() {
+        "queryParams"
+    } else if one.method.is_some() {
+        "method"
+    } else if let Some(path) = RoutePath::of_route(one.path.as_ref()) {
+        return Ok(path);
+    } else {
+        "a type of path"
     };
-    if !one.headers.is_empty() {
-        return Err(refused("headers"));
-    }
-    if !one.query_params.is_empty() {
-        return Err(refused("queryParams"));
-    }
-    if one.method.is_some() {
-        return Err(refused("method"));
-    }
-    RoutePath::of_route(one.path.as_ref()).ok_or_else(|| refused("a type of path"))
+    Err(Refusal::unsupported(format!(
+        "rule {number} matches by {field}, which is not served; match by Exact or PathPrefix alone"
+    )))
 }
 
 /// Returns the one Service that gets the requests of a rule. A reference of weight 0 gets none.

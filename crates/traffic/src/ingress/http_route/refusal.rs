@@ -20,7 +20,7 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// Creates a refusal for what a Gateway or its listeners say.
+    /// Creates a refusal by a Gateway or its listeners.
     pub(super) fn of_parent(reason: &'static str, message: String) -> Self {
         Self {
             also: None,
@@ -29,7 +29,7 @@ impl Refusal {
         }
     }
 
-    /// Creates a refusal for what is not served.
+    /// Creates a refusal of an unsupported field.
     pub(super) fn unsupported(message: String) -> Self {
         Self::of_parent("UnsupportedValue", message)
     }

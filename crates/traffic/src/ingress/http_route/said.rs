@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The condition for whether an object is served as it is.
 pub(super) const ACCEPTED: &str = "Accepted";
-/// The condition for what it refers to.
+/// The condition about its references.
 pub(super) const RESOLVED_REFS: &str = "ResolvedRefs";
 
 /// A condition, without the moments at which it was said.

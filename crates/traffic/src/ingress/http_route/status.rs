@@ -187,7 +187,7 @@ impl RouteReport {
         steps
     }
 
-    /// Returns `entry` with what this says. What it says beside, of the same generation from now on, stays.
+    /// Returns `entry` with these conditions. Others in it stay, of the same generation from now on.
     fn entry(&self, mut entry: RouteParentStatus, now: Timestamp) -> RouteParentStatus {
         for said in &self.conditions {
             let condition = said.condition(&entry.conditions, self.generation, now);

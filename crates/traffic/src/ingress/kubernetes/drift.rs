@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Secret, Service, ServiceSpec};
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
 use objects::Metadata;
 use objects::patch::JsonPatch;
 use serde::Serialize;
@@ -11,12 +12,11 @@ use serde::Serialize;
 use super::managed_by::PASSED_ON_ANNOTATION;
 
 /// A kind of object that we manage in the gateway cluster.
-pub trait Managed: Sized {
+pub trait Managed: Resource<DynamicType = ()> + Serialize {
     /// The kind's name.
     const KIND: &'static str;
-
-    /// Returns the object's metadata.
-    fn metadata(&self) -> &ObjectMeta;
+    /// The name of writes to such objects in metrics.
+    const TARGET: &'static str;
 
     /// Returns the edits that bring the fields we own in `existing` to those in `self`. They touch no other
     /// field.
@@ -28,10 +28,7 @@ pub trait Managed: Sized {
 
 impl Managed for Service {
     const KIND: &'static str = "Service";
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "gateway_service";
 
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
         let none = ServiceSpec::default();
@@ -64,10 +61,7 @@ impl Managed for Service {
 
 impl Managed for EndpointSlice {
     const KIND: &'static str = "EndpointSlice";
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "gateway_endpoint_slice";
 
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
         let found: Vec<Endpoint> = existing.endpoints.iter().flatten().map(normal).collect();
@@ -98,10 +92,7 @@ fn normal(endpoint: &Endpoint) -> Endpoint {
 
 impl Managed for Secret {
     const KIND: &'static str = "Secret";
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "gateway_secret";
 
     fn edits(&self, existing: &Self) -> serde_json::Result<JsonPatch> {
         let mut edits = edits_of_metadata(&self.metadata, &existing.metadata);
@@ -113,10 +104,7 @@ impl Managed for Secret {
 
 impl Managed for Ingress {
     const KIND: &'static str = "Ingress";
-
-    fn metadata(&self) -> &ObjectMeta {
-        &self.metadata
-    }
+    const TARGET: &'static str = "gateway_ingress";
 
     /// The class is ours only if one is desired. Otherwise admission has filled in the gateway cluster's
     /// default class when the object was created.

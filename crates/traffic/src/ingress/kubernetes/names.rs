@@ -97,11 +97,11 @@ mod tests {
     use super::*;
 
     fn is_dns_1035_label(name: &str) -> bool {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let mut characters = name.chars();
         (1..=63).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_lowercase())
             && !name.ends_with('-')
-            && name.chars().all(inner)
+            && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
     }
 
     /// A name is made of both names and a hash that never changes.

@@ -154,15 +154,13 @@ fn keep_once(slices: &mut Vec<EndpointSlice>) {
     if slices.len() < 2 {
         return;
     }
-    let is_ready = |endpoint: &Endpoint| {
-        let conditions = endpoint.conditions.as_ref();
-        conditions.and_then(|conditions| conditions.ready) == Some(true)
-    };
     let mut kept: HashMap<(String, String), (usize, bool)> = HashMap::new();
     for (place, slice) in slices.iter().enumerate() {
         let ports = ports_of(slice);
         for endpoint in slice.endpoints.iter().flatten() {
-            let found = (place, is_ready(endpoint));
+            let conditions = endpoint.conditions.as_ref();
+            let is_ready = conditions.and_then(|conditions| conditions.ready) == Some(true);
+            let found = (place, is_ready);
             for address in &endpoint.addresses {
                 let best = kept
                     .entry((address.clone(), ports.clone()))

@@ -83,7 +83,7 @@ mod tests {
         json!({ "path": path, "pathType": kind, "backend": service(to) })
     }
 
-    /// A default backend gets what the rules of a host leave, and all other hosts.
+    /// A default backend gets the paths that the rules of a host leave, and all other hosts.
     #[test]
     fn default_backend_becomes_rules() {
         let rest = path("/", "Prefix", "d");

@@ -93,16 +93,16 @@ mod tests {
     use crate::ingress::BackendAddresses;
     use crate::ingress::fixtures::{Fixture, template};
 
-    /// Returns the annotations of the Service and of the Ingress whose routes name these ports of it.
+    /// Returns the annotations of the Service and of the Ingress with routes to these ports of it.
     fn annotations(ports: &Value, routes: &[&Value]) -> (Value, Value) {
         let mut service = template("s", &[]);
         service.spec.as_mut().unwrap().ports = from_value(ports.clone()).unwrap();
         let fixture = Fixture::default().with_template(service);
-        let path = |port: &&Value| {
+        let paths = routes.iter().map(|port| {
             let backend = json!({ "service": { "name": "s", "port": port } });
             json!({ "path": "/", "pathType": "Prefix", "backend": backend })
-        };
-        let paths: Vec<Value> = routes.iter().map(path).collect();
+        });
+        let paths: Vec<Value> = paths.collect();
         let routes = from_value(json!({ "rules": [{ "http": { "paths": paths } }] })).unwrap();
         let status = karmada_api::MultiClusterIngressStatus::default();
         let (key, addresses) = (Key::new("ns", "i"), BackendAddresses::Endpoints);

@@ -67,19 +67,20 @@ fn problems(desired: &Desired) -> Vec<String> {
     desired.problems().iter().map(Problem::to_string).collect()
 }
 
+fn everywhere(second: u16) -> [String; 4] {
+    [
+        "10.1.0.1:30080".to_owned(),
+        "10.1.0.2:30080".to_owned(),
+        format!("10.2.0.1:{second}"),
+        format!("10.2.0.2:{second}"),
+    ]
+}
+
 /// Case T7: a Service of type `NodePort` is served at the ready nodes of each member, at the template's node port, or at the one
 /// that a member has allocated itself.
 #[test]
 fn ready_nodes_serve() {
     let mut fixture = fixture("Cluster");
-    let everywhere = |second: u16| {
-        [
-            "10.1.0.1:30080".to_owned(),
-            "10.1.0.2:30080".to_owned(),
-            format!("10.2.0.1:{second}"),
-            format!("10.2.0.2:{second}"),
-        ]
-    };
     assert_eq!(endpoints(&desired(&fixture)), everywhere(30_080));
     assert_eq!(problems(&desired(&fixture)), [""; 0]);
     let mut report = |own: Value| {
@@ -139,7 +140,7 @@ fn load_balancer_comes_first() {
     assert_eq!(endpoints(&desired(&fixture)), expected);
 }
 
-/// What keeps nodes out is told, for all clusters at once.
+/// The reasons that keep nodes out are told, for all clusters at once.
 #[test]
 fn obstacles_are_told() {
     let mut unpublished = fixture("Cluster");

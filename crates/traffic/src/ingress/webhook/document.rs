@@ -15,7 +15,7 @@ use crate::ingress::kubernetes::all_rules;
 use crate::ingress::problem::{described, is_tcp};
 use crate::ingress::{Backend, Cached, ControllerName, Desired};
 
-/// Returns the document of `desired` for `controller`. Of what cannot be read it has what is `held` already, but for
+/// Returns the document of `desired` for `controller`. Of unreadable objects it has the addresses that are `held` already, but for
 /// clusters that must get no request.
 ///
 /// # Errors

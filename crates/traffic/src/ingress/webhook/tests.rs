@@ -47,6 +47,11 @@ fn with_conditions(mut slice: EndpointSlice, all: &[(bool, bool, bool)]) -> Endp
     slice
 }
 
+fn endpoint(address: &str, cluster: &str) -> Value {
+    json!({ "address": address, "port": 8080, "ready": true, "cluster": cluster,
+        "source": format!("{cluster}-s-x") })
+}
+
 /// A program that has never heard of Kubernetes finds each route, and behind it addresses with their ports.
 #[test]
 fn document_has_routes_and_addresses() {
@@ -56,10 +61,6 @@ fn document_has_routes_and_addresses() {
     assert_eq!(found["revision"].as_str().unwrap().len(), 64);
     found["revision"] = json!("");
     let reference = json!({ "service": "s", "port": "80" });
-    let endpoint = |address, cluster| {
-        json!({ "address": address, "port": 8080, "ready": true, "cluster": cluster,
-            "source": format!("{cluster}-s-x") })
-    };
     let expected = json!({
         "apiVersion": "provider.karmada-rs.io/v1",
         "controller": "example.com/ours",
@@ -100,7 +101,7 @@ fn usable_ports_and_addresses_are_sent() {
     assert_eq!(addresses(&made(&desired, None)), ["10.0.0.2"]);
 }
 
-/// A default backend gets what no rule covers, a port may have a name, and what is no Service is left out.
+/// A default backend gets the requests that no rule covers, a port may have a name, and other kinds than Services are left out.
 #[test]
 fn every_form_of_route_is_sent() {
     let to = |port| json!({ "service": { "name": "s", "port": port } });
@@ -162,7 +163,7 @@ fn only_serving_clusters_have_addresses() {
     }
 }
 
-/// What cannot be read keeps its addresses, and what can be read and is gone does not.
+/// An unreadable slice keeps its addresses, and one that is gone does not.
 #[test]
 fn unread_parts_keep_addresses() {
     let held = made(&wanted(&fixture()), None);
@@ -218,7 +219,7 @@ fn ending_endpoints_serve_last() {
     }
 }
 
-/// What no request can be sent to is left out: a host name, a port out of range, a slice without the port.
+/// Unreachable endpoints are left out: a host name, a port out of range, a slice without the port.
 #[test]
 fn unusable_addresses_are_left_out() {
     let mut names = slice("s", "m1", "names", &["lb.example.com", "FD00::1"]);

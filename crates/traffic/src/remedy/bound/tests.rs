@@ -82,15 +82,16 @@ fn only_conditions_claim_blocks() {
     assert_eq!(Claim::of(&blocked, [], NOW), Claim::Held);
 }
 
+fn leaving(actions: &[&str]) -> Cluster {
+    let mut leaving = cluster("False", actions);
+    let time = from_value(json!("2026-11-20T08:00:00Z")).unwrap();
+    leaving.metadata.deletion_timestamp = Some(time);
+    leaving
+}
+
 /// A cluster that is leaving claims nothing new.
 #[test]
 fn leaving_cluster_claims_nothing() {
-    let leaving = |actions: &[&str]| {
-        let mut leaving = cluster("False", actions);
-        let time = from_value(json!("2026-11-20T08:00:00Z")).unwrap();
-        leaving.metadata.deletion_timestamp = Some(time);
-        leaving
-    };
     let dns = on_dns(TRAFFIC_CONTROL);
     assert_eq!(Claim::of(&leaving(&[]), [&dns], NOW), Claim::None);
     assert_eq!(

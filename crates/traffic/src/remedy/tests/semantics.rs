@@ -36,7 +36,7 @@ fn matches(required: &Value) -> Vec<(Value, Result<(), bool>)> {
     ]
 }
 
-/// Every combination of fields and annotations does what the documentation says.
+/// Every combination of fields and annotations has its documented effect.
 #[test]
 fn semantics_match_the_documentation() {
     let mut tried = 0;
@@ -144,15 +144,16 @@ fn check(remedy: &Remedy, status: Option<&str>, row: &Row<'_>) {
     }
 }
 
+fn expiry(text: &str) -> Expiry {
+    let mut remedy = remedy("r", json!({}));
+    let annotation = (EXPIRES_AT.to_owned(), text.to_owned());
+    remedy.metadata.annotations = Some([annotation].into());
+    Expiry::of(&remedy)
+}
+
 /// An expiry is read in any zone and never without one.
 #[test]
 fn expiry_needs_a_zone() {
-    let expiry = |text: &str| {
-        let mut remedy = remedy("r", json!({}));
-        let annotation = (EXPIRES_AT.to_owned(), text.to_owned());
-        remedy.metadata.annotations = Some([annotation].into());
-        Expiry::of(&remedy)
-    };
     let end = Expiry::At(AT.parse().unwrap());
     for text in [
         AT,

@@ -13,8 +13,9 @@ fn now() -> Timestamp {
 
 fn annotated(spec: Value, annotations: &[(&str, &str)]) -> Remedy {
     let mut remedy = remedy("r", spec);
-    let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    remedy.metadata.annotations = Some(annotations.iter().map(own).collect());
+    let annotations = annotations.iter();
+    let annotations = annotations.map(|&(name, value)| (name.to_owned(), value.to_owned()));
+    remedy.metadata.annotations = Some(annotations.collect());
     remedy.metadata.generation = Some(3);
     remedy.metadata.resource_version = Some("7".to_owned());
     remedy
@@ -135,7 +136,7 @@ fn doubts() -> [(Remedy, &'static str, &'static str); 5] {
     ]
 }
 
-/// A remedy that may be a mistake says what and whether it acts all the same.
+/// A remedy that may be a mistake names it, and says whether it acts all the same.
 #[test]
 fn mistakes_are_named() {
     let mistakes = mistakes().into_iter().map(|row| (row, true));
@@ -266,6 +267,11 @@ fn active_always_has_reason() {
     active(&[unreadable], reach(1, 0, 0), says, State::NotAccepted);
 }
 
+fn time(status: &RemedyStatus, nth: usize) -> Value {
+    let condition = status.conditions.as_ref().unwrap()[nth].clone();
+    json!(condition.last_transition_time)
+}
+
 /// A status that is up to date is not written and another only over the version it is based on.
 #[test]
 fn current_status_is_not_written() {
@@ -289,10 +295,6 @@ fn current_status_is_not_written() {
         "the time alone is no change"
     );
     let other = status(&remedy, &[], &reach(0, 0, 0), later);
-    let time = |status: &RemedyStatus, nth: usize| {
-        let condition = status.conditions.as_ref().unwrap()[nth].clone();
-        json!(condition.last_transition_time)
-    };
     assert_eq!(time(&other, 0), "2026-11-20T08:00:00Z", "in whole seconds");
     assert_eq!(time(&other, 1), "2026-11-20T09:00:00Z");
     assert!(status_write(&remedy, &other).is_some());

@@ -96,7 +96,7 @@ fn conditions_are_read_strictly() {
     }
 }
 
-/// What cannot be read, or stands beside matches, sets no action and clears none.
+/// An unreadable field, or one beside matches, sets no action and clears none.
 #[test]
 fn unreadable_annotation_changes_nothing() {
     for (when, matches) in [

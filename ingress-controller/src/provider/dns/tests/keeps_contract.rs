@@ -4,7 +4,7 @@ use crate::provider::contract::{self, provider_contract};
 /// The records that ExternalDNS finds.
 struct Records {
     api: TestApi,
-    /// What somebody else has there.
+    /// The object of somebody else.
     foreign: Mutex<Option<DnsEndpoint>>,
 }
 

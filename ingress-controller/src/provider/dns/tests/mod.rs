@@ -51,7 +51,7 @@ fn publisher() -> Publisher {
     Publisher::new(&controller, NAMESPACE.to_owned(), ttl, String::new())
 }
 
-/// Creates a provider whose hosts resolve to what `zone` says. It has seen nothing yet.
+/// Creates a provider with hosts that resolve as in `zone`. It has seen nothing yet.
 fn provider(api: &TestApi, zone: &Zone) -> Dns {
     let records = Arc::clone(zone);
     let addresses = Addresses::by(move |name| {
@@ -63,7 +63,7 @@ fn provider(api: &TestApi, zone: &Zone) -> Dns {
 }
 
 type Answer = std::io::Result<Vec<std::net::IpAddr>>;
-/// What DNS answers for a name.
+/// The answers of DNS by name.
 type Zone = Arc<Mutex<Box<dyn Fn(&str) -> Answer + Send>>>;
 
 fn zone(answer: impl Fn(&str) -> Answer + Send + 'static) -> Zone {

@@ -92,7 +92,7 @@ async fn missing_namespace_is_named() {
     assert!(message.contains("no namespace dns"), "{message}");
 }
 
-/// What the name resolves to acknowledges a record, once ExternalDNS and resolvers have had their time; while DNS does not answer,
+/// The right answer of DNS acknowledges a record, once ExternalDNS and resolvers have had their time; while DNS does not answer,
 /// the last verdict stays.
 #[tokio::test]
 async fn resolved_name_acknowledges() {

@@ -27,12 +27,13 @@ where
     found.unwrap().items
 }
 
+fn condition(kind: &str) -> Value {
+    json!({ "type": kind, "status": "True", "reason": kind, "message": "",
+        "lastTransitionTime": "2026-11-01T00:00:00Z" })
+}
+
 /// Creates the Gateway, which its controller has taken up.
 async fn create_gateway(api: &TestApi) {
-    let is = |kind: &str| {
-        json!({ "type": kind, "status": "True", "reason": kind, "message": "",
-            "lastTransitionTime": "2026-11-01T00:00:00Z" })
-    };
     api.create(&json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "Gateway",
         "metadata": { "name": "web", "namespace": "infra" },
@@ -40,7 +41,7 @@ async fn create_gateway(api: &TestApi) {
             "gatewayClassName": "theirs",
             "listeners": [{ "name": "http", "protocol": "HTTP", "port": 80 }],
         },
-        "status": { "conditions": [is("Accepted"), is("Programmed")] },
+        "status": { "conditions": [condition("Accepted"), condition("Programmed")] },
     }))
     .await;
 }

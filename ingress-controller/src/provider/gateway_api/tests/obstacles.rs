@@ -76,6 +76,15 @@ async fn freed_host_wakes() {
     assert_eq!(provider.routing.waiting(&gone), []);
 }
 
+fn accepted_status(accepted: &str) -> Value {
+    let parent = json!({ "name": "web", "namespace": "infra" });
+    let condition = json!({ "type": "Accepted", "status": accepted,
+        "reason": "NotAllowedByListeners", "message": "",
+        "lastTransitionTime": "2026-11-01T00:00:00Z" });
+    json!({ "status": { "parents": [{ "controllerName": "example.com/theirs",
+        "parentRef": parent, "conditions": [condition] }] } })
+}
+
 /// The word of the Gateway's controller on a route becomes an obstacle, or the addresses of the ingress. The status of a
 /// route is never ours to write.
 #[tokio::test]
@@ -86,18 +95,13 @@ async fn controllers_word_counts() {
     let addresses = json!({ "status": { "addresses": [{ "value": "192.0.2.1" }] } });
     let status = format!("{GATEWAY}/status");
     stage.api.send("PATCH", &status, &addresses).await;
-    let says = |accepted: &str| {
-        let parent = json!({ "name": "web", "namespace": "infra" });
-        let condition = json!({ "type": "Accepted", "status": accepted,
-            "reason": "NotAllowedByListeners", "message": "",
-            "lastTransitionTime": "2026-11-01T00:00:00Z" });
-        json!({ "status": { "parents": [{ "controllerName": "example.com/theirs",
-            "parentRef": parent, "conditions": [condition] }] } })
-    };
     let status = format!("{path}/status");
     stage.changes();
     for (accepted, obstacles) in [("True", 0), ("False", 1)] {
-        stage.api.send("PATCH", &status, &says(accepted)).await;
+        stage
+            .api
+            .send("PATCH", &status, &accepted_status(accepted))
+            .await;
         let found = ensured(&stage, &shop()).await;
         assert_eq!(found.obstacles.len(), obstacles, "{accepted}");
         let reported = found.load_balancer.as_ref();
@@ -142,16 +146,15 @@ async fn host_has_one_ingress() {
     assert_eq!(found.len(), 1, "{found:?}");
     let said = "PathPrefix / of s.i.example.com is not served for this MultiClusterIngress: ns/i has it already; remove it from one of the two";
     assert_eq!(found[0], (Reason::RouteConflict, said.to_owned()));
-    let addresses = |served: BTreeSet<String>| served.into_iter().collect::<Vec<_>>();
     let host = "s.i.example.com";
-    assert_eq!(addresses(stage.served(host).await), ["10.1.0.0"]);
+    assert_eq!(Vec::from_iter(stage.served(host).await), ["10.1.0.0"]);
     assert_eq!(shown(&ensured(&stage, &shop()).await), []);
 
     let provider = stage.provider().await;
     let none = BTreeSet::new();
     provider.delete(&contract::key("i"), &none).await.unwrap();
     assert_eq!(shown(&ensured(&stage, &second).await), []);
-    assert_eq!(addresses(stage.served(host).await), ["10.2.0.0"]);
+    assert_eq!(Vec::from_iter(stage.served(host).await), ["10.2.0.0"]);
 }
 
 /// A route has its host from its writing on, before a watch shows it.
@@ -183,23 +186,24 @@ async fn unserved_tls_is_told() {
     assert_eq!(stage.api.get(GATEWAY).await, before);
 }
 
+fn other_route(host: &str, version: &str) -> Event<Decoded<HttpRoute>> {
+    let object = json!({
+        "metadata": { "name": "theirs", "namespace": "infra", "resourceVersion": version },
+        "spec": { "hostnames": [host] },
+        "status": { "parents": [{ "controllerName": version }] },
+    });
+    let route: HttpRoute = serde_json::from_value(object).unwrap();
+    Event::Apply(Decoded::Valid(route))
+}
+
 /// The status of somebody else's route concerns no host, a change of its hosts those before and after.
 #[test]
 fn other_route_concerns_its_hosts() {
-    let route = |host: &str, version: &str| {
-        let object = json!({
-            "metadata": { "name": "theirs", "namespace": "infra", "resourceVersion": version },
-            "spec": { "hostnames": [host] },
-            "status": { "parents": [{ "controllerName": version }] },
-        });
-        let route: HttpRoute = serde_json::from_value(object).unwrap();
-        Event::Apply(Decoded::Valid(route))
-    };
     let mut others = OtherRoutes::default();
     for (event, concerned) in [
-        (route("a", "1"), vec!["a"]),
-        (route("a", "2"), vec![]),
-        (route("b", "3"), vec!["a", "b"]),
+        (other_route("a", "1"), vec!["a"]),
+        (other_route("a", "2"), vec![]),
+        (other_route("b", "3"), vec!["a", "b"]),
     ] {
         let found: Vec<String> = others.observe(event).into_iter().collect();
         assert_eq!(found, concerned);
@@ -208,18 +212,19 @@ fn other_route_concerns_its_hosts() {
     assert_eq!(others.with_host("b").len(), 1);
 }
 
-/// A Gateway whose controller counts routes wakes nobody, and one that gets another listener wakes all.
+fn gateway(listener: &str, attached: u32) -> Event<Decoded<Gateway>> {
+    let object = json!({
+        "metadata": { "name": "web", "namespace": "infra", "resourceVersion": format!("{listener}{attached}") },
+        "spec": { "listeners": [{ "name": listener, "protocol": "HTTP" }] },
+        "status": { "listeners": [{ "name": listener, "attachedRoutes": attached }] },
+    });
+    let gateway: Gateway = serde_json::from_value(object).unwrap();
+    Event::Apply(Decoded::Valid(gateway))
+}
+
+/// A Gateway with a controller that counts routes wakes nobody, and one that gets another listener wakes all.
 #[test]
 fn only_what_counts_wakes() {
-    let gateway = |listener: &str, attached: u32| {
-        let object = json!({
-            "metadata": { "name": "web", "namespace": "infra", "resourceVersion": format!("{listener}{attached}") },
-            "spec": { "listeners": [{ "name": listener, "protocol": "HTTP" }] },
-            "status": { "listeners": [{ "name": listener, "attachedRoutes": attached }] },
-        });
-        let gateway: Gateway = serde_json::from_value(object).unwrap();
-        Event::Apply(Decoded::Valid(gateway))
-    };
     let mut parent = Parent::default();
     assert!(parent.observe(gateway("a", 1)));
     assert!(!parent.observe(gateway("a", 2)));

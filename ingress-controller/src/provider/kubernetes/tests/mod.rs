@@ -15,9 +15,10 @@ use kube::runtime::watcher::Event;
 use lab_parts::test_api::TestApi;
 use serde_json::{Value, json};
 use traffic::ingress::Admission;
-use traffic::ingress::kubernetes::{Clash, Managed};
+use traffic::ingress::kubernetes::Clash;
 
 use crate::fixtures::writer;
+use crate::provider::balancer::LoadBalancer;
 use crate::provider::contract;
 use crate::provider::gateway_cluster::error::{GatewayError, GatewayObstacle};
 
@@ -34,7 +35,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Returns a stage whose gateway cluster has not even the namespace.
+    /// Returns a stage with an empty gateway cluster, without even the namespace.
     fn empty() -> Self {
         let api = TestApi::with_kinds([]);
         Self {
@@ -43,14 +44,14 @@ impl Stage {
         }
     }
 
-    /// Returns a stage whose gateway cluster has the namespace.
+    /// Returns a stage with a gateway cluster that has the namespace.
     async fn new() -> Self {
         let stage = Self::empty();
         stage.api.create_namespace("ns").await;
         stage
     }
 
-    /// Returns a stage whose gateway cluster is as `desired`, as the watches have shown.
+    /// Returns a stage with a gateway cluster that is as `desired`, as the watches have shown.
     async fn converged(desired: &Desired) -> Self {
         let stage = Self::new().await;
         let wanted = ingresses().objects(desired);
@@ -91,18 +92,13 @@ impl Stage {
     /// Returns the names of the objects that `desired` requires: the Service and the slices.
     fn names(desired: &Desired) -> (String, Vec<String>) {
         let wanted = ingresses().objects(desired);
-        let name = |meta: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta| {
-            meta.name.clone().unwrap()
-        };
-        let slices = wanted
-            .slices
-            .iter()
-            .map(|slice| name(Managed::metadata(slice)));
-        let slices = slices.collect();
-        (name(Managed::metadata(&wanted.services[0])), slices)
+        let service = wanted.services[0].metadata.name.clone().unwrap();
+        let slices = wanted.slices.into_iter();
+        let slices = slices.map(|slice| slice.metadata.name.unwrap());
+        (service, slices.collect())
     }
 
-    /// Changes an object as another program does and returns what is stored.
+    /// Changes an object as another program does and returns the stored version.
     async fn change<K: GatewayKind>(&self, name: &str, change: Value) -> K {
         let api: Api<K> = Api::namespaced(self.api.user(), "ns");
         let parameters = PatchParams::default();

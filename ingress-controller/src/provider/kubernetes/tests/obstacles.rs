@@ -61,7 +61,7 @@ async fn rejected_ingress_is_an_obstacle() {
     assert_eq!(stage.api.calls(), [update]);
 }
 
-/// Returns what the gateway cluster refuses, and nothing else is in the way.
+/// Returns the refusals of the gateway cluster, which are the only obstacles.
 fn refusals(ensured: &Ensured) -> Vec<String> {
     let obstacles = ensured.obstacles.iter();
     let refusals = obstacles.map(|obstacle| {
@@ -175,7 +175,7 @@ async fn only_silence_is_an_outage() {
     assert!(!stage.provider.is_outage(&error), "{error}");
 }
 
-/// Everything of an ingress is removed and what is gone already is no error.
+/// Everything of an ingress is removed, and a missing object is no error.
 #[tokio::test]
 async fn gone_objects_are_no_error() {
     let stage = Stage::converged(&open()).await;

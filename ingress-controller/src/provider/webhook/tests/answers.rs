@@ -16,15 +16,15 @@ use crate::reason::Reason;
 
 /// Serves a program that holds nothing, and answers changes as `answer` does.
 async fn misbehaving(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> Serving {
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match *request.method() {
             Method::GET if request.uri().path() == "/" => r#"{"ingresses":[]}"#.into_response(),
             Method::GET => StatusCode::NOT_FOUND.into_response(),
             _ => answer(),
         };
         std::future::ready(answer)
-    };
-    Serving::start(Router::new().fallback(reply)).await
+    });
+    Serving::start(program).await
 }
 
 /// Returns an answer with this status and body.
@@ -41,7 +41,7 @@ async fn ensure(serving: &Serving) -> (Webhook, Result<Ensured, BoxError>) {
     (provider, ensured)
 }
 
-/// What is nobody's fault who owns the ingress is an error, of which only silence and overload stop all others.
+/// A fault of others than the ingress's owner is an error, of which only silence and overload stop all others.
 #[tokio::test]
 async fn trouble_is_an_error() {
     let page = "<html>\n<body>Welcome";
@@ -97,7 +97,7 @@ async fn trouble_is_an_error() {
     }
 }
 
-/// What the program has against an ingress is an obstacle, with its words, which have an end.
+/// An objection of the program to an ingress is an obstacle, with its words, which have an end.
 #[tokio::test]
 async fn refusals_are_obstacles() {
     let long = format!("{{\"message\":\"{}\"}}", "no ".repeat(1000));
@@ -193,8 +193,8 @@ async fn unlisted_program_is_an_outage() {
         answer(302, ""),
         answer(500, ""),
     ] {
-        let reply = move || std::future::ready(list());
-        let serving = Serving::start(Router::new().fallback(reply)).await;
+        let program = Router::new().fallback(move || std::future::ready(list()));
+        let serving = Serving::start(program).await;
         let provider = provider(&serving.source()).await;
         provider.list().await.unwrap_err();
         let desired = contract::desired("i", &["s"], &["m1"]);
@@ -213,7 +213,7 @@ async fn unlisted_program_is_an_outage() {
 async fn broken_document_is_replaced() {
     let held = |name| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name, "revision": "1" });
     let list = json!({ "ingresses": [held("i"), held("j")] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET, "/") => list.to_string().into_response(),
             (&Method::GET, "/ns/i") => "nonsense".into_response(),
@@ -226,8 +226,8 @@ async fn broken_document_is_replaced() {
             _ => StatusCode::OK.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = provider(&serving.source()).await;
     let (i, j) = (contract::key("i"), contract::key("j"));
     assert_eq!(provider.list().await.unwrap(), [i.clone(), j.clone()]);
@@ -238,7 +238,7 @@ async fn broken_document_is_replaced() {
     assert!(!provider.endpoints(&i).is_empty());
 }
 
-/// Entries that name no ingress, and what is nonsense about one that does, hide no other. An `HTTPRoute` is listed, too.
+/// Entries that name no ingress, or have nonsense beside the name, hide no other. An `HTTPRoute` is listed, too.
 #[tokio::test]
 async fn broken_entries_spoil_no_list() {
     let held = |name: &str| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name });
@@ -246,34 +246,34 @@ async fn broken_entries_spoil_no_list() {
     odd["revision"] = json!(7);
     let list = json!({ "ingresses": [null, "i", {}, { "controller": "c", "name": 7 }, held("../j"),
         held("a b"), odd, held("j"), held("httproute:"), held("httproute:i")] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match request.uri().path() {
             "/" => list.to_string().into_response(),
             _ => StatusCode::NOT_FOUND.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = provider(&serving.source()).await;
     let all = ["httproute:i", "i", "j"].map(contract::key);
     assert_eq!(provider.list().await.unwrap(), all);
     assert_eq!(provider.keys(), all);
 }
 
-/// A program that cannot be listed at the start keeps nobody from saying so. Once it can, what it holds is known and woken.
+/// A program that cannot be listed at the start keeps nobody from saying so. Once it can, its ingresses are known and woken.
 #[tokio::test]
 async fn late_list_wakes_what_is_held() {
     let is_well = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&is_well);
     let held = json!({ "ingresses": [{ "controller": CONTROLLER, "namespace": "ns", "name": "i", "revision": "1" }] });
-    let reply = move |request: Request| {
+    let program = Router::new().fallback(move |request: Request| {
         let answer = match request.uri().path() {
             "/" if answers.load(Ordering::Relaxed) => held.to_string().into_response(),
             _ => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
         std::future::ready(answer)
-    };
-    let serving = Serving::start(Router::new().fallback(reply)).await;
+    });
+    let serving = Serving::start(program).await;
     let provider = Arc::new(provider(&serving.source()).await);
     let (readiness, queue) = (Readiness::default(), Queue::default());
     let (gate, woken, listing) = (
@@ -285,7 +285,7 @@ async fn late_list_wakes_what_is_held() {
     readiness.opened().await;
     assert!(queue.is_empty() && provider.keys().is_empty());
     is_well.store(true, Ordering::Relaxed);
-    // It answers now, and has not said yet what it holds.
+    // It answers now, and has not listed its ingresses yet.
     provider.probe().await.unwrap_err();
     while queue.is_empty() {
         tokio::task::yield_now().await;

@@ -1,5 +1,5 @@
 //! The contract on a program that runs already, for `cargo xtask provider-contract`. Its tests run one after the other, and
-//! each begins by deleting what another has left.
+//! each begins by deleting the remains of another.
 
 use std::env;
 

@@ -68,7 +68,7 @@ fn known_by(serving: &Serving, authority: &Authority, folder: &Path) -> Source {
 /// A program that quotes its requests, the token among them, has it in no error, obstacle or status.
 #[tokio::test]
 async fn quoted_token_is_never_shown() {
-    let quote = |request: Request| {
+    let program = Router::new().fallback(|request: Request| {
         let sent = request.headers()[header::AUTHORIZATION].to_str().unwrap();
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET, "/") => {
@@ -86,8 +86,8 @@ async fn quoted_token_is_never_shown() {
             _ => (StatusCode::BAD_GATEWAY, format!("Authorization: {sent}")).into_response(),
         };
         std::future::ready(answer)
-    };
-    let (serving, authority) = serve(Router::new().fallback(quote)).await;
+    });
+    let (serving, authority) = serve(program).await;
     let folder = tempfile::tempdir().unwrap();
     let provider = provider(&known_by(&serving, &authority, folder.path())).await;
     let mut shown = Vec::new();

@@ -82,7 +82,7 @@ async fn foreign_ingress_is_a_clash() {
     stage::foreign_ingress_is_a_clash::<InProcess>().await;
 }
 
-/// The program has lost what it held: it is listed, and what is gone is sent again.
+/// The program has lost its ingresses: it is listed, and they are sent again.
 #[tokio::test]
 async fn lost_ingress_is_sent_again() {
     let program = InProcess::start().await;

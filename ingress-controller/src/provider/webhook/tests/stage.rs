@@ -1,4 +1,4 @@
-//! A program behind a proxy that counts what a provider changes, and fails where a test says so.
+//! A program behind a proxy that counts the changes of a provider, and fails where a test says so.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ struct Proxy {
     client: Client,
     changes: Mutex<usize>,
     fails_once: Mutex<bool>,
-    /// The ingress whose routes must not change.
+    /// The ingress with routes that must not change.
     refused: Mutex<Option<Key>>,
 }
 
@@ -151,7 +151,7 @@ impl<P: Program> contract::Stage for Stage<P> {
     }
 }
 
-/// Returns what another controller has at the same program.
+/// Returns the ingresses of another controller at the same program.
 fn foreign() -> ProviderIngress {
     ProviderIngress {
         api_version: karmada_api::provider::API_VERSION.to_owned(),
@@ -178,7 +178,7 @@ pub(super) async fn foreign_ingress_is_a_clash<P: Program>() {
     assert!(stage.is_foreign_intact().await);
 }
 
-/// Deletes what a program holds of the tests' controllers.
+/// Deletes the ingresses of the tests' controllers from a program.
 pub(super) async fn clear(source: &Source) {
     let endpoint = Endpoint::new(client(source).await);
     for held in endpoint.list().await.unwrap() {

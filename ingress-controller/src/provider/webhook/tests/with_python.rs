@@ -49,7 +49,7 @@ async fn foreign_ingress_is_a_clash() {
     stage::foreign_ingress_is_a_clash::<Example>().await;
 }
 
-/// What the example refuses tells the owner of the ingress why.
+/// A refusal of the example tells the owner of the ingress why.
 #[tokio::test]
 async fn refusal_has_its_reason() {
     let example = Example::start().await;

@@ -46,7 +46,7 @@ fn names(all: &[&str]) -> Value {
     all.collect()
 }
 
-/// Returns what is desired of an ingress with one host for all of `services`.
+/// Returns the desired state of an ingress with one host for all of `services`.
 fn wanted_of(fixture: &Fixture, services: &[&str]) -> Desired {
     desired_of(
         fixture,
@@ -91,7 +91,12 @@ fn arcs(endpoints: &[DnsEndpoint]) -> Vec<Arc<DnsEndpoint>> {
     endpoints.iter().cloned().map(Arc::new).collect()
 }
 
-/// The object says all that `ExternalDNS` needs, and whose it is.
+fn record(kind: &str, target: &str) -> Value {
+    json!({ "dnsName": "example.com", "recordType": kind, "recordTTL": 2, "targets": [target],
+        "setIdentifier": "eu", "providerSpecific": [{ "name": "aws/weight", "value": "10" }] })
+}
+
+/// The object has all that `ExternalDNS` needs, and the name of its ingress.
 #[test]
 fn object_is_complete() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1", "2001:DB8::1"]))])]);
@@ -108,10 +113,6 @@ fn object_is_complete() {
     let name = object["metadata"]["name"].take();
     assert!(name.as_str().unwrap().starts_with("example.com-"), "{name}");
     assert_ne!(Some(name), publisher_name(&fixture));
-    let record = |kind, target| {
-        json!({ "dnsName": "example.com", "recordType": kind, "recordTTL": 2, "targets": [target],
-            "setIdentifier": "eu", "providerSpecific": [{ "name": "aws/weight", "value": "10" }] })
-    };
     let targets = object["metadata"]["annotations"]["karmada-rs.io/dns-targets"].take();
     assert!(
         targets.as_str().unwrap().contains("status/s/IPv4/80"),
@@ -136,7 +137,7 @@ fn publisher_name(fixture: &Fixture) -> Option<Value> {
     wanted.endpoints[0].metadata.name.clone().map(Value::String)
 }
 
-/// Names are written as `ExternalDNS` compares them, and what is none is left out with a word about it.
+/// Names are written as `ExternalDNS` compares them, and an invalid one is left out with a word about it.
 #[test]
 fn hosts_are_written_as_compared() {
     let fixture = fixture(&[("s", &[("m1", ips(&["192.0.2.1"]))])]);
@@ -177,7 +178,7 @@ fn hosts_are_written_as_compared() {
     assert_eq!(wanted.problems, [DnsProblem::NoHost].into());
 }
 
-/// `ExternalDNS` says of every record that it is done: what counts is what the name resolves to, once it may.
+/// `ExternalDNS` says of every record that it is done: the answer of resolvers counts, once it may.
 #[test]
 fn resolving_acknowledges() {
     let ttl = Duration::from_secs(30);

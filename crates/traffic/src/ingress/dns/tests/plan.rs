@@ -1,7 +1,9 @@
 //! The writes to the objects, of one ingress and of two that name a host.
 
+use objects::patch::JsonPatch;
+use objects::write::{Action, Plan, Write};
+
 use super::*;
-use crate::ingress::kubernetes::Write;
 use crate::ingress::{Held, kubernetes::Managed};
 
 fn two_clusters() -> Fixture {
@@ -21,30 +23,52 @@ fn wanted(fixture: &Fixture, name: &str) -> (Key, Wanted) {
     (desired.key, wanted)
 }
 
-/// What is there is written once, another difference is one update, and what others add to an object stays.
+fn planned(ingress: &Key, wanted: Wanted, existing: &[Arc<DnsEndpoint>]) -> Plan<DnsProblem> {
+    plan(ingress, wanted, existing).unwrap()
+}
+
+/// Returns the edits of the only write.
+fn edits(writes: &[Write]) -> &JsonPatch {
+    match writes {
+        [
+            Write {
+                action: Action::Json(edits),
+                ..
+            },
+        ] => edits,
+        _ => panic!("{writes:?}"),
+    }
+}
+
+/// Asserts that the writes delete `objects`.
+fn assert_deleted(writes: &[Write], objects: &[Arc<DnsEndpoint>]) {
+    assert!(writes.iter().all(|write| write.action == Action::Delete));
+    let keys = writes.iter().map(|write| write.object.key.clone());
+    assert!(keys.eq(objects.iter().map(|object| Key::of(&**object))));
+}
+
+/// A record is written once, a difference is one update, and additions of others to an object stay.
 #[test]
 fn only_differences_are_written() {
     let (key, wanted) = wanted(&two_clusters(), "i");
-    let plan = DnsPlan::new(&key, wanted.clone(), &[]).unwrap();
-    assert!(matches!(&*plan.writes, [Write::Create(_)]));
+    let plan = planned(&key, wanted.clone(), &[]);
+    let actions: Vec<_> = plan.writes.iter().map(|write| &write.action).collect();
+    assert!(matches!(*actions, [Action::Create(_)]), "{actions:?}");
     let mut stored = wanted.endpoints[0].clone();
     let label = ("team".to_owned(), "a".to_owned());
     stored.metadata.labels.as_mut().unwrap().extend([label]);
     let existing = arcs(&[stored]);
-    let plan = DnsPlan::new(&key, wanted, &existing).unwrap();
-    assert_eq!(plan, DnsPlan::default());
+    let plan = planned(&key, wanted, &existing);
+    assert_eq!(plan, Plan::default());
     let blocked = self::wanted(&two_clusters().with_cluster(blocked("m1")), "i").1;
-    let plan = DnsPlan::new(&key, blocked, &existing).unwrap();
-    let [Write::Update(update)] = &*plan.writes else {
-        panic!("{plan:?}");
-    };
-    let edits = json!(update.edits).to_string();
+    let plan = planned(&key, blocked, &existing);
+    let edits = json!(edits(&plan.writes)).to_string();
     assert!(
         edits.contains("/spec/endpoints") && !edits.contains("team"),
         "{edits}"
     );
-    let plan = DnsPlan::new(&key, Wanted::default(), &existing).unwrap();
-    assert_eq!(plan.stale, existing);
+    let plan = planned(&key, Wanted::default(), &existing);
+    assert_deleted(&plan.writes, &existing);
 }
 
 /// A host has one object in the whole fleet. A second ingress that leads it elsewhere is refused and changes nothing; one that
@@ -54,17 +78,22 @@ fn host_has_one_owner() {
     let (_, first) = wanted(&two_clusters(), "first");
     let existing = arcs(&first.endpoints);
     let (second, same) = wanted(&two_clusters(), "second");
-    let plan = DnsPlan::new(&second, same, &existing).unwrap();
-    assert_eq!(plan, DnsPlan::default());
+    let plan = planned(&second, same, &existing);
+    assert_eq!(plan, Plan::default());
     let elsewhere = fixture(&[("s", &[("m1", ips(&["192.0.2.1"]))])]);
     let (second, other) = wanted(&elsewhere, "second");
-    let plan = DnsPlan::new(&second, other, &existing).unwrap();
-    assert!(plan.writes.is_empty() && plan.stale.is_empty());
+    let plan = planned(&second, other, &existing);
+    assert_eq!(plan.writes, []);
     let (host, by) = (HOST.to_owned(), Key::new("ns", "first"));
-    assert_eq!(plan.problems, [DnsProblem::Taken { host, by }].into());
+    assert_eq!(plan.events, [DnsProblem::Taken { host, by }]);
     // Its own objects alone are those that it removes.
-    let plan = DnsPlan::new(&second, Wanted::default(), &existing).unwrap();
-    assert_eq!(plan, DnsPlan::default());
+    let plan = planned(&second, Wanted::default(), &existing);
+    assert_eq!(plan, Plan::default());
+}
+
+fn held(clusters: &[&str]) -> Held {
+    let clusters = clusters.iter().map(|&name| name.to_owned()).collect();
+    [(HOST.to_owned(), clusters)].into()
 }
 
 /// Of an ingress that is left as it is only the cut clusters go, and the object with the last of them.
@@ -72,29 +101,19 @@ fn host_has_one_owner() {
 fn cut_takes_only_that() {
     let (_, wanted) = wanted(&two_clusters(), "i");
     let existing = arcs(&wanted.endpoints);
-    let held = |clusters: &[&str]| -> Held {
-        let clusters = clusters.iter().map(|&name| name.to_owned()).collect();
-        [(HOST.to_owned(), clusters)].into()
-    };
     assert_eq!(clusters(&existing), held(&["m1", "m2"]));
-    let plan = cutting(&existing, &held(&["m1"])).unwrap();
-    let [Write::Update(update)] = &*plan.writes else {
-        panic!("{plan:?}");
-    };
+    let writes = cutting(&existing, &held(&["m1"])).unwrap();
     let mut stored = json!(*existing[0]);
-    json_patch::patch(&mut stored, update.edits.operations()).unwrap();
+    json_patch::patch(&mut stored, edits(&writes).operations()).unwrap();
     let left: DnsEndpoint = serde_json::from_value(stored).unwrap();
     assert_eq!(
         records(std::slice::from_ref(&left)),
         ["A example.com 192.0.2.2"]
     );
     assert_eq!(clusters(&arcs(&[left])), held(&["m2"]));
-    let plan = cutting(&existing, &held(&["m1", "m2"])).unwrap();
-    assert!(plan.writes.is_empty() && plan.stale == existing);
-    assert_eq!(
-        cutting(&existing, &Held::new()).unwrap(),
-        DnsPlan::default()
-    );
+    let writes = cutting(&existing, &held(&["m1", "m2"])).unwrap();
+    assert_deleted(&writes, &existing);
+    assert_eq!(cutting(&existing, &Held::new()).unwrap(), []);
 }
 
 /// Somebody has spoilt an object of ours: it is written anew, and nothing fails.
@@ -110,6 +129,6 @@ fn spoilt_object_is_mended() {
     assert_eq!(clusters(&existing), Held::new());
     let edits = wanted.endpoints[0].edits(&existing[0]).unwrap();
     assert!(!edits.is_empty());
-    let plan = DnsPlan::new(&key, wanted, &existing).unwrap();
+    let plan = planned(&key, wanted, &existing);
     assert_eq!(plan.writes.len(), 1);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the records of the host of Service `s`, and what is wrong with them.
+/// Returns the records of the host of Service `s`, and their problems.
 fn of(clusters: &[(&str, Value)]) -> (Vec<String>, Vec<String>) {
     let mut fixture = fixture(&[("s", clusters)]);
     for (name, ip) in [
@@ -105,7 +105,7 @@ fn unresolved_name_is_left_out() {
     );
 }
 
-/// A name of which DNS has told nothing, as after a start, keeps what was published of it.
+/// A name of which DNS has told nothing, as after a start, keeps its published records.
 #[test]
 fn untold_name_keeps_addresses() {
     let clusters = [

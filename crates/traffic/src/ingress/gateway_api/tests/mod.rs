@@ -28,7 +28,7 @@ fn fixture() -> Fixture {
         .with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])])
 }
 
-/// Returns what is desired of the ingress `name` with these routes.
+/// Returns the desired state of the ingress `name` with these routes.
 fn desired(name: &str, routes: &Value, fixture: &Fixture) -> Desired {
     let spec = from_value(routes.clone()).unwrap();
     let status = MultiClusterIngressStatus::default();

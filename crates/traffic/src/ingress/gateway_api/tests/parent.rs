@@ -14,7 +14,7 @@ fn class() -> GatewayClass {
     from_value(json!({ "spec": { "controllerName": "example.com/theirs" } })).unwrap()
 }
 
-/// Returns our route in its third generation with what controllers say.
+/// Returns our route in its third generation with the entries of controllers.
 fn route(parents: &[Value]) -> HttpRoute {
     from_value(json!({
         "metadata": { "name": "r", "namespace": "ns", "generation": 3 },
@@ -32,7 +32,7 @@ fn condition(kind: &str, status: &str, generation: i64) -> Value {
         "reason": "Why", "message": "so" })
 }
 
-/// Only what the Gateway's own controller says of the newest route at this Gateway counts.
+/// Only the entry of the Gateway's own controller about the newest route at this Gateway counts.
 #[test]
 fn only_current_entry_counts() {
     let (ours, theirs) = (
@@ -134,10 +134,13 @@ fn idle_gateway_is_told() {
     );
 }
 
+fn listener(name: &str, protocol: &str, host: &Value) -> Value {
+    json!({ "name": name, "protocol": protocol, "hostname": host })
+}
+
 /// A host with TLS needs a listener that serves it.
 #[test]
 fn tls_needs_a_listener() {
-    let listener = |name: &str, protocol: &str, host: &Value| json!({ "name": name, "protocol": protocol, "hostname": host });
     let listeners = json!({ "listeners": [
         listener("http", "HTTP", &json!(null)),
         listener("one", "HTTPS", &json!("a.example.com")),

@@ -59,7 +59,7 @@ fn each_host_has_its_route() {
     assert_eq!(json!(one), expected);
 }
 
-/// A default backend serves what the rules leave, and without rules everything.
+/// A default backend serves the paths that the rules leave, and without rules everything.
 #[test]
 fn default_backend_serves_the_rest() {
     let backend = json!({ "service": { "name": "t", "port": { "number": 80 } } });
@@ -75,7 +75,7 @@ fn default_backend_serves_the_rest() {
     assert_eq!(all, [1, 2]);
 }
 
-/// What a route cannot have is left out with one line, and the rest is served.
+/// A path that a route cannot have is left out with one line, and the rest is served.
 #[test]
 fn wrong_input_is_left_out() {
     let resource = json!({ "path": "/r", "pathType": "Prefix",
@@ -232,17 +232,18 @@ fn limits_make_several_routes() {
     assert_eq!((all.len(), names.len()), (2000, routes.len()));
 }
 
+fn placed(routes: &[HttpRoute]) -> BTreeMap<String, String> {
+    let matches = routes.iter().flat_map(|route| {
+        let rules = route.spec.rules.iter().flat_map(|rule| &rule.matches);
+        let name = route.metadata.name().to_owned();
+        rules.map(move |one| (one.path.clone().unwrap().value.unwrap(), name.clone()))
+    });
+    matches.collect()
+}
+
 /// A path that is added moves no other, as long as the routes have room.
 #[test]
 fn added_path_moves_no_other() {
-    let placed = |routes: &[HttpRoute]| -> BTreeMap<String, String> {
-        let matches = routes.iter().flat_map(|route| {
-            let rules = route.spec.rules.iter().flat_map(|rule| &rule.matches);
-            let name = route.metadata.name().to_owned();
-            rules.map(move |one| (one.path.clone().unwrap().value.unwrap(), name.clone()))
-        });
-        matches.collect()
-    };
     let (before, after) = (many(150, 1), many(160, 1));
     assert_eq!((before.len(), after.len()), (2, 2));
     let after = placed(&after);
@@ -251,7 +252,7 @@ fn added_path_moves_no_other() {
     }
 }
 
-/// Returns what another has at the Gateway: an ingress of ours, or somebody else.
+/// Returns the route of another at the Gateway: an ingress of ours, or somebody else.
 fn other(ingress: Option<&str>, created: &str, parent: &str, matches: &Value) -> HttpRoute {
     let annotations = ingress.map(|name| json!({ "karmada-rs.io/multi-cluster-ingress": name }));
     serde_json::from_value(json!({
@@ -292,8 +293,7 @@ fn path_has_one_ingress() {
         (vec![&mine, &earlier], true),
         (vec![&elsewhere], false),
     ] {
-        let claims = |_: &str| Claims::new(&gateway_key(), ours.clone(), []);
-        let routed = factory().objects(&desired, claims);
+        let routed = factory().objects(&desired, |_| Claims::new(&gateway_key(), ours.clone(), []));
         let said = shown(&routed.problems);
         let matches = routes(routed)[0].spec.rules[0].matches.len();
         assert_eq!((matches, said.len()), if is_left { (1, 1) } else { (2, 0) });
@@ -334,8 +334,7 @@ fn foreign_route_is_told() {
         ("else", json!([]), false),
     ] {
         let theirs = other(None, LATE, parent, &matches);
-        let claims = |_: &str| Claims::new(&gateway_key(), [], [&theirs]);
-        let routed = factory().objects(&desired, claims);
+        let routed = factory().objects(&desired, |_| Claims::new(&gateway_key(), [], [&theirs]));
         let said = shown(&routed.problems);
         let expected = "HTTPRoute ns/other, which is not ours, has PathPrefix / of h as well, and nothing says which of the two is served; remove it there or here";
         assert_eq!(
@@ -347,7 +346,17 @@ fn foreign_route_is_told() {
     }
 }
 
-/// What others change in our part of a route is undone, and nothing else.
+fn filtered(route: &mut Value) {
+    route["spec"]["rules"][0]["filters"] = json!([{ "type": "RequestRedirect" }]);
+}
+
+fn moved(route: &mut Value) {
+    route["spec"]["parentRefs"][0]["name"] = json!("else");
+    route["spec"]["hostnames"] = json!(["h", "g"]);
+    route["metadata"]["labels"]["team"] = json!("theirs");
+}
+
+/// Changes of others to our part of a route are undone, and nothing else.
 #[test]
 fn drift_of_our_part_is_undone() {
     let spec = json!({ "rules": [rule("h", &[("/", "Prefix", "s")])] });
@@ -363,14 +372,6 @@ fn drift_of_our_part_is_undone() {
     assert_eq!(edits(&|_| {}), [""; 0]);
     let status = |route: &mut Value| route["status"] = json!({ "parents": [] });
     assert_eq!(edits(&status), [""; 0]);
-    let filtered = |route: &mut Value| {
-        route["spec"]["rules"][0]["filters"] = json!([{ "type": "RequestRedirect" }]);
-    };
     assert_eq!(edits(&filtered), ["/spec/rules"]);
-    let moved = |route: &mut Value| {
-        route["spec"]["parentRefs"][0]["name"] = json!("else");
-        route["spec"]["hostnames"] = json!(["h", "g"]);
-        route["metadata"]["labels"]["team"] = json!("theirs");
-    };
     assert_eq!(edits(&moved), ["/spec/parentRefs", "/spec/hostnames"]);
 }

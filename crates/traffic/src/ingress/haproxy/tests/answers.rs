@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::{Server, State, refusal};
 
-/// What HAProxy 2.6.12 answers to `show info; show backend; show servers state ns_i_s_80; show servers state nope; show
+/// The answer of HAProxy 2.6.12 to `show info; show backend; show servers state ns_i_s_80; show servers state nope; show
 /// servers conn ns_i_s_80`, without most of the first.
 const ANSWER: &str = "\
 Name: HAProxy
@@ -55,7 +55,7 @@ fn answer_tells_servers() {
     assert_eq!(servers["x"].address, None);
 }
 
-/// The bits tell maintenance and drain from what the configuration said.
+/// The bits tell maintenance and drain from the state in the configuration.
 #[test]
 fn bits_tell_state() {
     for (admin, state) in [
@@ -107,7 +107,7 @@ fn nonsense_is_no_answer() {
     }
 }
 
-/// Only what says no is a refusal.
+/// Only an answer that says no is a refusal.
 #[test]
 fn only_refusals_are_told() {
     let info = "Pid: 1\nTainted: 0\n\n";

@@ -1,4 +1,4 @@
-//! Tests on a model of HAProxy's Runtime API, which knows what 2.6.12 does with each command.
+//! Tests on a model of HAProxy's Runtime API, which treats each command as 2.6.12 does.
 
 mod answers;
 mod plan;
@@ -33,7 +33,7 @@ fn key() -> Key {
     Key::new("ns", "i")
 }
 
-/// Returns what is desired, with clusters readmitted where all are blocked.
+/// Returns the desired state, with clusters readmitted where all are blocked.
 fn desired(fixture: &Fixture, services: &[&str]) -> Desired {
     let spec = ingress("i", services, None).spec.ingress;
     let (status, addresses) = (
@@ -90,7 +90,7 @@ impl Model {
         panic!("it never rests: {sent:?}");
     }
 
-    /// Does what the lines say, and returns them without what is the same in each.
+    /// Follows the lines, and returns them without their common parts.
     fn follow(&mut self, plan: &HaproxyPlan) -> Vec<String> {
         let lines = plan.lines.iter().map(|line| {
             for command in &line.commands {

@@ -100,7 +100,7 @@ fn readmitted_cluster_comes_first() {
     assert_eq!(haproxy.served(S), set(&["10.0.0.1:8080", "10.0.0.2:8080"]));
 }
 
-/// What nobody blocked goes only after its successor is seen to serve.
+/// A server that nobody blocked goes only after its successor is seen to serve.
 #[test]
 fn stale_server_waits_for_successor() {
     let mut haproxy = Model::converged(&desired(&fixture(), &["s"]));
@@ -141,7 +141,7 @@ fn leaving_cluster_goes_first() {
     }
 }
 
-/// What somebody changed is put right: state, weight and checks, and a server at another address goes and comes anew.
+/// Changes by others are undone: state, weight and checks, and a server at another address goes and comes anew.
 #[test]
 fn changes_of_others_are_undone() {
     type Change = fn(&mut Server);
@@ -193,7 +193,7 @@ fn changes_of_others_are_undone() {
     assert_eq!(haproxy.served(S), converged.served(S));
 }
 
-/// What is not ours is neither counted nor touched.
+/// Servers of others are neither counted nor touched.
 #[test]
 fn others_stay() {
     let desired = desired(&fixture(), &["s"]);
@@ -218,7 +218,7 @@ fn others_stay() {
     }
 }
 
-/// A removal ends at once what nobody uses, and gives the rest the grace; excluded clusters go first.
+/// A removal ends unused servers at once, and gives the rest the grace; excluded clusters go first.
 #[test]
 fn removal_spares_connections() {
     let mut haproxy = Model::converged(&desired(&fixture(), &["s"]));
@@ -279,7 +279,7 @@ fn cut_drains_what_is_held() {
     assert_eq!(plan, HaproxyPlan::default());
 }
 
-/// Servers stay while what they were made from cannot be read, but for a blocked cluster.
+/// Servers stay while their sources cannot be read, but for a blocked cluster.
 #[test]
 fn unread_sources_keep_servers() {
     let mut haproxy = Model::converged(&desired(&fixture(), &["s"]));

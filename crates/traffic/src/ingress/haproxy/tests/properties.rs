@@ -20,7 +20,7 @@ fn facts(m1: bool, m2: bool, last: u8) -> Fixture {
 }
 
 proptest! {
-    /// Whatever changes while connections come and go: HAProxy ends with what is desired, a backend is never without a server
+    /// Whatever changes while connections come and go: HAProxy ends with the desired servers, a backend is never without a server
     /// in between, and no server is given another address.
     #[test]
     fn every_sequence_serves(steps in proptest::collection::vec(

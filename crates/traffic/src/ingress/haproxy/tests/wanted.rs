@@ -46,14 +46,21 @@ fn ready_addresses_are_servers() {
     );
 }
 
-/// An endpoint that ends keeps what it has, one that is not ready is no server, and the last that end still serve.
-#[test]
-fn conditions_decide() {
-    let conditions = |ready, serving, terminating| EndpointConditions {
+fn conditions(
+    ready: Option<bool>,
+    serving: Option<bool>,
+    terminating: Option<bool>,
+) -> EndpointConditions {
+    EndpointConditions {
         ready,
         serving,
         terminating,
-    };
+    }
+}
+
+/// An endpoint that ends keeps its connections, one that is not ready is no server, and the last that end still serve.
+#[test]
+fn conditions_decide() {
     let ends = conditions(Some(false), Some(true), Some(true));
     let mut fixture = fixture();
     condition("m1", &mut fixture, &ends);

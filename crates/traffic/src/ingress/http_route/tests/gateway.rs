@@ -2,7 +2,7 @@ use jiff::Timestamp;
 
 use super::*;
 
-/// Returns what is said of Gateway `infra/web` with `routes`, which are accepted.
+/// Returns the conditions of Gateway `infra/web` with `routes`, which are accepted.
 fn report(facts: &World, routes: &[HttpRoute]) -> Option<GatewayReport> {
     gateway_report(&facts.gateways[0], routes, facts, &ours())
 }
@@ -55,7 +55,7 @@ fn routes_are_counted() {
     assert_eq!(counts, ["all 3", "shop 3", "own 0", "tcp 0"]);
 }
 
-/// What keeps a listener from being served is said of it, and the Gateway is accepted for the others.
+/// A listener that is not served says why, and the Gateway is accepted for the others.
 #[test]
 fn unserved_listener_is_told() {
     let certificate = json!({ "kind": "Vault", "name": "cert" });
@@ -138,7 +138,7 @@ fn foreign_gateway_is_left() {
     assert_eq!(report(&facts, &[]), None);
 }
 
-/// What is said already is not written again, and what others say stays.
+/// An equal status is not written again, and entries of others stay.
 #[test]
 fn told_gateway_is_left() {
     let mut facts = fleet(&json!([listener("http", json!({}))]));

@@ -61,7 +61,7 @@ fn entries_of_others_stay() {
     );
 }
 
-/// A first entry is written whether there is a status or not, and the API may fill in what a reference leaves out.
+/// A first entry is written whether there is a status or not, and the API may fill in the defaults of a reference.
 #[test]
 fn first_entry_is_written() {
     let report = served(&json!([to("web")]));
@@ -83,7 +83,7 @@ fn first_entry_is_written() {
     }
 }
 
-/// What is said of the traffic is read back as the status of an ingress.
+/// The conditions about the traffic are read back as the status of an ingress.
 #[test]
 fn traffic_is_read_back() {
     let status = StatusPatch {

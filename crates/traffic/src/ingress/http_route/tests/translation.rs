@@ -50,17 +50,18 @@ fn rules_become_paths() {
     }
 }
 
+fn listeners(hosts: &[&str]) -> Value {
+    let listeners = hosts.iter().map(|host| match *host {
+        "" => listener("any", json!({})),
+        host => listener(host, json!({ "hostname": host })),
+    });
+    Value::from(listeners.collect::<Vec<_>>())
+}
+
 /// A route has the hosts that it and its listeners have in common.
 #[test]
 fn hosts_are_common() {
     let rules = json!([rule("s", &json!([]))]);
-    let listeners = |hosts: &[&str]| {
-        let listeners = hosts.iter().map(|host| match *host {
-            "" => listener("any", json!({})),
-            host => listener(host, json!({ "hostname": host })),
-        });
-        Value::from(listeners.collect::<Vec<_>>())
-    };
     for (of_listeners, of_route, expected) in [
         (&[""][..], &[][..], "any"),
         (
@@ -107,7 +108,7 @@ fn hosts_are_common() {
     );
 }
 
-/// What would change a request, or where it goes, is refused with the number of its rule.
+/// A rule that would change a request, or its destination, is refused with the number of its rule.
 #[test]
 fn features_are_refused() {
     let good = rule("s", &json!([]));

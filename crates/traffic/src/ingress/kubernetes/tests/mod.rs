@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ::objects::Key;
 use ::objects::patch::JsonPatch;
+use ::objects::write::{Action, Write};
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressSpec};
@@ -63,30 +64,36 @@ impl Cluster {
         }
     }
 
-    fn plan(&self, desired: &Desired) -> KubernetesPlan<Ingress> {
+    fn plan(&self, desired: &Desired) -> KubernetesPlan {
         KubernetesPlan::new(desired, gateway().objects(desired), &self.existing()).unwrap()
     }
 
-    fn apply(&mut self, plan: KubernetesPlan<Ingress>) {
-        write(&mut self.slices, plan.successors, |_| {});
-        remove(&mut self.slices, &plan.blocked_slices);
-        write(&mut self.services, plan.services, |service| {
-            let spec = service.spec.as_mut().unwrap();
-            spec.cluster_ip = Some("10.96.0.1".to_owned());
-            spec.session_affinity = Some("None".to_owned());
-        });
-        write(&mut self.slices, plan.slices, |_| {});
-        write(&mut self.secrets, plan.secrets, |_| {});
-        write(&mut self.ingresses, plan.routes, |_| {});
-        remove(&mut self.ingresses, &plan.stale_routes);
-        remove(&mut self.slices, &plan.stale_slices);
-        remove(&mut self.services, &plan.stale_services);
-        remove(&mut self.secrets, &plan.stale_secrets);
+    fn apply(&mut self, plan: &KubernetesPlan) {
+        let writes = [
+            &plan.successors,
+            &plan.blocked_slices,
+            &plan.writes,
+            &plan.stale_routes,
+            &plan.stale_backends,
+        ];
+        for write in writes.into_iter().flatten() {
+            match &*write.object.resource.kind {
+                "Service" => apply(&mut self.services, write, |service| {
+                    let spec = service.spec.as_mut().unwrap();
+                    spec.cluster_ip = Some("10.96.0.1".to_owned());
+                    spec.session_affinity = Some("None".to_owned());
+                }),
+                "EndpointSlice" => apply(&mut self.slices, write, |_| {}),
+                "Secret" => apply(&mut self.secrets, write, |_| {}),
+                "Ingress" => apply(&mut self.ingresses, write, |_| {}),
+                other => panic!("{other}"),
+            }
+        }
     }
 
     fn converged(desired: &Desired) -> Self {
         let mut cluster = Self::default();
-        cluster.apply(cluster.plan(desired));
+        cluster.apply(&cluster.plan(desired));
         cluster
     }
 
@@ -111,30 +118,45 @@ impl Cluster {
     }
 }
 
-fn remove<K: Managed>(store: &mut BTreeMap<String, Arc<K>>, gone: &[Arc<K>]) {
-    for object in gone {
-        let name = object.metadata().name.as_ref().unwrap();
-        assert!(store.remove(name).is_some(), "{name} is deleted twice");
-    }
-}
-
-fn write<K: Managed + Serialize + DeserializeOwned + Clone>(
+fn apply<K: Serialize + DeserializeOwned>(
     store: &mut BTreeMap<String, Arc<K>>,
-    writes: impl IntoIterator<Item = Write<K>>,
+    write: &Write,
     fill_in: impl Fn(&mut K),
 ) {
-    for write in writes {
-        let object = match write {
-            Write::Create(mut object) => {
-                fill_in(&mut object);
-                let name = object.metadata().name.clone().unwrap();
-                assert!(!store.contains_key(&name), "{name} is created twice");
-                object
-            }
-            Write::Update(Update { existing, edits }) => edited(&*existing, &edits),
-        };
-        store.insert(object.metadata().name.clone().unwrap(), Arc::new(object));
-    }
+    let name = write.object.key.name.clone();
+    let object = match &write.action {
+        Action::Create(body) => {
+            assert!(!store.contains_key(&name), "{name} is created twice");
+            let mut object = serde_json::from_value(body.clone()).unwrap();
+            fill_in(&mut object);
+            object
+        }
+        Action::Json(edits) => edited(&*store[&name], edits),
+        Action::Delete => {
+            assert!(store.remove(&name).is_some(), "{name} is deleted twice");
+            return;
+        }
+        other => panic!("{other:?}"),
+    };
+    store.insert(name, Arc::new(object));
+}
+
+/// Returns the edits of the objects of `kind` that are updated.
+fn edits_of<'a>(writes: &'a [Write], kind: &str) -> Vec<&'a JsonPatch> {
+    let writes = writes
+        .iter()
+        .filter(|write| write.object.resource.kind == kind);
+    let edits = writes.filter_map(|write| match &write.action {
+        Action::Json(edits) => Some(edits),
+        _ => None,
+    });
+    edits.collect()
+}
+
+/// Counts the writes to objects of `kind`.
+fn count(writes: &[Write], kind: &str) -> usize {
+    let kinds = writes.iter().map(|write| &*write.object.resource.kind);
+    kinds.filter(|found| *found == kind).count()
 }
 
 fn edited<K: Serialize + DeserializeOwned>(object: &K, edits: &JsonPatch) -> K {
@@ -148,7 +170,9 @@ fn service_name(service: &str) -> String {
 }
 
 fn addresses(expected: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
-    let owned = |list: &[&str]| list.iter().map(|&a| a.to_owned()).collect();
-    let entry = |&(service, list): &(&str, &[&str])| (service_name(service), owned(list));
-    expected.iter().map(entry).collect()
+    let entries = expected.iter().map(|&(service, list)| {
+        let list = list.iter().map(|&address| address.to_owned());
+        (service_name(service), list.collect())
+    });
+    entries.collect()
 }

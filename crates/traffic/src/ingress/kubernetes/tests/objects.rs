@@ -13,6 +13,11 @@ fn only_ingress(objects: Objects<Ingress>) -> Ingress {
     objects.routes.unwrap().remove(0)
 }
 
+fn path(service: &str) -> Value {
+    let backend = json!({"service": {"name": service_name(service), "port": {"number": 80}}});
+    json!({"path": "/", "pathType": "Prefix", "backend": backend})
+}
+
 /// An empty gateway gets services endpoints and an ingress that names them.
 #[test]
 fn empty_gateway_gets_everything() {
@@ -40,10 +45,6 @@ fn empty_gateway_gets_everything() {
     });
     assert_eq!(serde_json::to_value(&**service).unwrap(), expected);
     let ingress = serde_json::to_value(&cluster.ingresses["i"].spec).unwrap();
-    let path = |service: &str| {
-        let backend = json!({"service": {"name": service_name(service), "port": {"number": 80}}});
-        json!({"path": "/", "pathType": "Prefix", "backend": backend})
-    };
     let paths = [path("s"), path("t")];
     let expected = json!({
         "ingressClassName": "web",
@@ -109,13 +110,16 @@ fn address_families_stay_apart() {
     assert_eq!(families, ["IPv4", "IPv4", "IPv4", "IPv6"]);
 }
 
+fn ipv6(cluster: &str, ip: &str) -> EndpointSlice {
+    EndpointSlice {
+        address_type: "IPv6".to_owned(),
+        ..slice("s", cluster, "x6", &[ip])
+    }
+}
+
 /// A gateway of one family gets no address of the other from a cluster that has both, and all from one that has no other.
 #[test]
 fn unreached_family_is_left_out() {
-    let ipv6 = |cluster: &str, ip: &str| EndpointSlice {
-        address_type: "IPv6".to_owned(),
-        ..slice("s", cluster, "x6", &[ip])
-    };
     let mut fixture = fixture();
     fixture.slices.clear();
     let fixture = fixture.with_slices(&[
@@ -135,7 +139,7 @@ fn unreached_family_is_left_out() {
         let service = cluster.services.get_mut(&service_name("s")).unwrap();
         let spec = Arc::make_mut(service).spec.as_mut().unwrap();
         spec.ip_families = families.map(|all| all.into_iter().map(str::to_owned).collect());
-        cluster.apply(cluster.plan(&desired));
+        cluster.apply(&cluster.plan(&desired));
         assert_eq!(cluster.addresses(), addresses(&[("s", expected)]));
         assert_eq!(cluster.plan(&desired), KubernetesPlan::default());
     }
@@ -163,6 +167,13 @@ fn default_class_is_kept() {
     assert!(wanted.edits(&existing).unwrap().is_empty());
 }
 
+fn tls(hosts: &[&str], secret: &str) -> IngressTLS {
+    IngressTLS {
+        hosts: Some(hosts.iter().map(|&h| h.to_owned()).collect()),
+        secret_name: Some(secret.to_owned()),
+    }
+}
+
 /// Empty fields that an API server drops are not desired.
 #[test]
 fn dropped_fields_are_not_desired() {
@@ -180,10 +191,6 @@ fn dropped_fields_are_not_desired() {
         .as_mut()
         .unwrap();
     port.name = Some(String::new());
-    let tls = |hosts: &[&str], secret: &str| IngressTLS {
-        hosts: Some(hosts.iter().map(|&h| h.to_owned()).collect()),
-        secret_name: Some(secret.to_owned()),
-    };
     spec.tls = Some(vec![tls(&[], "cert"), tls(&["example.com"], "")]);
     let wanted = only_ingress(gateway().objects(&desired_of(&fixture(), &spec)));
     let found = serde_json::to_value(&wanted.spec).unwrap();
@@ -214,14 +221,17 @@ fn other_backend_is_kept() {
     );
 }
 
-#[test]
-fn our_objects_have_our_label() {
-    let label = |value: &str| ObjectMeta {
+fn labelled(value: &str) -> ObjectMeta {
+    ObjectMeta {
         labels: Some([("app.kubernetes.io/managed-by".to_owned(), value.to_owned())].into()),
         ..ObjectMeta::default()
-    };
-    assert!(gateway().managed_by().owns(&label("example.com_ours")));
-    assert!(!gateway().managed_by().owns(&label("Helm")));
+    }
+}
+
+#[test]
+fn our_objects_have_our_label() {
+    assert!(gateway().managed_by().owns(&labelled("example.com_ours")));
+    assert!(!gateway().managed_by().owns(&labelled("Helm")));
     assert!(!gateway().managed_by().owns(&ObjectMeta::default()));
     assert_eq!(
         gateway().managed_by().selector(),

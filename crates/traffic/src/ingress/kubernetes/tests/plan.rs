@@ -6,10 +6,12 @@ use karmada_api::MultiClusterIngressStatus;
 use objects::patch::JsonPatch;
 use serde_json::json;
 
-use super::{Cluster, addresses, desired, desired_of, fixture, gateway, key, service_name};
+use super::{
+    Cluster, addresses, count, desired, desired_of, edits_of, fixture, gateway, key, service_name,
+};
 use crate::ingress::fixtures::{Fixture, binding, blocked, cluster, deleting, ingress, location};
 use crate::ingress::kubernetes::{
-    Clash, Existing, KubernetesPlan, Write, blocked_slices, cutting, probed, removal, slice_origin,
+    Clash, Existing, KubernetesPlan, blocked_slices, cutting, probed, removal, slice_origin,
 };
 use crate::ingress::{BackendAddresses, Desired, Settings};
 
@@ -41,9 +43,9 @@ fn blocked_endpoints_come_back() {
             ..KubernetesPlan::default()
         }
     );
-    gateway.apply(plan);
+    gateway.apply(&plan);
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
-    gateway.apply(gateway.plan(&open));
+    gateway.apply(&gateway.plan(&open));
     assert_eq!(gateway, before);
 }
 
@@ -63,8 +65,8 @@ fn successors_come_first() {
     assert_eq!(gateway.addresses(), before);
     let plan = gateway.plan(&desired(&fixture().with_cluster(blocked("m1"))));
     assert_eq!((plan.successors.len(), plan.blocked_slices.len()), (1, 1));
-    assert_eq!(plan.slices, []);
-    gateway.apply(plan);
+    assert_eq!(count(&plan.writes, "EndpointSlice"), 0);
+    gateway.apply(&plan);
     let after = addresses(&[("s", &["10.0.0.2"]), ("t", &["10.0.0.3"])]);
     assert_eq!(gateway.addresses(), after);
 }
@@ -82,7 +84,7 @@ fn blocked_endpoints_are_kept_apart() {
         let blocked = blocked_slices(gateway.managed_by(), desired);
         wanted.slices.extend(blocked);
         let plan = KubernetesPlan::new(desired, wanted, &existing).unwrap();
-        cluster.apply(plan);
+        cluster.apply(&plan);
         cluster.clone()
     };
     let fixture = fixture().with_cluster(blocked("m1"));
@@ -109,8 +111,9 @@ fn unlocated_endpoints_go_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let elsewhere = fixture().with_binding("s", binding("s", &["m2"]));
     let plan = gateway.plan(&desired(&elsewhere, &["s"]));
-    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (0, 1));
-    gateway.apply(plan);
+    assert_eq!(plan.blocked_slices, []);
+    assert_eq!(count(&plan.stale_backends, "EndpointSlice"), 1);
+    gateway.apply(&plan);
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
 }
 
@@ -122,7 +125,8 @@ fn leaving_endpoints_go_first() {
     gone.clusters.remove("m1");
     for fixture in [gone, fixture().with_cluster(deleting(cluster("m1")))] {
         let plan = gateway.plan(&desired(&fixture, &["s"]));
-        assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (1, 0));
+        assert_eq!(plan.blocked_slices.len(), 1);
+        assert_eq!(count(&plan.stale_backends, "EndpointSlice"), 0);
     }
 }
 
@@ -133,13 +137,15 @@ fn unnamed_backends_endpoints_go_first() {
     let mut only_s = desired(&fixture(), &["s"]);
     only_s.excluded = ["m1".to_owned()].into();
     let plan = gateway.plan(&only_s);
-    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (1, 0));
+    assert_eq!(plan.blocked_slices.len(), 1);
+    assert_eq!(count(&plan.stale_backends, "EndpointSlice"), 0);
     let existing = Existing {
         slices: gateway.slices.values().cloned().collect(),
         ..Existing::<Ingress>::default()
     };
-    let plan = removal(existing, &only_s.excluded);
-    assert_eq!((plan.blocked_slices.len(), plan.stale_slices.len()), (2, 1));
+    let plan = removal(&existing, &only_s.excluded);
+    let left = count(&plan.stale_backends, "EndpointSlice");
+    assert_eq!((plan.blocked_slices.len(), left), (2, 1));
 }
 
 /// Of an ingress that is left only the endpoints to cut are deleted.
@@ -148,9 +154,9 @@ fn left_ingress_loses_cut_endpoints() {
     let gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let slices: Vec<_> = gateway.slices.values().cloned().collect();
     let cut = [(service_name("s"), ["m1".to_owned()].into())].into();
-    let plan: KubernetesPlan<Ingress> = cutting(slices, &cut);
+    let plan = cutting(&slices, &cut);
     let mut after = gateway.clone();
-    after.apply(plan.clone());
+    after.apply(&plan);
     let expected = addresses(&[("s", &["10.0.0.2"]), ("t", &["10.0.0.3"])]);
     assert_eq!(after.addresses(), expected);
     assert_eq!(after.services, gateway.services);
@@ -163,9 +169,10 @@ fn unnamed_backend_goes_last() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let only_s = desired(&fixture(), &["s"]);
     let plan = gateway.plan(&only_s);
-    assert!(matches!(plan.routes[..], [Write::Update(_)]));
-    assert_eq!((plan.stale_slices.len(), plan.stale_services.len()), (1, 1));
-    gateway.apply(plan);
+    assert_eq!(edits_of(&plan.writes, "Ingress").len(), 1);
+    let stale = ["EndpointSlice", "Service"].map(|kind| count(&plan.stale_backends, kind));
+    assert_eq!(stale, [1, 1]);
+    gateway.apply(&plan);
     assert_eq!(gateway, Cluster::converged(&only_s));
 }
 
@@ -174,7 +181,7 @@ fn unnamed_backend_goes_last() {
 fn routeless_ingress_is_absent() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s"]));
     let nothing = desired_of(&fixture(), &IngressSpec::default());
-    gateway.apply(gateway.plan(&nothing));
+    gateway.apply(&gateway.plan(&nothing));
     assert_eq!(gateway, Cluster::default());
 }
 
@@ -217,11 +224,11 @@ fn objects_made_from_unreadable_ones_remain() {
 fn a_cluster_that_is_blocked_or_gone_loses_its_endpoints_whatever_is_unreadable() {
     let mut gateway = Cluster::converged(&desired(&fixture(), &["s", "t"]));
     let blocked = unread(fixture()).with_cluster(blocked("m1"));
-    gateway.apply(gateway.plan(&desired_after(&blocked)));
+    gateway.apply(&gateway.plan(&desired_after(&blocked)));
     assert_eq!(gateway.addresses(), addresses(&[("s", &["10.0.0.2"])]));
     let mut gone = blocked;
     gone.clusters.remove("m2");
-    gateway.apply(gateway.plan(&desired_after(&gone)));
+    gateway.apply(&gateway.plan(&desired_after(&gone)));
     assert_eq!(gateway.addresses(), addresses(&[]));
     assert_eq!(gateway.services.len(), 2);
 }
@@ -242,7 +249,8 @@ fn an_object_of_another_ingress_is_a_clash_and_the_rest_is_still_planned() {
             "Ingress ns/i exists in the gateway cluster and was not made for this ingress; delete or rename it"
         ]
     );
-    assert_eq!((plan.slices.len(), plan.routes.len()), (2, 0));
+    let writes = ["EndpointSlice", "Ingress"].map(|kind| count(&plan.writes, kind));
+    assert_eq!(writes, [2, 0]);
     assert!(plan.stale_routes.is_empty());
 }
 
@@ -266,12 +274,13 @@ fn only_drift_in_fields_we_own_is_corrected() {
     spec.ingress_class_name = Some("other".into());
 
     let plan = gateway.plan(&desired);
-    let Some(Write::Update(service)) = plan.services.first() else {
-        panic!("{plan:?}");
+    let paths = |kind| -> Vec<String> {
+        let edits = edits_of(&plan.writes, kind).into_iter();
+        let paths = edits.flat_map(JsonPatch::paths);
+        paths.map(ToString::to_string).collect()
     };
-    let paths = |edits: &JsonPatch| edits.paths().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(
-        paths(&service.edits),
+        paths("Service"),
         [
             "/metadata/annotations",
             "/spec/type",
@@ -279,15 +288,9 @@ fn only_drift_in_fields_we_own_is_corrected() {
             "/spec/selector"
         ]
     );
-    let Some(Write::Update(ingress)) = plan.routes.first() else {
-        panic!("{plan:?}");
-    };
-    assert_eq!(
-        paths(&ingress.edits),
-        ["/spec/rules", "/spec/ingressClassName"]
-    );
+    assert_eq!(paths("Ingress"), ["/spec/rules", "/spec/ingressClassName"]);
 
-    gateway.apply(plan);
+    gateway.apply(&plan);
     let put_right = Arc::make_mut(gateway.services.get_mut(&service_name("s")).unwrap());
     assert_eq!(
         put_right.metadata.labels.as_mut().unwrap().remove("team"),
@@ -309,34 +312,33 @@ fn a_changed_label_or_annotation_alone_is_corrected() {
     let labels = slice.metadata.labels.as_mut().unwrap();
     labels.insert("kubernetes.io/service-name".into(), "elsewhere".into());
     let plan = gateway.plan(&desired);
-    let [Write::Update(update)] = &plan.slices[..] else {
-        panic!("{plan:?}");
-    };
     let label = ["metadata", "labels", "kubernetes.io/service-name"];
     let mut edits = JsonPatch::default();
     edits.add(label, json!(service_name("t")));
-    assert_eq!(update.edits, edits);
+    assert_eq!(edits_of(&plan.writes, "EndpointSlice"), [&edits]);
+}
+
+fn annotated(entries: &[(&str, &str)]) -> Desired {
+    let mut desired = desired(&fixture(), &["s"]);
+    let entries = entries.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
+    desired.annotations = entries.collect();
+    desired
+}
+
+fn annotate_as_others(gateway: &mut Cluster) {
+    let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
+    let annotations = ingress.metadata.annotations.get_or_insert_default();
+    annotations.insert("example.com/theirs".to_owned(), "x".to_owned());
 }
 
 #[test]
 fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
-    let annotated = |entries: &[(&str, &str)]| {
-        let mut desired = desired(&fixture(), &["s"]);
-        let entries = entries.iter().map(|&(k, v)| (k.to_owned(), v.to_owned()));
-        desired.annotations = entries.collect();
-        desired
-    };
     let plain = Cluster::converged(&annotated(&[]));
     let mut gateway = plain.clone();
-    let theirs = |gateway: &mut Cluster| {
-        let ingress = Arc::make_mut(gateway.ingresses.get_mut("i").unwrap());
-        let annotations = ingress.metadata.annotations.get_or_insert_default();
-        annotations.insert("example.com/theirs".to_owned(), "x".to_owned());
-    };
-    theirs(&mut gateway);
+    annotate_as_others(&mut gateway);
     let rewrite = "nginx.ingress.kubernetes.io/rewrite-target";
     let two = annotated(&[(rewrite, "/$1"), ("a", "b")]);
-    gateway.apply(gateway.plan(&two));
+    gateway.apply(&gateway.plan(&two));
     let mut expected = Cluster::converged(&two);
     let annotations = expected.ingresses["i"]
         .metadata
@@ -344,25 +346,26 @@ fn annotations_of_the_users_ingress_come_and_go_and_those_of_others_stay() {
         .clone()
         .unwrap();
     assert_eq!(annotations[rewrite], "/$1");
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 
     let one = annotated(&[(rewrite, "/$2")]);
-    gateway.apply(gateway.plan(&one));
+    gateway.apply(&gateway.plan(&one));
     let mut expected = Cluster::converged(&one);
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 
-    gateway.apply(gateway.plan(&annotated(&[])));
+    gateway.apply(&gateway.plan(&annotated(&[])));
     let mut expected = plain;
-    theirs(&mut expected);
+    annotate_as_others(&mut expected);
     assert_eq!(gateway, expected);
 }
 
 fn desired_tls(fixture: &Fixture, secrets: &[&str]) -> Desired {
     let mut spec = ingress("i", &["s"], None).spec.ingress;
-    let tls = |name: &&str| json!({ "hosts": ["a.example.com"], "secretName": name });
-    let tls: Vec<_> = secrets.iter().map(tls).collect();
+    let tls = secrets.iter();
+    let tls = tls.map(|name| json!({ "hosts": ["a.example.com"], "secretName": name }));
+    let tls: Vec<_> = tls.collect();
     spec.tls = serde_json::from_value(json!(tls)).unwrap();
     desired_of(fixture, &spec)
 }
@@ -397,8 +400,9 @@ fn secrets_follow_their_source() {
 
     let renewed = source.clone().with_secret("cert", "two");
     let plan = gateway.plan(&desired_tls(&renewed, &["cert"]));
-    assert_eq!((plan.secrets.len(), plan.routes.len()), (1, 0));
-    gateway.apply(plan);
+    let writes = ["Secret", "Ingress"].map(|kind| count(&plan.writes, kind));
+    assert_eq!(writes, [1, 0]);
+    gateway.apply(&plan);
     assert_eq!(
         tls_of(&gateway),
         (vec![copy.clone()], vec!["two".to_owned()])
@@ -412,11 +416,11 @@ fn secrets_follow_their_source() {
     assert_eq!(plan, KubernetesPlan::default());
 
     let mut gone = gateway.clone();
-    gone.apply(gone.plan(&desired_tls(&fixture(), &["cert"])));
+    gone.apply(&gone.plan(&desired_tls(&fixture(), &["cert"])));
     let by_user = (vec!["cert".to_owned()], Vec::<String>::new());
     assert_eq!(tls_of(&gone), by_user, "the user may have put it there");
 
-    gateway.apply(gateway.plan(&desired_tls(&renewed, &[])));
+    gateway.apply(&gateway.plan(&desired_tls(&renewed, &[])));
     assert_eq!(gateway.secrets.len(), 0);
 }
 
@@ -425,10 +429,10 @@ fn secrets_follow_their_source() {
 fn removal_deletes_everything() {
     let source = fixture().with_secret("cert", "one");
     let mut gateway = Cluster::converged(&desired_tls(&source, &["cert"]));
-    gateway.apply(removal(gateway.existing(), &BTreeSet::new()));
+    gateway.apply(&removal(&gateway.existing(), &BTreeSet::new()));
     assert_eq!(gateway, Cluster::default());
     assert_eq!(
-        removal(Existing::<Ingress>::default(), &BTreeSet::new()),
+        removal(&Existing::<Ingress>::default(), &BTreeSet::new()),
         KubernetesPlan::default()
     );
 }

@@ -42,7 +42,7 @@ proptest! {
         };
         let (before, now) = (of(&before, &named_before), of(&now, &named_now));
         let mut gateway = Cluster::converged(&before);
-        gateway.apply(gateway.plan(&now));
+        gateway.apply(&gateway.plan(&now));
         prop_assert_eq!(gateway.plan(&now), KubernetesPlan::default());
         prop_assert_eq!(gateway, Cluster::converged(&now));
     }

@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::provider::contract::provider_contract;
 
-/// What somebody else has in the backend of an ingress.
+/// The server of somebody else in the backend of an ingress.
 const FOREIGN: &str = "ns_i_s_80/web1";
 /// The grace, which no test of the contract waits for.
 const GRACE: Duration = Duration::from_mins(10);
@@ -42,7 +42,7 @@ impl Relay {
 impl contract::Stage for Relayed {
     type Provider = Haproxy;
 
-    /// The configuration has no backend for the Service `t`: what is refused is that.
+    /// The configuration has no backend for the Service `t`: that is refused.
     async fn new() -> Self {
         let services = (1..=200).map(|n| format!("s{n}"));
         let services = services.chain(["s", "nowhere", "empty"].map(str::to_owned));
@@ -76,7 +76,7 @@ impl contract::Stage for Relayed {
         provider.servers.look().await.unwrap();
     }
 
-    /// Reads what HAProxy says of the one backend to which its configuration would send the request. Nobody listens at the
+    /// Reads the servers of the one backend to which its configuration would send the request. Nobody listens at the
     /// addresses of the contract.
     async fn served(&self, host: &str) -> BTreeSet<String> {
         let mut names = host.split('.');

@@ -1,4 +1,4 @@
-//! An HAProxy, what it sends requests to, and who sends them.
+//! An HAProxy, its servers, and its visitors.
 
 mod keeps_contract;
 mod obstacles;
@@ -32,7 +32,7 @@ fn provider(socket: Socket, grace: Duration, ends_connections: bool) -> Haproxy 
     Haproxy::new(socket, &writer(), settings)
 }
 
-/// Returns an ingress whose Service `s` has these addresses, one in each of the clusters m1, m2, ….
+/// Returns an ingress with these addresses of its Service `s`, one in each of the clusters m1, m2, ….
 fn served_at(addresses: &[SocketAddr]) -> Desired {
     let names: Vec<String> = (1..=addresses.len()).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -52,7 +52,7 @@ fn served_at(addresses: &[SocketAddr]) -> Desired {
 }
 
 impl Haproxy {
-    /// Ensures what is desired, and returns the obstacles.
+    /// Ensures the desired state, and returns the obstacles.
     async fn ensured(&self, desired: &Desired) -> Vec<String> {
         let ensured = self.ensure(desired).await.unwrap();
         ensured.obstacles.iter().map(Obstacle::to_string).collect()

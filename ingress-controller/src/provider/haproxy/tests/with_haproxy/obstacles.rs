@@ -1,6 +1,6 @@
 use super::*;
 
-/// A backend that the configuration lacks is an obstacle that says what to add.
+/// A backend that the configuration lacks is an obstacle that names it.
 #[tokio::test]
 async fn missing_backend_says_what_to_add() {
     let haproxy = Process::start(&["other".to_owned()]);
@@ -14,7 +14,7 @@ async fn missing_backend_says_what_to_add() {
     );
 }
 
-/// What HAProxy refuses is an obstacle with its words, once, and the next call tries again.
+/// A refusal of HAProxy is an obstacle with its words, once, and the next call tries again.
 #[tokio::test]
 async fn refusal_is_quoted() {
     let haproxy = Process::start_at_level("operator", &[BACKEND.to_owned()]);

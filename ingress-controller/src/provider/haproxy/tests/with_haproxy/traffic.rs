@@ -39,7 +39,7 @@ fn set(members: &[&Member]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Ensures what is desired until HAProxy has these servers and no other, as the loop does: one that goes is kept for a moment
+/// Ensures the desired state until HAProxy has these servers and no other, as the loop does: one that goes is kept for a moment
 /// by its idle connections.
 async fn settle(haproxy: &Process, provider: &Haproxy, desired: &Desired, members: &[&Member]) {
     loop {
@@ -162,7 +162,7 @@ async fn blocks_lose_no_request() {
     assert!(*one.arrived.borrow() > 0);
 }
 
-/// A session over TCP outlasts drain and maintenance, is told as what holds up the end, and ends by flag.
+/// A session over TCP outlasts drain and maintenance, is told as the obstacle to the end, and ends by flag.
 #[tokio::test]
 async fn tcp_session_ends_by_flag() {
     let haproxy = Process::start(&[BACKEND.to_owned()]);
