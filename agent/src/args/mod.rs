@@ -151,12 +151,6 @@ impl Config {
     }
 }
 
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
-}
-
 impl TryFrom<Args> for Config {
     type Error = StartError;
 
