@@ -79,7 +79,7 @@ async fn no_value_is_no_vote() {
         (
             StatusCode::SERVICE_UNAVAILABLE,
             "replaying".to_owned(),
-            "no JSON",
+            "none of Prometheus",
         ),
         (
             StatusCode::OK,
