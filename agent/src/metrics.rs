@@ -21,7 +21,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
-use self::gauges::{Gauges, OfSignal, name};
+use self::gauges::{Gauges, name};
+pub(crate) use self::gauges::{OfMember, OfSignal};
 
 /// The one label of a metric of a declared signal that has no other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]

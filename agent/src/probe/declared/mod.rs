@@ -22,7 +22,6 @@ mod follow;
 mod grpc;
 mod http;
 mod kind;
-mod metrics;
 mod network;
 mod nodes;
 mod probe;

@@ -20,10 +20,11 @@ use tokio::time::Instant;
 use super::direct_checks::DirectServers;
 use super::exchange::{ProbeError, Response};
 use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound, transport};
-use super::metrics::{DnsMetrics, QueryOutcome, result};
+use super::metrics::{DnsMetrics, QueryOutcome, RESOLVED};
 use super::outage::{LookupPlan, NameState};
 use super::right::{Right, beside, services_zones};
 use super::{DnsProbe, Schedule};
+use crate::probe::metrics::RoundLabels;
 
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
 /// picks others.
@@ -87,9 +88,10 @@ impl<C: DnsClient> Prober<C> {
             let started = Instant::now();
             let round = self.round().await;
             let observation = round.observation();
-            self.metrics.record_round(observation, started.elapsed());
+            let result = RoundLabels::of(observation, RESOLVED);
+            self.metrics.rounds.record([result], started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (result(observation), round.diagnosis, round.partial);
+            let now = (result, round.diagnosis, round.partial);
             if before.replace(now) != Some(now) {
                 round.log();
             }

@@ -10,15 +10,13 @@
 mod addresses;
 mod args;
 mod exchange;
-mod metrics;
 mod round;
 
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
 pub(crate) use self::args::{ReachabilityArgs, ReachabilityProbe};
-use self::metrics::ReachabilityMetrics;
-use self::round::Prober;
+use self::round::{Prober, metrics};
 use super::schedule::Schedule;
 use crate::vote::ByCluster;
 
@@ -37,7 +35,7 @@ impl ReachabilityProbe {
             addresses: addresses::start(program, &self.addresses, gateway)?,
             request: self.request.clone(),
             timeout: self.timeout,
-            metrics: ReachabilityMetrics::register(&mut program.registry),
+            metrics: metrics(&mut program.registry),
         };
         program.run_until_stopped("reachability", prober.run(schedule));
         Ok(())

@@ -27,7 +27,7 @@ async fn observed(addresses: &[SocketAddr], request: Option<&str>) -> Observatio
         addresses: Known::Given(known),
         request,
         timeout: TIMEOUT,
-        metrics: ReachabilityMetrics::register(&mut Registry::default()),
+        metrics: metrics(&mut Registry::default()),
     };
     prober.round().await["m1"]
 }

@@ -10,15 +10,13 @@
 mod address;
 mod args;
 mod exchange;
-mod metrics;
 mod round;
 
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
 pub(crate) use self::args::{ServiceNetworkArgs, ServiceNetworkProbe};
-use self::metrics::ServiceNetworkMetrics;
-use self::round::Prober;
+use self::round::{Prober, metrics};
 use super::schedule::Schedule;
 
 impl ServiceNetworkProbe {
@@ -37,7 +35,7 @@ impl ServiceNetworkProbe {
             address: address::start(program, &self.address, member)?,
             cluster: cluster.to_owned(),
             timeout: self.timeout,
-            metrics: ServiceNetworkMetrics::register(&mut program.registry),
+            metrics: metrics(&mut program.registry),
         };
         program.run_until_stopped("service-network", prober.run(schedule));
         Ok(())
