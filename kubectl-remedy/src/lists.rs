@@ -6,6 +6,7 @@ use k8s_openapi::NamespaceResourceScope;
 use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -47,10 +48,10 @@ where
     K: Resource + Clone + Default,
 {
     let mut store = Store::default();
-    let observe = |object| drop(store.observe(Event::InitApply(make(object))));
-    let api = &api;
-    let request = |page| async move { api.list(&page).await };
-    let read = pages(selected, request, observe).await;
+    let read = list_each(&api, selected, |object| {
+        drop(store.observe(Event::InitApply(make(object))));
+    });
+    let read = read.await;
     read.map_err(|source| Error::request(format!("list {plural}"), source))?;
     Ok(store)
 }
@@ -125,9 +126,37 @@ pub(crate) fn is_unavailable(error: &Error) -> bool {
     matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))
 }
 
-/// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
-/// before the next.
-pub(crate) async fn pages<T, Page>(
+/// Lists the objects that `api` and `selected` cover, and passes each to `take`.
+pub(crate) async fn list_each<K>(
+    api: &Api<K>,
+    selected: ListParams,
+    take: impl FnMut(K),
+) -> kube::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    pages(selected, |page| async move { api.list(&page).await }, take).await
+}
+
+/// Lists the metadata of all objects of `api`, and passes each to `take`.
+pub(crate) async fn list_each_metadata<K>(
+    api: &Api<K>,
+    take: impl FnMut(PartialObjectMeta<K>),
+) -> kube::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let all = ListParams::default();
+    pages(
+        all,
+        |page| async move { api.list_metadata(&page).await },
+        take,
+    )
+    .await
+}
+
+/// Requests a list page by page, and passes each object to `take`: the text of a page is let go before the next.
+async fn pages<T, Page>(
     selected: ListParams,
     request: impl Fn(ListParams) -> Page,
     mut take: impl FnMut(T),

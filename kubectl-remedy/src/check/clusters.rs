@@ -11,7 +11,6 @@ use karmada_api::condition::{
 use karmada_api::{Cluster, Work, cluster_of_execution_namespace};
 use karmada_runtime::store::Store;
 use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 
@@ -20,7 +19,7 @@ use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
-use crate::lists::{list, pages};
+use crate::lists::{list, list_each_metadata};
 use crate::membership::agent::{self, works};
 
 /// Checks every cluster, and that every object can be read.
@@ -41,14 +40,14 @@ pub(super) async fn section(
         .collect();
     let (joined, works) = (joined(client).await, works(client).await?);
     let clusters = fleet.clusters.iter().map(|(_, cluster)| &**cluster);
-    let finding = |cluster: &Cluster| {
+    let mut findings = Vec::new();
+    for cluster in clusters {
         let name = cluster.name_any();
-        match leases.get(&*name) {
+        findings.push(match leases.get(&*name) {
             Some(lease) => reports(cluster, lease, now),
             None => never_reported(cluster, joined.contains(&name), works.get(&name)),
-        }
-    };
-    let mut findings: Vec<Finding> = clusters.map(finding).collect();
+        });
+    }
     findings.extend(gateway::findings(fleet, of_gateway, now));
     findings.extend(unread(fleet));
     if findings.is_empty() {
@@ -80,13 +79,12 @@ fn unread(fleet: &FleetSnapshot) -> impl Iterator<Item = Finding> {
 /// Returns the clusters whose agents have rights, however they got them: none where the caller may not list roles.
 async fn joined(client: &Client) -> BTreeSet<String> {
     let roles: Api<ClusterRole> = Api::all(client.clone());
-    let (roles, mut joined) = (&roles, BTreeSet::new());
-    let request = |page| async move { roles.list_metadata(&page).await };
-    let take = |role: PartialObjectMeta<ClusterRole>| {
+    let mut joined = BTreeSet::new();
+    let read = list_each_metadata(&roles, |role| {
         let name = role.name_any();
         joined.extend(name.strip_prefix(agent::ROLE).map(ToOwned::to_owned));
-    };
-    match pages(ListParams::default(), request, take).await {
+    });
+    match read.await {
         Ok(()) => joined,
         Err(_) => BTreeSet::new(),
     }

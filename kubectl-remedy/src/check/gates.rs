@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, ResourceBinding, names};
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::dependencies::{listed, references};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::report::Finding;
 use crate::error::Error;
 use crate::interpret::customizations;
-use crate::lists::{list, pages};
+use crate::lists::{list, list_each};
 use crate::propagation::{Served, served};
 
 /// Returns the actions of ours that this Karmada may not take.
@@ -43,10 +43,9 @@ fn is_followed(binding: &ResourceBinding) -> bool {
 /// list is from the time when the feature was on.
 async fn left_alone(client: &Client, bindings: Vec<&Arc<ResourceBinding>>) -> Result<usize, Error> {
     // Who lets it follow notes what there is, even if that is nothing.
-    let has_list = |binding: &&Arc<ResourceBinding>| {
-        binding.metadata.annotation(names::DEPENDENCIES).is_some()
-    };
-    let (with_list, without): (Vec<_>, Vec<_>) = bindings.into_iter().partition(has_list);
+    let (with_list, without): (Vec<_>, Vec<_>) = bindings
+        .into_iter()
+        .partition(|binding| binding.metadata.annotation(names::DEPENDENCIES).is_some());
     let mut count = without.len();
     let mut by_kind = BTreeMap::<_, BTreeMap<_, _>>::new();
     for binding in with_list {
@@ -96,17 +95,16 @@ async fn templates(
     let Some(served) = served else {
         return Ok(Vec::new());
     };
-    let api = &served.objects(client, &kind.version, "");
-    let request = |page| async move { api.list(&page).await };
+    let api = served.objects(client, &kind.version, "");
     let mut templates = Vec::new();
-    // The elements of a list lack their kind.
-    let take = |object: DynamicObject| {
+    let read = list_each(&api, ListParams::default(), |object| {
         let mut object = json!(object);
+        // The elements of a list lack their kind.
         object["apiVersion"] = json!(kind.api_version());
         object["kind"] = json!(kind.kind);
         templates.push(object);
-    };
-    match pages(ListParams::default(), request, take).await {
+    });
+    match read.await {
         Ok(()) => Ok(templates),
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(Vec::new()),
         Err(source) => Err(Error::request(

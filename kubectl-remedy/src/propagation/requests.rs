@@ -10,8 +10,8 @@ use karmada_api::{
     OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
 };
 use karmada_runtime::error::Chain;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding_ref::BindingRef;
@@ -27,7 +27,7 @@ use super::facts::Facts;
 use super::unavailable::forbidden;
 use crate::error::Error;
 use crate::interpret::customizations;
-use crate::lists::pages;
+use crate::lists::{list_each, list_each_metadata};
 use crate::terminal;
 
 /// What requests need.
@@ -70,13 +70,11 @@ impl Reader<'_> {
         let api = kind.objects(self.client, version, own.unwrap_or_default());
         let of = kind.in_version(version);
         let mut found = Vec::new();
-        let api = &api;
-        let request = |page| async move { api.list_metadata(&page).await };
-        let take = |object: PartialObjectMeta<DynamicObject>| {
+        let read = list_each_metadata(&api, |object| {
             found.push(json!({ "apiVersion": of.api_version(), "kind": of.kind,
                 "metadata": object.metadata }));
-        };
-        match pages(ListParams::default(), request, take).await {
+        });
+        match read.await {
             Ok(()) => Ok(Some(found)),
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
             Err(source) => Err(Error::request(format!("list {}", kind.full_name()), source)),
@@ -263,18 +261,16 @@ impl Reader<'_> {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let mut found = Vec::new();
-        let api = &api;
-        let request = |page| async move { api.list(&page).await };
-        let take = |object: DeserializeGuard<K>| match object.0 {
+        let read = list_each(&api, selected, |object| match object.0 {
             Ok(object) => found.push(object),
             Err(invalid) => {
                 let (kind, key) = (K::kind(&()), invalid.metadata.key());
                 let problem = format!("{kind} {key} cannot be read: {}", invalid.error);
                 terminal::print_error(&format!("warning: {problem}"));
             }
-        };
-        let read = pages(selected, request, take).await;
-        read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+        });
+        read.await
+            .map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
         Ok(found)
     }
 }

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 
 use crate::drain::target::Effect;
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each;
 
 /// What a hub has.
 pub(super) struct Hub {
@@ -156,14 +156,13 @@ fn of_placement<'a, K>(
         .collect()
 }
 
-/// Reads objects page by page.
+/// Reads all objects of a kind.
 async fn all<K>(objects: Api<K>, kinds: &str) -> Result<Vec<K>, Error>
 where
     K: Clone + DeserializeOwned + Debug,
 {
-    let (objects, mut found) = (&objects, Vec::new());
-    let request = |page| async move { objects.list(&page).await };
-    let read = pages(ListParams::default(), request, |object| found.push(object)).await;
+    let mut found = Vec::new();
+    let read = list_each(&objects, ListParams::default(), |object| found.push(object)).await;
     read.map_err(|source| Error::request(format!("list {kinds}"), source))?;
     Ok(found)
 }

@@ -14,7 +14,7 @@ use crate::args::DryRun;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each;
 use crate::requests::refused;
 use crate::send::{Edited, edit};
 use crate::{terminal, token};
@@ -54,16 +54,14 @@ pub(crate) async fn works(client: &Client) -> Result<BTreeMap<String, Work>, Err
     let works: Api<Work> = Api::all(client.clone());
     // A right to this name is enough.
     let named = ListParams::default().fields(&format!("metadata.name={}", work::AGENT));
-    let (works, mut found) = (&works, BTreeMap::new());
-    let request = |page| async move { works.list(&page).await };
-    let take = |work: Work| {
+    let mut found = BTreeMap::new();
+    let read = list_each(&works, named, |work| {
         let namespace = work.namespace().unwrap_or_default();
         if let Some(cluster) = cluster_of_execution_namespace(&namespace) {
             found.insert(cluster.to_owned(), work);
         }
-    };
-    let read = pages(named, request, take).await;
-    read.map_err(|source| refused("list works", source))?;
+    });
+    read.await.map_err(|source| refused("list works", source))?;
     Ok(found)
 }
 
