@@ -54,8 +54,10 @@ pub(crate) async fn run(
     let all = all.map_err(|source| Error::request(format!("list {kind}s"), source))?;
     let mut waiting = all.items;
     waiting.retain(|one| !one.metadata.is_deleting() && !is_approved(one));
-    let is_asked = |one: &&ApprovalRequest| one.spec.run == run && one.spec.stage == args.stage;
-    let asked: Vec<_> = waiting.iter().filter(is_asked).collect();
+    let asked = waiting.iter();
+    let asked: Vec<_> = asked
+        .filter(|one| one.spec.run == run && one.spec.stage == args.stage)
+        .collect();
     if asked.is_empty() {
         terminal::print_error(&nothing((run, &args.stage), &waiting));
         return Ok(Answer::No);
@@ -63,11 +65,12 @@ pub(crate) async fn run(
     for request in asked {
         let name = request.metadata.name();
         let dry_run = args.dry_run.dry_run;
-        let decide =
-            |found: &ApprovalRequest| (!is_approved(found)).then(|| approval(found, scope, now));
-        let edited = edit(&requests, name, decide, dry_run).await;
-        let edited =
-            edited.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
+        let edited = edit(&requests, name, dry_run, |found| {
+            (!is_approved(found)).then(|| approval(found, scope, now))
+        });
+        let edited = edited
+            .await
+            .map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
         if let Edited::Absent(_) = edited {
             return Err(Error::Unusable(format!("{kind} {name} is gone")));
         }

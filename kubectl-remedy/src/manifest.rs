@@ -129,12 +129,9 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 }
 
 fn remedy(document: &Value) -> Result<Remedy, String> {
-    let is = |field: &str, wanted: &str| document[field].as_str() == Some(wanted);
-    if !is("kind", &Remedy::kind(&())) || !is("apiVersion", &Remedy::api_version(&())) {
-        return Err(format!(
-            "an object is no Remedy of {}",
-            Remedy::api_version(&())
-        ));
+    let version = Remedy::api_version(&());
+    if document["kind"] != *Remedy::kind(&()) || document["apiVersion"] != *version {
+        return Err(format!("an object is no Remedy of {version}"));
     }
     let Some(name) = document["metadata"]["name"].as_str() else {
         return Err("a Remedy has no metadata.name".to_owned());

@@ -66,8 +66,8 @@ pub(crate) async fn send<K: DeserializeOwned>(
 pub(crate) async fn edit<K>(
     objects: &Api<K>,
     name: &str,
-    decide: impl Fn(&K) -> Option<Write>,
     dry_run: DryRun,
+    decide: impl Fn(&K) -> Option<Write>,
 ) -> kube::Result<Edited<K>>
 where
     K: Clone + Debug + DeserializeOwned + Resource,

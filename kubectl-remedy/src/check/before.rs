@@ -130,8 +130,8 @@ fn answers(version: &str) -> Finding {
 }
 
 fn kinds(all: &[Served]) -> Finding {
-    let is_served = |name: &str| all.iter().any(|kind| kind.full_name() == name);
-    let missing: Vec<&str> = KINDS.into_iter().filter(|name| !is_served(name)).collect();
+    let mut missing = KINDS.to_vec();
+    missing.retain(|name| !all.iter().any(|kind| kind.full_name() == *name));
     if missing.is_empty() {
         return Finding::good("every kind is served");
     }

@@ -137,26 +137,27 @@ async fn propagation(
     let Some(survey) = survey else {
         return Ok(findings);
     };
-    let since = |writer: Program| {
-        let mut leases = leases.iter();
-        let (_, lease) = leases.find(|(program, _)| program.name == writer.name)?;
-        let lease = lease.as_ref()?;
-        leads_since(lease, now).filter(|_| foreign(writer, lease).is_none())
-    };
     for field in [RESOURCE, TARGETS] {
-        let since = since(field.writer);
+        let since = leads_since(field.writer, &leases, now);
         findings.extend(since.map(|since| writers(field, survey.of_bindings(), Some(since))));
     }
-    let since = since(WORKLOAD.writer);
+    let since = leads_since(WORKLOAD.writer, &leases, now);
     findings.extend(since.map(|since| writers(WORKLOAD, survey.of_works(), Some(since))));
     Ok(findings)
 }
 
-/// Returns the time at which the holder of a lease began to lead, if it still does.
-fn leads_since(lease: &Lease, now: Timestamp) -> Option<Timestamp> {
-    let holder = Holder::of(lease, now)?;
+/// Returns the time at which a program began to lead, if it still does.
+fn leads_since(
+    program: Program,
+    leases: &[(Program, Option<Lease>)],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut leases = leases.iter();
+    let (_, lease) = leases.find(|(other, _)| other.name == program.name)?;
+    let lease = lease.as_ref()?;
+    let is_live = Holder::of(lease, now)?.is_live();
     let acquired = lease.spec.as_ref()?.acquire_time.as_ref()?.0;
-    holder.is_live().then_some(acquired)
+    (is_live && foreign(program, lease).is_none()).then_some(acquired)
 }
 
 /// Returns the other program that renews the lease of `program`.

@@ -52,13 +52,6 @@ fn shown(mut remarks: Vec<Remark>, well: String) -> Vec<Finding> {
         return vec![Finding::good(well)];
     }
     remarks.sort_by_key(|remark| !remark.is_wrong);
-    let finding = |remark: Remark| {
-        if remark.is_wrong {
-            Finding::bad(remark.text, remark.next)
-        } else {
-            Finding::doubtful(remark.text, remark.next)
-        }
-    };
     let rest = remarks.split_off(remarks.len().min(SHOWN));
     let mut findings: Vec<_> = remarks.into_iter().map(finding).collect();
     if let Some(next) = rest.first() {
@@ -69,6 +62,14 @@ fn shown(mut remarks: Vec<Remark>, well: String) -> Vec<Finding> {
         findings.push(finding(more));
     }
     findings
+}
+
+fn finding(remark: Remark) -> Finding {
+    if remark.is_wrong {
+        Finding::bad(remark.text, remark.next)
+    } else {
+        Finding::doubtful(remark.text, remark.next)
+    }
 }
 
 #[cfg(test)]

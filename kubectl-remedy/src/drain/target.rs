@@ -106,11 +106,11 @@ impl Target {
         dry_run: DryRun,
     ) -> Result<bool, Error> {
         let name = &self.name;
-        let decide = |cluster: &DynamicObject| {
+        let edited = edit(&self.clusters, name, dry_run, |cluster| {
             let taints = change(taints(cluster))?;
             Some(self.with_taints(cluster, taints))
-        };
-        match edit(&self.clusters, name, decide, dry_run).await {
+        });
+        match edited.await {
             Ok(Edited::Written(_)) => Ok(true),
             Ok(Edited::Unchanged(_)) => Ok(false),
             Ok(Edited::Absent(_)) => Err(absent(name)),

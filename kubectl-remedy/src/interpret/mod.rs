@@ -47,9 +47,9 @@ async fn answers(
     let question = Question::read(args)?;
     let (client, objects) = customizations::find(&args.customization, connection).await?;
     let statements = statements(&question, client, &objects).await;
-    let is_bad = |statement: &Statement| statement.decides && statement.error.is_some();
-    let answer = Answer::from(!statements.iter().any(is_bad));
-    Ok((statements, answer))
+    let mut all = statements.iter();
+    let is_bad = all.any(|statement| statement.decides && statement.error.is_some());
+    Ok((statements, Answer::from(!is_bad)))
 }
 
 /// Returns everybody's answers to each operation of a question, those first who are asked first.

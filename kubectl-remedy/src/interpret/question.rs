@@ -34,24 +34,16 @@ impl Question {
         let object = manifest::object(&args.filename)?;
         let observed = args.observed.as_deref().map(manifest::object).transpose()?;
         let items = args.items.as_deref().map(manifest::items).transpose()?;
-        let lacks = |operation| match operation {
-            Operation::ReviseReplica => args.replicas.is_none().then_some("--replicas"),
-            Operation::Retain => observed.is_none().then_some("--observed"),
-            Operation::AggregateStatus => items.is_none().then_some("--items"),
-            _ => None,
-        };
-        let operations = match args.operation {
-            None => Operation::ALL.to_vec(),
-            Some(operation) => match lacks(operation) {
-                None => vec![operation],
-                Some(flag) => return Err(Error::Unusable(format!("{operation} needs {flag}"))),
-            },
-        };
+        let mut operations = Operation::ALL.to_vec();
+        if let Some(operation) = args.operation {
+            if let Some(flag) = lacking(args, operation) {
+                return Err(Error::Unusable(format!("{operation} needs {flag}")));
+            }
+            operations = vec![operation];
+        }
+        operations.retain(|operation| lacking(args, *operation).is_none());
         Ok(Self {
-            operations: operations
-                .into_iter()
-                .filter(|operation| lacks(*operation).is_none())
-                .collect(),
+            operations,
             object,
             replicas: args.replicas.unwrap_or_default(),
             observed: observed.unwrap_or_default(),
@@ -144,6 +136,16 @@ impl Question {
             .get_mut("status")
             .map(Value::take)
             .unwrap_or_default()
+    }
+}
+
+/// Returns the flag that an operation needs and that is not given.
+fn lacking(args: &InterpretArgs, operation: Operation) -> Option<&'static str> {
+    match operation {
+        Operation::ReviseReplica => args.replicas.is_none().then_some("--replicas"),
+        Operation::Retain => args.observed.is_none().then_some("--observed"),
+        Operation::AggregateStatus => args.items.is_none().then_some("--items"),
+        _ => None,
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use self::evictions::evict_all;
 pub(super) use self::evictions::take_back;
 use self::placements::{Hub, namespaced};
-use super::observed::{Observed, State, TRAFFIC_LIMIT};
+use super::observed::{Observed, TRAFFIC_LIMIT};
 use super::progress::{Left, Progress, report};
 use super::remedy::{name, remedy};
 use super::survey::refuse;
@@ -155,10 +155,11 @@ async fn traffic(args: &DrainArgs, client: &Client) -> Result<Vec<Left>, Error> 
     }
     let mut observed = Observed::of_traffic(client).await?;
     let limit = args.wait.unwrap_or(TRAFFIC_LIMIT);
-    let traffic = |state: &State| vec![state.traffic(&args.cluster)];
-    observed
-        .until_none(&mut Progress::new(), limit, traffic)
-        .await
+    let mut progress = Progress::new();
+    let left = observed.until_none(&mut progress, limit, |state| {
+        vec![state.traffic(&args.cluster)]
+    });
+    left.await
 }
 
 /// Evicts what may leave, and waits for it, if there is a limit.

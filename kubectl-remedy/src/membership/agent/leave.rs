@@ -110,7 +110,7 @@ enum Cleaned {
 async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
     let had_lease = delete(client, &rights::lease(cluster)).await?;
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let edited = edit(&clusters, cluster, removal, DryRun::None).await;
+    let edited = edit(&clusters, cluster, DryRun::None, removal).await;
     let edited =
         edited.map_err(|source| refused(format!("remove the conditions of {cluster}"), source))?;
     Ok(match edited {

@@ -37,15 +37,15 @@ pub(in crate::membership) async fn run(
         }
         return Ok(Answer::Yes);
     }
-    let renew = async |cluster: &str| match works.get(cluster) {
+    let renewed = each(&names, async |cluster: &str| match works.get(cluster) {
         Some(work) => renew(cluster, work, args, client, now).await,
         // The cluster of a fleet need not have one.
         None if args.fleet => Ok(()),
         None => Err(Error::Unusable(
             "it has no Work of `kubectl remedy join`".to_owned(),
         )),
-    };
-    let renewed = each(&names, renew).await;
+    });
+    let renewed = renewed.await;
     Ok((renewed.len() == names.len()).into())
 }
 
@@ -86,11 +86,11 @@ async fn renew(
 
 /// Puts the token `new` in the place of `old` in the Work of an agent, of which anything else may change meanwhile.
 pub(super) async fn replace(works: &Api<Work>, old: &str, new: &str) -> Result<(), Error> {
-    let decide = |work: &Work| {
+    let edited = edit(works, work::AGENT, DryRun::None, |work| {
         let is_old = token_of(work).is_ok_and(|token| token == old);
         is_old.then(|| work::replace_token(work, new)).flatten()
-    };
-    match edit(works, work::AGENT, decide, DryRun::None).await {
+    });
+    match edited.await {
         Ok(Edited::Written(_)) => Ok(()),
         Ok(Edited::Absent(_)) => Err(lacking()),
         Ok(Edited::Unchanged(work)) => {

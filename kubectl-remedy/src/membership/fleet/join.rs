@@ -36,19 +36,12 @@ pub(in crate::membership) async fn run(
         require_one(&names, "--member-context and --server are")?;
     }
     let ids = Ids::read(client).await?;
-    let join = async |cluster: &str| {
+    let joined = each(&names, async |cluster: &str| {
         let context = args.member_context.as_deref().unwrap_or(cluster);
-        join(
-            cluster,
-            args,
-            &of_member(source, context),
-            client,
-            &ids,
-            now,
-        )
-        .await
-    };
-    let joined = each(&names, join).await;
+        let way = of_member(source, context);
+        join(cluster, args, &way, client, &ids, now).await
+    });
+    let joined = joined.await;
     let are_written = joined.len() == names.len();
     let are_ready = wait(joined, args, client).await?;
     Ok((are_written && are_ready).into())
@@ -129,12 +122,11 @@ async fn wait(
     let joined: BTreeMap<String, Joined> = joined.into_iter().collect();
     let clusters = joined.keys().map(|cluster| Key::new("", cluster));
     let waiting = Waiting::<ClusterView>::new(Goal::Is(is_ready), clusters);
-    let reached = |key: &Key| {
+    let left = waiting.run(&[Watched::All], args.timeout, client, |key| {
         if let Some(joined) = joined.get(&*key.name) {
             joined.print(&key.name);
         }
-    };
-    let left = waiting.run(&[Watched::All], args.timeout, client, reached);
+    });
     let left = left.await?;
     for (key, cluster) in &left {
         fails(&key.name, &late(cluster.as_ref()));
