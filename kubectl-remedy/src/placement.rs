@@ -55,7 +55,6 @@ pub(crate) async fn run(
 async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error> {
     let Key { namespace, name } = key;
     let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
-    let failed = |error| Error::request("read placements", error);
     let placements = objects_in::<Placement>(client.clone(), namespace);
     let Some(placement) = placements.get_opt(name).await.map_err(failed)? else {
         let all = match Scope::of(namespace) {
@@ -83,6 +82,10 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         bindings: &bindings.iter().collect::<Vec<_>>(),
         runs: &runs.iter().collect::<Vec<_>>(),
     }))
+}
+
+fn failed(error: kube::Error) -> Error {
+    Error::request("read placements", error)
 }
 
 /// Returns the runs of a namespace, or those without one if it is empty.

@@ -117,11 +117,11 @@ impl Plan {
 
 /// Returns possible mistakes in `remedy`.
 fn doubts(remedy: &Remedy, fleet: &FleetSnapshot) -> Vec<String> {
-    let clusters = || fleet.clusters.iter().map(|(_, cluster)| cluster);
     let known = remedy::FleetLookup {
         has_cluster: &|name| fleet.cluster(name) != Cached::Absent,
         has_condition: &|kind| {
-            clusters().next().is_none() || clusters().any(|known| known.condition(kind).is_some())
+            let mut clusters = fleet.clusters.iter().peekable();
+            clusters.peek().is_none() || clusters.any(|(_, known)| known.condition(kind).is_some())
         },
     };
     let name = remedy.name_any();

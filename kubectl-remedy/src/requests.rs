@@ -107,17 +107,17 @@ fn is_as(found: &Value, wanted: &Value) -> bool {
 
 /// Returns `true` if a Work has the wanted manifests. Karmada's webhook adds labels and annotations to them, and nothing else.
 fn is_same_work(found: &Value, wanted: &Value) -> bool {
-    let manifests = |work: &Value| -> Vec<Value> {
-        let list = work["spec"]["workload"]["manifests"].as_array();
-        let bare = list.into_iter().flatten().cloned().map(|mut manifest| {
-            for marks in ["labels", "annotations"] {
-                objects::fields::remove(&mut manifest, "/metadata", &[marks]);
-            }
-            manifest
-        });
-        bare.collect()
-    };
-    contains(found, wanted, None) && manifests(found) == manifests(wanted)
+    contains(found, wanted, None) && unmarked_manifests(found) == unmarked_manifests(wanted)
+}
+
+/// Returns the manifests of a Work without their labels and annotations.
+fn unmarked_manifests(work: &Value) -> Vec<Value> {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let mut manifests = manifests.cloned().unwrap_or_default();
+    for manifest in &mut manifests {
+        objects::fields::remove(manifest, "/metadata", &["labels", "annotations"]);
+    }
+    manifests
 }
 
 /// The kind, namespace and name of an object.
@@ -129,7 +129,6 @@ struct Kind<'a> {
 
 impl<'a> Kind<'a> {
     fn of(object: &'a Value) -> Result<Self, Error> {
-        let text = |value: &'a Value| value.as_str().unwrap_or_default();
         let types = TypeMeta {
             api_version: text(&object["apiVersion"]).to_owned(),
             kind: text(&object["kind"]).to_owned(),
@@ -158,6 +157,10 @@ impl<'a> Kind<'a> {
     fn path(&self, client: &Client) -> String {
         self.api(client).resource_url().to_owned()
     }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 impl std::fmt::Display for Kind<'_> {

@@ -53,10 +53,9 @@ pub(crate) fn is_due(token: &str, least: Option<Duration>, now: Timestamp) -> bo
     }) else {
         return true;
     };
-    let third = || claims.from.map(|from| until.duration_since(from) / 3);
     let least = match least {
         Some(least) => SignedDuration::try_from(least).ok(),
-        None => third(),
+        None => claims.from.map(|from| until.duration_since(from) / 3),
     };
     least.is_none_or(|least| until.duration_since(now) < least)
 }

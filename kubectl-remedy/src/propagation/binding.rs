@@ -133,12 +133,11 @@ fn requests(binding: BindingRef<'_>) -> BTreeMap<String, String> {
     let needs = binding.spec.replica_requirements.as_ref();
     let requests = needs.and_then(|needs| needs.get("resourceRequest")?.as_object());
     let requests = requests.into_iter().flatten();
-    let text = |amount: &Value| match amount {
-        Value::String(amount) => amount.clone(),
-        other => other.to_string(),
-    };
     requests
-        .map(|(name, amount)| (name.clone(), text(amount)))
+        .map(|(name, amount)| match amount {
+            Value::String(amount) => (name.clone(), amount.clone()),
+            other => (name.clone(), other.to_string()),
+        })
         .collect()
 }
 

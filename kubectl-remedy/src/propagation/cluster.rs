@@ -129,13 +129,10 @@ impl Facts {
     }
 
     fn link(&self, name: &str, need: Need, replicas: Option<i32>) -> ClusterLink {
-        let works = || {
-            self.works
-                .iter()
-                .filter(|work| cluster_of(work) == Some(name))
-        };
-        let work = works().find(|work| self.is_own(work));
-        let taken = works().find_map(|work| bound(&work.metadata));
+        let works = self.works.iter();
+        let mut works = works.filter(|work| cluster_of(work) == Some(name));
+        let taken = works.clone().find_map(|work| bound(&work.metadata));
+        let work = works.find(|work| self.is_own(work));
         let member = self.clusters.get(name).map(MemberLink::of);
         let trouble = match need {
             Need::Leaving => None,

@@ -88,8 +88,9 @@ impl Served {
 
     /// Returns the kind as it is served, or as it was where it is not any more.
     pub(super) fn or_former(all: &[Self], kind: &GroupVersionKind, is_namespaced: bool) -> Self {
-        let is_of = |served: &&Self| served.group == kind.group && served.kind == kind.kind;
-        all.iter().find(is_of).cloned().unwrap_or_else(|| Self {
+        let mut all = all.iter();
+        let found = all.find(|served| served.group == kind.group && served.kind == kind.kind);
+        found.cloned().unwrap_or_else(|| Self {
             group: kind.group.clone(),
             kind: kind.kind.clone(),
             plural: kind.kind.to_lowercase(),

@@ -100,12 +100,13 @@ impl NearPolicy {
 
 /// Returns what a selector asks for that the template is not; `None` if that is another kind.
 fn missed(miss: Mismatch, selector: &ResourceSelector) -> Option<String> {
-    let given = |text: &Option<String>| text.clone().unwrap_or_default();
+    let name = selector.name.as_deref().unwrap_or_default();
+    let namespace = selector.namespace.as_deref().unwrap_or_default();
     Some(match miss {
         Mismatch::Kind => return None,
         Mismatch::Version => format!("selects the version {}", selector.api_version),
-        Mismatch::Namespace => format!("selects the namespace {}", given(&selector.namespace)),
-        Mismatch::Name => format!("selects the name {}", given(&selector.name)),
+        Mismatch::Namespace => format!("selects the namespace {namespace}"),
+        Mismatch::Name => format!("selects the name {name}"),
         Mismatch::Labels => {
             let labels = selector.label_selector.as_ref().map(labels);
             format!("selects the labels {}", labels.unwrap_or_default())

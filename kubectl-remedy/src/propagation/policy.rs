@@ -73,9 +73,8 @@ impl Facts {
         }
         if self.skipped.apis.contain(template) {
             // A Namespace goes to the members all the same: it needs no policy.
-            let kept_out = || kept_out(template, &self.skipped);
             return if self.is_namespace() {
-                kept_out()
+                kept_out(template, &self.skipped)
             } else {
                 Some(Cause::SkippedKind)
             };

@@ -139,12 +139,10 @@ impl Reader<'_> {
         key: &Key,
         template: &Value,
     ) -> Result<Option<ResourceBinding>, Error> {
-        let is_its = |binding: &ResourceBinding| {
-            BindingRef::from(binding).is_of(&kind.group, &kind.kind, key)
-        };
         for name in names::bindings(&kind.group, &kind.kind, &key.name) {
-            let found = self.binding(&Key::new(&*key.namespace, name)).await?;
-            if let Some(binding) = found.filter(is_its) {
+            if let Some(binding) = self.binding(&Key::new(&*key.namespace, name)).await?
+                && BindingRef::from(&binding).is_of(&kind.group, &kind.kind, key)
+            {
                 return Ok(Some(binding));
             }
         }
@@ -152,8 +150,8 @@ impl Reader<'_> {
         if Claim::of(template).is_none() {
             return Ok(None);
         }
-        let all = self.bindings_in(&key.namespace).await?;
-        Ok(all.into_iter().find(is_its))
+        let mut all = self.bindings_in(&key.namespace).await?.into_iter();
+        Ok(all.find(|binding| BindingRef::from(binding).is_of(&kind.group, &kind.kind, key)))
     }
 
     pub(super) async fn binding(&self, key: &Key) -> Result<Option<ResourceBinding>, Error> {
@@ -197,20 +195,20 @@ impl Reader<'_> {
         let Some(binding) = facts.binding() else {
             return Ok(Vec::new());
         };
-        let has_work = |cluster: &&str| {
+        let has_all = wanted_clusters(binding).keys().all(|cluster| {
             let mut works = facts.works.iter();
             works.any(|work| Key::of(work).namespace == execution_namespace(cluster))
-        };
-        if wanted_clusters(binding).keys().all(has_work) {
+        });
+        if has_all {
             return Ok(Vec::new());
         }
         let named = by_name(&work_name(binding));
-        let named = self
+        let mut found = self
             .list::<Work>(Api::all(self.client.clone()), named)
             .await?;
         let own = binding.key();
-        let is_others = |work: &Work| bound(&work.metadata).is_some_and(|owner| owner != own);
-        Ok(named.into_iter().filter(is_others).collect())
+        found.retain(|work| bound(&work.metadata).is_some_and(|owner| owner != own));
+        Ok(found)
     }
 
     pub(super) async fn clusters(&self) -> Result<BTreeMap<String, ClusterView>, Error> {

@@ -71,8 +71,7 @@ impl Survey {
         namespace: Option<&str>,
     ) -> Result<Option<Self>, Error> {
         let kinds = served(client).await?;
-        let is_policy = |kind: &Served| kind.group == "policy.karmada.io";
-        if !kinds.iter().any(is_policy) {
+        if !kinds.iter().any(|kind| kind.group == "policy.karmada.io") {
             return Ok(None);
         }
         let reader = Reader {
@@ -188,20 +187,15 @@ impl Survey {
             namespaces: SKIPPED_NAMESPACES.parse().into_iter().collect(),
             ..Skipped::default()
         };
-        // In whichever version.
-        let id = |(of, key): (GroupVersionKind, Key)| (of.group, of.kind, key);
-        let bound: BTreeSet<_> = self
-            .bindings
-            .iter()
-            .map(|one| id(template_of(one)))
-            .collect();
+        let bound = self.bindings.iter().map(template_of);
+        let bound: BTreeSet<_> = bound.map(unversioned).collect();
         let mut remarks = Vec::new();
         for of_kind in &self.templates {
             let objects = of_kind.objects.iter().flatten();
             let left = objects.filter(|object| {
                 let mut candidates = self.policies.iter().map(Candidate::from);
                 !is_excluded(object, &skipped)
-                    && !bound.contains(&id((GroupVersionKind::of(object), object.key())))
+                    && !bound.contains(&unversioned((GroupVersionKind::of(object), object.key())))
                     && !candidates.any(|policy| policy.selects(object))
             });
             remarks.extend(left.map(|object| {
@@ -261,4 +255,9 @@ fn template_of(binding: &ResourceBinding) -> (GroupVersionKind, Key) {
 
 fn edit(key: &Key) -> String {
     format!("kubectl edit {}", policy(key))
+}
+
+/// Returns the identity of a template, in whichever version.
+fn unversioned((kind, key): (GroupVersionKind, Key)) -> (String, String, Key) {
+    (kind.group, kind.kind, key)
 }

@@ -39,12 +39,13 @@ impl Templates {
             .collect();
         let mut found = Vec::new();
         for wanted in &selected {
-            let is_it = |kind: &&Served| {
+            let mut kinds = reader.kinds.iter();
+            let served = kinds.find(|kind| {
                 kind.group == wanted.group
                     && kind.kind == wanted.kind
                     && kind.versions.contains(&wanted.version)
-            };
-            let Some(kind) = reader.kinds.iter().find(is_it) else {
+            });
+            let Some(kind) = served else {
                 continue;
             };
             found.push(Self {

@@ -124,11 +124,9 @@ fn remedies(effects: &[RemedyEffect]) -> Vec<String> {
 impl RemedyEffect {
     /// Returns its reason and its end, in parentheses.
     fn remarks(&self) -> String {
-        // Anyone wrote it, and a row is one line.
-        let words = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let reason = self.reason.as_ref().map(words);
-        let end = self.expires_at.as_ref();
-        let end = end.map(|end| format!("until {}", words(end)));
+        let reason = self.reason.as_deref().map(on_one_line);
+        let end = self.expires_at.as_deref();
+        let end = end.map(|end| format!("until {}", on_one_line(end)));
         let remarks: Vec<String> = reason.into_iter().chain(end).collect();
         if remarks.is_empty() {
             String::new()
@@ -200,6 +198,11 @@ impl BackendState {
             line
         }
     }
+}
+
+/// Returns a text of anyone as a row has it.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn written(writer: Option<&Writer>, now: Timestamp) -> String {

@@ -42,20 +42,18 @@ impl Address {
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default();
         let present = &present["clusters"][0]["cluster"];
-        let known = |given: &Option<String>, field: &str| {
-            let present = || present[field].as_str().map(ToOwned::to_owned);
-            given.clone().or_else(present)
-        };
-        let server = match known(&self.server, "server") {
-            Some(server) => server,
+        let server = self.server.as_deref();
+        let server = match server.or_else(|| present["server"].as_str()) {
+            Some(server) => server.to_owned(),
             None => reachable(self.own.server.as_deref().unwrap_or_default())?,
         };
         let mut cluster = json!({ "server": server });
-        let name = known(&self.tls_server_name, "tls-server-name");
+        let name = self.tls_server_name.as_deref();
+        let name = name.or_else(|| present["tls-server-name"].as_str());
         for (field, value) in [
             (
                 "tls-server-name",
-                name.or_else(|| self.own.tls_server_name.clone())
+                name.or(self.own.tls_server_name.as_deref())
                     .map(Value::from),
             ),
             (

@@ -34,28 +34,27 @@ impl Address {
         args: &JoinArgs,
         present: Option<&str>,
     ) -> Result<Self, Error> {
-        let unusable = |problem: String| Err(Error::Unusable(problem));
         let server = connection.server.unwrap_or_default();
         let endpoint = match args.server.as_deref().or(present) {
             Some(endpoint) => endpoint.to_owned(),
             None => match (unreachable(&server), connection.tls_server_name) {
                 (Some(why), _) => {
-                    return unusable(format!(
+                    return Err(Error::Unusable(format!(
                         "the fleet cannot reach the member at {server}: {why}; give --server an address that the fleet's programs reach, such as https://203.0.113.8:6443"
-                    ));
+                    )));
                 }
                 (None, Some(name)) => {
-                    return unusable(format!(
+                    return Err(Error::Unusable(format!(
                         "its context knows {server} by the tls-server-name {name}, which a Cluster cannot say; give --server a URL with a host that the certificate has"
-                    ));
+                    )));
                 }
                 (None, None) => server,
             },
         };
         if !endpoint.to_ascii_lowercase().starts_with("https://") {
-            return unusable(format!(
+            return Err(Error::Unusable(format!(
                 "{endpoint} does not begin with https://: anybody could read the token that is sent there; give --server"
-            ));
+            )));
         }
         let bundle = connection.certificate_authority_data.unwrap_or_default();
         Ok(Self {
@@ -75,9 +74,8 @@ pub(super) fn endpoint<'a>(
 ) -> Option<&'a str> {
     let stored =
         secret.and_then(|secret| secret["metadata"]["annotations"][TOKEN_ENDPOINT].as_str());
-    let present = || cluster?["spec"]["apiEndpoint"].as_str();
     stored
-        .or_else(present)
+        .or_else(|| cluster?["spec"]["apiEndpoint"].as_str())
         .filter(|endpoint| !endpoint.is_empty())
 }
 
