@@ -26,9 +26,13 @@ impl Clusters {
     pub(crate) fn watch(&self, program: &mut Program, rows: Watch<impl Send + 'static, Cluster>) {
         let (kind, resource) = (self.kind, self.kind.resource());
         let all = Api::all_with(self.client.clone(), &resource);
-        let read = move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored));
-        let everything = Config::default();
-        rows.start_as(program, "clusters", (all, &resource), everything, read);
+        rows.start_as(
+            program,
+            "clusters",
+            (all, &resource),
+            Config::default(),
+            move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored)),
+        );
     }
 
     /// Lists a page of them.

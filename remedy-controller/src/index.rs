@@ -196,11 +196,9 @@ impl Index {
     }
 
     fn view_of(&self, remedy: Arc<Remedy>) -> View {
-        let has_cluster = |name: &str| self.clusters.exists(&Key::cluster_scoped(name));
-        let has_condition = |kind: &str| self.condition_types.contains(kind);
         let fleet = FleetLookup {
-            has_cluster: &has_cluster,
-            has_condition: &has_condition,
+            has_cluster: &|name| self.clusters.exists(&Key::cluster_scoped(name)),
+            has_condition: &|kind| self.condition_types.contains(kind),
         };
         let name = remedy.metadata.name.as_deref().unwrap_or_default();
         View {

@@ -144,7 +144,7 @@ impl Reconciler {
             tracing::info!(cluster = key.name, %change, "Remedy actions changed");
             self.record(&snapshot.cluster, action_changed(change));
         }
-        let by_condition = |change: &ActionChange| {
+        let is_by_condition = changes.iter().any(|change| {
             matches!(
                 change,
                 ActionChange::Set {
@@ -152,9 +152,9 @@ impl Reconciler {
                     ..
                 }
             )
-        };
+        });
         if let Some(arrived) = snapshot.arrived
-            && changes.iter().any(by_condition)
+            && is_by_condition
         {
             self.following.observe(arrived.elapsed().as_secs_f64());
         }

@@ -235,11 +235,8 @@ impl SilenceReconciler {
     /// Reads the lease, because while the API was away no renewal could be observed: a silence is real
     /// only if the version that was observed before it is still the newest after it.
     async fn confirm(&self, reporter: &ReporterOf) -> Result<Option<Duration>, BoxError> {
-        let silent = |reporters: &Reporters| {
-            let now = Instant::now().into_std();
-            reporters.silent(reporter, now)
-        };
-        if silent(&self.reporters.known.lock()).is_none() {
+        let now = Instant::now().into_std();
+        if self.reporters.known.lock().silent(reporter, now).is_none() {
             return Ok(None);
         }
         let namespace = reporter.namespace(self.clusters.kind);
@@ -251,6 +248,6 @@ impl SilenceReconciler {
             Some(lease) => observe(&mut reporters, reporter, &lease),
             None => reporters.remove(reporter),
         }
-        Ok(silent(&reporters))
+        Ok(reporters.silent(reporter, Instant::now().into_std()))
     }
 }

@@ -83,11 +83,10 @@ impl StatusReconciler {
         let mut reported = self.reported.lock();
         let before = reported.remove(key);
         let before = before.filter(|before| before.uid == remedy.metadata.uid);
-        let is_known = |problem: &&Problem| {
+        let new = problems.iter().filter(|problem| {
             let before = before.as_ref();
-            before.is_some_and(|before| before.problems.contains(problem.reason()))
-        };
-        let new = problems.iter().filter(|problem| !is_known(problem));
+            before.is_none_or(|before| !before.problems.contains(problem.reason()))
+        });
         let mut events: Vec<Event> = new.map(problem).collect();
         let was_reported = match &before {
             Some(before) => before.expired,

@@ -193,7 +193,6 @@ impl TryFrom<Args> for Config {
             let (kind, name) = args.cluster.identify(&source)?;
             (kind, name.clone(), Subject::Own(name))
         };
-        let host = || gethostname::gethostname().to_string_lossy().into_owned();
         Ok(Self {
             source,
             node_condition: args.member.node_condition,
@@ -203,7 +202,7 @@ impl TryFrom<Args> for Config {
             node: args
                 .host_name
                 .filter(|name| !name.is_empty())
-                .unwrap_or_else(host),
+                .unwrap_or_else(|| gethostname::gethostname().to_string_lossy().into_owned()),
             listen_address,
             leader_elect: args.detector.leader_elect,
             probes,

@@ -225,8 +225,8 @@ impl<'a> ClusterReport<'a> {
                     self.set_object(Some(object));
                 }
                 Err(error) => {
-                    let newest = |object: &RawCluster| change(object, condition);
-                    self.check_conflict(error, newest, &wanted).await?;
+                    self.check_conflict(error, |object| change(object, condition), &wanted)
+                        .await?;
                     return Ok(None);
                 }
             }
@@ -251,8 +251,8 @@ impl<'a> ClusterReport<'a> {
                 self.set_object(Some(object));
             }
             Err(error) => {
-                let newest = |object: &RawCluster| Ok(object.change_without(kind));
-                self.check_conflict(error, newest, &wanted).await?;
+                self.check_conflict(error, |object| Ok(object.change_without(kind)), &wanted)
+                    .await?;
             }
         }
         Ok(None)

@@ -89,14 +89,14 @@ impl ClusterVoting {
     }
 
     fn publish(&self) {
-        let target = |cluster: &Arc<str>| Target {
-            signal: self.signal,
-            cluster: Some(Arc::clone(cluster)),
-        };
-        let clusters = self.clusters.iter();
-        let now: Votes = clusters
-            .map(|(cluster, threshold)| (target(cluster), threshold.vote()))
-            .collect();
+        let now = self.clusters.iter().map(|(cluster, threshold)| {
+            let target = Target {
+                signal: self.signal,
+                cluster: Some(Arc::clone(cluster)),
+            };
+            (target, threshold.vote())
+        });
+        let now: Votes = now.collect();
         let mut before = Votes::default();
         let modified = self.votes.send_if_modified(|votes| {
             if *votes == now {

@@ -165,14 +165,14 @@ impl Location<'_> {
     }
 
     fn parts(&self) -> Result<(Uri, Endpoint), String> {
-        let no_url = || "url is none, such as https://registry.example.com/v2/".to_owned();
-        let uri: Uri = self.url.parse().map_err(|_| no_url())?;
+        const NO_URL: &str = "url is none, such as https://registry.example.com/v2/";
+        let uri: Uri = self.url.parse().map_err(|_| NO_URL)?;
         let default = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
             _ => return Err("url begins with neither http:// nor https://".to_owned()),
         };
-        let authority = uri.authority().ok_or_else(no_url)?;
+        let authority = uri.authority().ok_or(NO_URL)?;
         if authority.as_str().contains('@') {
             return Err("url has credentials: put a token in a file and name that".to_owned());
         }

@@ -38,6 +38,15 @@ struct QueryLabels {
     result: &'static str,
 }
 
+impl QueryLabels {
+    fn of(server: SocketAddr, result: &'static str) -> Self {
+        Self {
+            server: Server(server).to_string(),
+            result,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct SilentLabels {
     family: &'static str,
@@ -149,15 +158,12 @@ impl DnsMetrics {
         let now: BTreeSet<_> = servers.iter().copied().collect();
         // A server that left `resolv.conf` must not keep series for ever.
         for result in classes().chain([ADDRESS, INTERNAL]) {
-            let labels = |server: &SocketAddr| QueryLabels {
-                server: Server(*server).to_string(),
-                result,
-            };
             for gone in known.difference(&now) {
-                self.queries.remove(&labels(gone));
+                self.queries.remove(&QueryLabels::of(*gone, result));
             }
             for new in now.difference(&known) {
-                self.queries.get_or_create(&labels(new)).inc_by(0);
+                let labels = QueryLabels::of(*new, result);
+                self.queries.get_or_create(&labels).inc_by(0);
             }
         }
         *known = now;
@@ -169,10 +175,8 @@ impl DnsMetrics {
             QueryOutcome::Failure(class) => class.as_str(),
             QueryOutcome::Internal => INTERNAL,
         };
-        let server = Server(server).to_string();
-        self.queries
-            .get_or_create(&QueryLabels { server, result })
-            .inc();
+        let labels = QueryLabels::of(server, result);
+        self.queries.get_or_create(&labels).inc();
     }
 
     /// Counts a round in which names resolved.

@@ -148,7 +148,8 @@ impl<C: DnsClient> Prober<C> {
             start,
             deadline: start + self.probe.timeout,
         };
-        let lookup_name = async |((name, plan), right): ((&NameState, &LookupPlan), &Right<'_>)| {
+        let names = self.names.iter().zip(&plans).zip(&rights);
+        let names = join_all(names.map(async |((name, plan), right)| {
             let lookup = Lookup {
                 expected: Expected::Addresses(right),
                 ..lookup
@@ -167,9 +168,7 @@ impl<C: DnsClient> Prober<C> {
             // A short lookup has too few responses to tell what becomes of pods with a resolver.
             let full = lookup.resolve(&plan.candidates, None).await;
             Ok(full.unwrap_or(found))
-        };
-        let names = self.names.iter().zip(&plans).zip(&rights);
-        let names = join_all(names.map(lookup_name));
+        }));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
