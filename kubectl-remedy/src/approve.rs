@@ -1,4 +1,4 @@
-//! `kubectl remedy approve`: says yes to what a staged update run asks a person for, before or after a stage.
+//! `kubectl remedy approve`: says yes to the requests of a staged update run, before or after a stage.
 
 use fleet_api::ApprovalRequest;
 use fleet_api::conditions::APPROVED;
@@ -22,7 +22,7 @@ use crate::identity::NAME;
 use crate::send::{Edited, edit};
 use crate::terminal;
 
-/// What stands before the name of a run that is in a namespace.
+/// The prefix of the name of a run that is in a namespace.
 const PREFIXES: [&str; 2] = ["sur/", "stagedupdaterun/"];
 
 /// Returns the scope and the name of a run that an argument names.
@@ -36,7 +36,7 @@ fn named(argument: &str) -> (Scope, &str) {
     }
 }
 
-/// Approves what a run waits for at a stage; `namespace` is that of a run which has one.
+/// Approves the requests of a run at a stage; `namespace` is that of a run which has one.
 pub(crate) async fn run(
     args: &ApproveArgs,
     client: &Client,

@@ -20,7 +20,7 @@ use crate::{manifest, terminal};
 /// The label by which blocks of ours are known, with [`NAME`] as its value.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// Blocks a cluster, or tells what that would do.
+/// Blocks a cluster, or tells the effect of that.
 pub(crate) async fn run(
     args: &BlockArgs,
     client: &Client,

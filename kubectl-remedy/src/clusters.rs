@@ -79,7 +79,7 @@ pub(crate) fn of_namespace(namespace: &str) -> &str {
     cluster_of_execution_namespace(namespace).unwrap_or(namespace)
 }
 
-/// Does `work` for several clusters at once, and prints a line for each that fails. Returns what came of the others, by name.
+/// Does `work` for several clusters at once, and prints a line for each that fails. Returns the results of the others, by name.
 pub(crate) async fn each<T>(
     clusters: &[String],
     work: impl AsyncFn(&str) -> Result<T, Error>,

@@ -35,7 +35,7 @@ enum Next {
     Unknown,
 }
 
-/// Prints what may come next after `words`. An error is no candidate, so there is none.
+/// Prints the words that may come after `words`. An error is no candidate, so there is none.
 pub(crate) async fn run(words: &[String]) -> Answer {
     let incomplete = words.last().map_or("", String::as_str);
     let (candidates, directive) = match Next::after(words) {

@@ -237,7 +237,7 @@ pub(crate) fn run_remedy_controller(karmada: Client, flags: &[&str]) {
     tokio::spawn(program.run_until(async || std::future::pending().await));
 }
 
-/// Runs the ingress-controller, which writes what it serves into a gateway cluster.
+/// Runs the ingress-controller, which writes its ingresses into a gateway cluster.
 pub(crate) fn run_ingress_controller(karmada: Client, gateway: Client) {
     let mut program = Program::new(ingress_controller::IDENTITY, ([127, 0, 0, 1], 0).into());
     let flags = [ingress_controller::NAME, "--export-services=false"];

@@ -83,7 +83,7 @@ impl FleetSnapshot {
         })
     }
 
-    /// Reads the clusters, the Remedies and the ingresses, and not what serves the ingresses: there may be
+    /// Reads the clusters, the Remedies and the ingresses, and not the backends of these: there may be
     /// many more bindings than all of these.
     pub(crate) async fn read_without_backends(
         client: &Client,
@@ -195,7 +195,7 @@ pub(crate) async fn cluster(name: &str, client: &Client) -> Result<Option<Cluste
     Ok(cluster)
 }
 
-/// Returns what `read` finds of the kind of which something exists: an API may serve both.
+/// Returns the result of `read` for the kind of which something exists: an API may serve both.
 async fn of_either<T, Reading>(
     read: impl Fn(ClusterKind) -> Reading,
     exists: impl Fn(&T) -> bool,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     /// On a hub a member is a cluster, with its action apart from its conditions; placements and members tell where Services run
-    /// and at which addresses. What it need not serve is empty.
+    /// and at which addresses. The kinds that it need not serve are empty.
     #[tokio::test]
     async fn hub_is_a_fleet() {
         let hub = hub().await;

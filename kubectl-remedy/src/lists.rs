@@ -36,7 +36,7 @@ where
     list_mapped(api, &K::plural(&()), selected, |object| object).await
 }
 
-/// Reads the objects that `api` and `selected` cover, and keeps what `make` makes of each.
+/// Reads the objects that `api` and `selected` cover, and keeps the result of `make` for each.
 pub(crate) async fn list_mapped<S, K>(
     api: Api<Decoded<S>>,
     plural: &str,
@@ -56,7 +56,7 @@ where
     Ok(store)
 }
 
-/// Returns what was read where the clusters are of this kind. A hub need not serve what it is read from.
+/// Returns the result of a read; nothing on a hub that does not serve the objects.
 pub(crate) async fn served<T: Default>(
     kind: ClusterKind,
     read: impl Future<Output = Result<T, Error>>,
@@ -70,7 +70,7 @@ pub(crate) async fn served<T: Default>(
     }
 }
 
-/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
+/// Returns the objects that were read; `None` if the API does not have the kind, or the user no right to it.
 pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Err(error) if is_unavailable(&error) => Ok(None),
@@ -78,10 +78,10 @@ pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-/// Returns what was read; `None` if the API does not have the kind.
+/// Returns the objects that were read; `None` if the API does not have the kind.
 ///
 /// # Errors
-/// Fails if the API has it, and the user no right to it. What may be there is not nothing.
+/// Fails if the API has it, and the user no right to it: there may be objects.
 pub(crate) async fn if_served<K, T>(
     client: &Client,
     read: Result<T, Error>,

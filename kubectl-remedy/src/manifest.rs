@@ -1,4 +1,4 @@
-//! Objects as text: what is printed, and the objects of a file.
+//! Objects as text: those that are printed, and those of a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -67,7 +67,7 @@ pub(crate) fn object(path: &Path) -> Result<Value, Error> {
     })
 }
 
-/// Reads what clusters report from the file `path`, or from standard input for `-`: of a binding, or as a list.
+/// Reads the reports of clusters from the file `path`, or from standard input for `-`: of a binding, or as a list.
 pub(crate) fn items(path: &Path) -> Result<Vec<Value>, Error> {
     read(path, |mut documents| {
         let document = documents.pop().unwrap_or_default();
@@ -83,7 +83,7 @@ fn is_text(object: &Value, field: &str) -> bool {
     object.get(field).is_some_and(Value::is_string)
 }
 
-/// Reads what `of` makes of the documents in the file `path`, those of lists each by itself.
+/// Reads the result of `of` for the documents in the file `path`, those of lists each by itself.
 fn read<T>(path: &Path, of: impl FnOnce(Vec<Value>) -> Result<T, String>) -> Result<T, Error> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(remedies(&json.to_string()).unwrap(), found);
     }
 
-    /// What is wrong with a file is said in a line.
+    /// The mistake in a file is said in a line.
     #[test]
     fn file_error_is_one_line() {
         for (text, problem) in [

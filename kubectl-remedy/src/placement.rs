@@ -1,4 +1,4 @@
-//! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, what each waits for, and why others
+//! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, why each waits, and why others
 //! were not picked.
 
 use fleet_api::names::PARENT_PLACEMENT;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::manifest::Format;
 use crate::{manifest, terminal};
 
-/// What stands before the name of a placement of each scope.
+/// The prefix of the name of a placement of each scope.
 const PREFIXES: [(&str, Scope); 4] = [
     ("crp/", Scope::Cluster),
     ("clusterresourceplacement/", Scope::Cluster),

@@ -63,7 +63,7 @@ pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
     Ok((change, written))
 }
 
-/// Writes objects in turn. Returns what was written at most, and the uid of each.
+/// Writes objects in turn. Returns the most that was written, and the uid of each.
 pub(crate) async fn write_all(
     client: &Client,
     objects: &[Value],

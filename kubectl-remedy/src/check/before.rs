@@ -1,4 +1,4 @@
-//! `kubectl remedy check --pre`: what an installation finds, before it changes anything.
+//! `kubectl remedy check --pre`: the surroundings of an installation, before it changes anything.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -35,7 +35,7 @@ const KINDS: [&str; 7] = [
 /// The beginning of the name of an estimator's Service (`--scheduler-estimator-service-prefix` has the same default).
 const ESTIMATOR: &str = "karmada-scheduler-estimator-";
 
-/// What an installation does.
+/// The writes of an installation.
 const WRITES: [Right; 7] = [
     Right::to("create", "", "namespaces"),
     Right::to("create", "", "serviceaccounts"),
@@ -87,7 +87,7 @@ async fn api(args: &CheckArgs, source: &Source, client: &Client) -> Result<Secti
     })
 }
 
-/// Tells whether members may reach the API at `given`, or at the server of the kubeconfig, and what they find there.
+/// Tells whether members may reach the API at `given`, or at the server of the kubeconfig, and whether it answers at `given`.
 async fn for_members(given: Option<&str>, source: &Source) -> Result<Vec<Finding>, Error> {
     let own = source.cluster()?.server.unwrap_or_default();
     let mut findings = vec![match reachable(given.unwrap_or(&own)) {
@@ -164,7 +164,7 @@ async fn rights(client: &Client) -> Result<Section, Error> {
     })
 }
 
-/// Tells which of Karmada's own programs lead, since what ours are to do is theirs until they are stopped.
+/// Tells which of Karmada's own programs lead, since the work of ours is theirs until they are stopped.
 async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
     let mut findings = Vec::new();
     let mut is_karmada = false;

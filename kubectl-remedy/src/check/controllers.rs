@@ -1,4 +1,4 @@
-//! The controllers: whether one of each leads, and whether another program writes what is theirs.
+//! The controllers: whether one of each leads, and whether another program writes their fields.
 
 use std::collections::BTreeMap;
 
@@ -214,7 +214,7 @@ fn leader(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
     }
 }
 
-/// Returns the programs other than its own and this one, which writes what a user asks for once, that last wrote a field of some objects,
+/// Returns the programs other than its own and this one, which writes once at the wish of a user, that last wrote a field of some objects,
 /// and did `since`.
 fn writers<'a>(
     field: Field,
@@ -322,7 +322,7 @@ mod tests {
             shown.contains("last written by karmada-controller-manager (1 clusters)"),
             "{shown}"
         );
-        // What others wrote before ours began to lead is no contest.
+        // A write of others before ours began to lead is no contest.
         let since = Some("2026-11-20T08:10:00Z".parse().unwrap());
         let before =
             Finding::good("remedyActions of clusters is written by the remedy-controller alone");

@@ -1,4 +1,4 @@
-//! What a Karmada whose features are switched otherwise than ours leaves to decide before ours take over.
+//! The decisions before ours take over from a Karmada that has other features switched on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,17 +32,17 @@ pub(super) async fn findings(client: &Client) -> Result<Vec<Finding>, Error> {
     Ok(told(left_alone(client, bindings).await?, preempting))
 }
 
-/// Returns `true` for a binding that what its template refers to should follow.
+/// Returns `true` for a binding that the dependencies of its template should follow.
 fn is_followed(binding: &ResourceBinding) -> bool {
     let spec = &binding.spec;
     let mut clusters = spec.clusters.iter().flatten();
     spec.propagate_deps == Some(true) && clusters.next().is_some()
 }
 
-/// Returns the number of those bindings that lack something of what their templates refer to: none was ever listed, or the
+/// Returns the number of those bindings that lack a dependency of their templates: none was ever listed, or the
 /// list is from the time when the feature was on.
 async fn left_alone(client: &Client, bindings: Vec<&Arc<ResourceBinding>>) -> Result<usize, Error> {
-    // Who lets it follow notes what there is, even if that is nothing.
+    // Who lets it follow notes the list, even if that is empty.
     let (with_list, without): (Vec<_>, Vec<_>) = bindings
         .into_iter()
         .partition(|binding| binding.metadata.annotation(names::DEPENDENCIES).is_some());
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// What was never listed has stayed at home, and so has what a template names since the feature was switched off.
+    /// A dependency that was never listed has stayed at home, and so has one that a template names since the feature was switched off.
     #[tokio::test]
     async fn dependencies_at_home_are_found() {
         let api = TestApi::with_kinds(karmada_api::crd::fleet().unwrap());

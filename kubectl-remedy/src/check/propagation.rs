@@ -1,4 +1,4 @@
-//! What is propagated: whether every policy selects something, and what it selects is where it is to be.
+//! The propagation: whether every policy selects something, and that is where it is to be.
 
 use super::report::{Finding, Section};
 use crate::propagation::{Remark, Survey};
@@ -6,7 +6,7 @@ use crate::propagation::{Remark, Survey};
 /// The number of remarks of one sort that are shown.
 const SHOWN: usize = 5;
 
-/// Checks policies, what they select, and bindings; `None` if the API serves no policies.
+/// Checks policies, their templates, and bindings; `None` if the API serves no policies.
 pub(super) fn section(survey: Option<Survey>) -> Section {
     Section {
         title: "Propagation",

@@ -96,7 +96,7 @@ async fn empty(
     Ok(report(cluster, &left))
 }
 
-/// Has the workloads leave, after a note on each binding of what is to come back.
+/// Has the workloads leave, after a note on each binding that is to come back.
 async fn drive_out(
     args: &DrainArgs,
     target: &Target,

@@ -16,12 +16,12 @@ use crate::error::Error;
 use crate::send::{Edited, edit};
 use crate::terminal;
 
-/// What a taint does.
+/// The effect of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It keeps away what is new.
+    /// It keeps new workloads away.
     KeepAway,
-    /// It drives out what is there.
+    /// It drives out those that are there.
     DriveOut,
 }
 
@@ -138,7 +138,7 @@ fn unread(name: &str, source: kube::Error) -> Error {
 fn tainted(taints: &[Value], effect: Effect, now: Timestamp) -> Option<Vec<Value>> {
     let (effect, added) = match effect {
         Effect::KeepAway => (NO_SCHEDULE, None),
-        // What is tolerated for a time is so from then on.
+        // A toleration for a time counts from then on.
         Effect::DriveOut => (NO_EXECUTE, Some(Time(now))),
     };
     if taints

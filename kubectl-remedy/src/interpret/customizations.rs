@@ -74,7 +74,7 @@ async fn list(client: &Client) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-/// Returns what interprets kinds in the fleet, with the customizations and configurations of webhooks that say so.
+/// Returns the interpreters of the fleet, with the customizations and configurations of webhooks that say so.
 pub(crate) async fn interpreters(client: &Client) -> Result<(Interpreters, Vec<Value>), Error> {
     let customized = list(client).await?;
     let interpreters =

@@ -1,4 +1,4 @@
-//! `kubectl remedy interpret`: what everybody who could be asked says of an object, and who decides.
+//! `kubectl remedy interpret`: the answer of everybody who could be asked about an object, and who decides.
 //!
 //! ```text
 //! files → question ─┐
@@ -28,7 +28,7 @@ use crate::identity::NAME;
 use crate::manifest::{self, Format};
 use crate::terminal;
 
-/// Prints what everybody says.
+/// Prints everybody's answers.
 pub(crate) async fn run(
     args: &InterpretArgs,
     connection: &ConnectionArgs,
@@ -92,8 +92,8 @@ async fn statements(question: &Question, client: Client, objects: &[Value]) -> V
     statements
 }
 
-/// Returns `true` if what an interpreter says counts, where another, or itself, is asked `first`. What scripts find as
-/// dependencies is united.
+/// Returns `true` if the answer of an interpreter counts, where another, or itself, is asked `first`. The dependencies that
+/// scripts find are united.
 fn has_a_say(interpreter: &Interpreter, first: Option<&Interpreter>, operation: Operation) -> bool {
     let are_scripts = matches!(
         (interpreter, first),

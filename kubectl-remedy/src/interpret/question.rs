@@ -1,4 +1,4 @@
-//! What is asked: the object of a file, and what else an operation takes.
+//! The question: the object of a file, and the other inputs of an operation.
 
 use interpreters::{Failure, Interpreters};
 use objects::health::Health;
@@ -13,7 +13,7 @@ use crate::args::InterpretArgs;
 use crate::error::Error;
 use crate::manifest;
 
-/// The operations that are asked about, with what they take.
+/// The operations that are asked about, with their inputs.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) object: Value,
@@ -21,7 +21,7 @@ pub(super) struct Question {
     replicas: i32,
     /// The object as it is in a member.
     observed: Value,
-    /// What clusters report, as a binding has it.
+    /// The reports of clusters, as a binding has them.
     items: Vec<Value>,
 }
 
@@ -51,7 +51,7 @@ impl Question {
         })
     }
 
-    /// Returns what the one interpreter that `interpreters` know answers; `None` if it is not asked.
+    /// Returns the answer of the one interpreter that `interpreters` know; `None` if it is not asked.
     pub(super) async fn ask(
         &self,
         interpreters: &Interpreters,
@@ -92,7 +92,7 @@ impl Question {
         Some(answer)
     }
 
-    /// Returns what is known without users: of other projects' kinds, or of Kubernetes' own.
+    /// Returns the answer without users: for other projects' kinds, or for Kubernetes' own.
     pub(super) fn built_in(&self, operation: Operation) -> Value {
         let object = &self.object;
         match operation {

@@ -1,4 +1,4 @@
-//! How a practice has ended: what is said, in the status of its Remedy and as an Event on it.
+//! The end of a practice, recorded in the status of its Remedy and as an Event on it.
 
 use std::fmt;
 

@@ -57,7 +57,7 @@ pub(super) struct WorkLink {
     /// The time since which it is not applied, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<Time>,
-    /// What it says of being applied, unless all is well.
+    /// The reason why it is not applied; empty if all is well.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -245,7 +245,7 @@ impl MemberLink {
         }
     }
 
-    /// Returns what it says of being ready.
+    /// Returns its readiness, in words.
     fn says(&self) -> String {
         if self.ready.is_empty() {
             return "nobody has asked it".to_owned();

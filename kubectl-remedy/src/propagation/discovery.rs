@@ -124,7 +124,7 @@ impl Served {
         }
     }
 
-    /// Returns by what it is requested in one of its versions.
+    /// Returns the resource by which it is requested in one of its versions.
     fn resource(&self, version: &str) -> ApiResource {
         let kind = self.in_version(version);
         ApiResource {

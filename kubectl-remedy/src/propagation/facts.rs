@@ -1,4 +1,4 @@
-//! What was read about one object on its way to the members.
+//! The facts that were read about one object on its way to the members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub(super) struct Facts {
     pub(super) works: Vec<Work>,
     /// Every cluster, where there is a Work or is to be one.
     pub(super) clusters: BTreeMap<String, ClusterView>,
-    /// Why nobody says what the template means.
+    /// The reason why nobody interprets the template.
     pub(super) refusal: Option<String>,
     /// The roles with which the propagation-controller propagates kinds, if they may be read.
     pub(super) roles: Option<Vec<ClusterRole>>,

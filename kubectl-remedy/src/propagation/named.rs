@@ -13,7 +13,7 @@ pub(crate) struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Returns what an argument names, unless it is a name alone.
+    /// Returns the object of an argument, unless that is a name alone.
     ///
     /// # Errors
     /// Fails if the type or the name is empty.

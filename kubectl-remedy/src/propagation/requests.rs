@@ -30,7 +30,7 @@ use crate::interpret::customizations;
 use crate::lists::{list_each, list_each_metadata};
 use crate::terminal;
 
-/// What requests need.
+/// Makes requests.
 pub(super) struct Reader<'a> {
     pub(super) client: &'a Client,
     pub(super) kinds: &'a [Served],
@@ -226,7 +226,7 @@ impl Reader<'_> {
         Ok(interpreters)
     }
 
-    /// Returns why nobody says what the template means, if that is so: a script cannot be read, or whoever is asked for
+    /// Returns why nobody interprets the template, if that is so: a script cannot be read, or whoever is asked for
     /// its replicas fails.
     pub(super) async fn refusal(&self, template: &Value) -> Result<Option<String>, Error> {
         let interpreters = self.interpreters().await?;

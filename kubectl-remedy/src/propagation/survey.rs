@@ -29,7 +29,7 @@ use super::templates::Templates;
 use crate::error::Error;
 use crate::lists::scoped;
 
-/// What a fleet propagates, or is to propagate.
+/// The objects that a fleet propagates, or is to propagate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     pub(super) kinds: Vec<Served>,
@@ -65,7 +65,7 @@ impl Remark {
 }
 
 impl Survey {
-    /// Reads what is propagated, of one namespace or of all; `None` if the API serves no policies.
+    /// Reads the propagated objects, of one namespace or of all; `None` if the API serves no policies.
     pub(crate) async fn read(
         client: &Client,
         namespace: Option<&str>,
@@ -226,7 +226,7 @@ impl Survey {
             let own = BindingRef::from(&binding).key();
             facts.works = works.remove(&own).unwrap_or_default();
             facts.kind = Served::or_former(&self.kinds, &kind, !key.namespace.is_empty());
-            // What is asked here does not depend on the rest of it.
+            // The cause does not depend on the rest of it.
             facts.template = Some(json!({ "metadata": { "name": key.name } }));
             facts.key = key;
             facts.binding = Some(binding);

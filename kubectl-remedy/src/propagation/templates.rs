@@ -19,7 +19,7 @@ pub(super) struct Templates {
     pub(super) version: String,
     /// Their metadata, each as an object; `None` if they may not be listed.
     pub(super) objects: Option<Vec<Value>>,
-    /// Why nobody can be asked what they mean.
+    /// The reason why nobody can be asked about their meaning.
     pub(super) refusal: Option<String>,
 }
 

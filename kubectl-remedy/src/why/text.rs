@@ -38,7 +38,7 @@ impl Explanation {
             let mut known = self.conditions.iter();
             match known.find(|known| known.type_ == kind) {
                 Some(condition) => lines.extend(condition_lines(condition, now)),
-                // What agents do only where they are asked to is not missed.
+                // A condition that agents have only on demand is not missed.
                 None if [DNS_READY, REPORTER_READY].contains(&kind) => {
                     lines.push(format!("{kind}: none"));
                 }
@@ -191,7 +191,7 @@ impl BackendState {
         let is_readmitted = serving
             .any(|serving| serving.name == cluster && serving.state == ServingState::Readmitted);
         if is_readmitted {
-            // What the flag is cannot be seen, and this is what it was taken for.
+            // The flag cannot be seen, and this value was assumed.
             let assumed = WhenAllBlocked::FailOpen;
             format!("{line}: no other cluster does, and {assumed} is assumed")
         } else {

@@ -1,4 +1,4 @@
-//! What becomes of the placements of a hub whose clusters are emptied.
+//! The departures of placements from the clusters of a hub that are emptied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -20,7 +20,7 @@ use crate::drain::target::Effect;
 use crate::error::Error;
 use crate::lists::list_each;
 
-/// What a hub has.
+/// The objects of a hub.
 pub(super) struct Hub {
     clusters: Vec<MemberCluster>,
     placements: Vec<Placement>,

@@ -37,7 +37,7 @@ enum Place {
     Output(Format),
 }
 
-/// What is the same for each cluster.
+/// The part that is the same for each cluster.
 struct Joining<'a> {
     args: &'a JoinArgs,
     address: Address,
@@ -94,7 +94,7 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
     Ok(place)
 }
 
-/// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
+/// Writes the objects of a cluster. Nothing is written if something is missing for the agent itself.
 async fn join(
     cluster: &str,
     joining: &Joining<'_>,
@@ -226,7 +226,7 @@ async fn report(
     Ok(left.is_empty())
 }
 
-/// Tells what holds up the agents of a cluster, by what can be read of them.
+/// Tells the obstacle of the agents of a cluster, as far as they can be read.
 async fn held_up(cluster: &str, member: Option<&Client>, client: &Client) -> String {
     let Some(member) = member else {
         let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));

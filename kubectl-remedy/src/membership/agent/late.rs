@@ -11,7 +11,7 @@ pub(super) const UNAPPLIED: &str = "its Work is not applied";
 /// The fault of one whose deletion is not.
 pub(super) const NOT_GONE: &str = "its Work is not gone";
 
-/// Tells why a Work is `late`, and what to look at.
+/// Tells why a Work is `late`, and where to look.
 pub(super) fn explain(late: &str, work: Option<&Work>, cluster: Option<&ClusterView>) -> String {
     let failed = work.and_then(|work| work.condition(APPLIED));
     if let Some(failed) = failed.filter(|failed| failed.status != TRUE) {

@@ -13,7 +13,7 @@ pub(super) fn reports(cluster: &Cluster) -> bool {
     fresh.is_some_and(|fresh| fresh.reason != REPORTER_SILENT_REASON)
 }
 
-/// Tells what holds up the agents of a Work that is applied, and what to look at.
+/// Tells the obstacle of the agents of a Work that is applied, and where to look.
 pub(crate) fn explain(work: Option<&Work>) -> String {
     let status = work.and_then(|work| work.status.as_ref());
     let statuses = status.into_iter().flat_map(|it| &it.manifest_statuses);

@@ -1,4 +1,4 @@
-//! What a fleet has of a member: the Secret with the credentials, and the Cluster that names it.
+//! The objects of a fleet about a member: the Secret with the credentials, and the Cluster that names it.
 
 use karmada_api::names::{TOKEN_ENDPOINT, TOKEN_INSECURE};
 use karmada_api::{Cluster, ClusterView};
@@ -15,7 +15,7 @@ use crate::secret::{decoded, encoded};
 /// The namespace of the credentials (`karmadactl join --cluster-namespace` has the same default).
 pub(super) const NAMESPACE: &str = "karmada-cluster";
 
-/// The address of a member's API, and by what it is known.
+/// The address of a member's API, and the way to it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
     endpoint: String,
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// An address that the fleet cannot reach, or a Cluster not say, is refused with what to give.
+    /// An address that the fleet cannot reach, or a Cluster not say, is refused with the flag to give.
     #[test]
     fn unusable_address_is_refused() {
         let mut by_name = connection("https://203.0.113.8:6443");
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// A Cluster says what the kubeconfig does, and keeps the address that it has.
+    /// A Cluster is as the kubeconfig, and keeps the address that it has.
     #[test]
     fn cluster_is_as_kubeconfig() {
         let mut proxied = connection("https://203.0.113.8:6443");

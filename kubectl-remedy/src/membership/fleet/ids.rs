@@ -36,7 +36,7 @@ impl Ids {
     /// Returns the id of a member for `cluster`.
     ///
     /// # Errors
-    /// Fails if another Cluster is that member: what is scheduled to both would meet there.
+    /// Fails if another Cluster is that member: the objects of both would meet there.
     pub(super) async fn claim(&self, cluster: &str, member: &Client) -> Result<String, Error> {
         let namespaces: Api<Namespace> = Api::all(member.clone());
         let system = namespaces.get("kube-system").await;
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A member joins under one name: a second one would have what is scheduled to both.
+    /// A member joins under one name: a second one would have the objects of both.
     #[tokio::test]
     async fn member_has_one_name() {
         let fleet = ApiServer::new();

@@ -47,7 +47,7 @@ pub(in crate::membership) async fn run(
     Ok((are_written && are_ready).into())
 }
 
-/// Writes what the member and the fleet need. Nothing is written if the cluster cannot join.
+/// Writes the objects in the member and the fleet. Nothing is written if the cluster cannot join.
 async fn join(
     cluster: &str,
     args: &JoinArgs,
@@ -138,7 +138,7 @@ fn is_ready(cluster: &ClusterView) -> bool {
     find(&cluster.status.conditions, READY).is_some_and(|ready| ready.status == TRUE)
 }
 
-/// Tells why a cluster is not ready, and what to look at.
+/// Tells why a cluster is not ready, and where to look.
 fn late(cluster: Option<&ClusterView>) -> String {
     let ready = cluster.and_then(|cluster| find(&cluster.status.conditions, READY));
     match ready {
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever waits in vain learns what holds the cluster up, or who should.
+    /// Whoever waits in vain learns why the cluster is not ready, or who should say so.
     #[test]
     fn late_cluster_is_explained() {
         let cluster = |conditions: Value| -> ClusterView {

@@ -1,4 +1,4 @@
-//! `kubectl remedy leave --fleet`: the Cluster goes first, and with it what was propagated there; then the credentials, and the
+//! `kubectl remedy leave --fleet`: the Cluster goes first, and with it the objects that were propagated there; then the credentials, and the
 //! account in the member, which that needs until then.
 
 use std::collections::BTreeMap;
