@@ -42,7 +42,7 @@ pub(crate) struct FleetMetrics {
     pub(crate) reporters: Arc<SharedReporters>,
 }
 
-/// The name of a gauge, its description, and what it shows.
+/// The name of a gauge, its description, and its value.
 type Gauge = (&'static str, &'static str, Shown);
 
 /// The value of a gauge.

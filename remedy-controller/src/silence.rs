@@ -107,7 +107,7 @@ impl SharedReporters {
         let now = Instant::now().into_std();
         let reporters = self.known.lock();
         let silent = reporters.all_silent(now).cloned().collect();
-        // A grace period beyond what an `Instant` holds leaves nothing to look for.
+        // A grace period that no `Instant` holds leaves nothing to look for.
         let next = reporters
             .next_look(now)
             .unwrap_or(now + Duration::from_hours(1));
@@ -186,7 +186,7 @@ impl SilenceReconciler {
         clusters.iter().map(|cluster| cluster.name_any()).collect()
     }
 
-    /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads what was in the way.
+    /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads the other write.
     async fn mark_soon(
         &self,
         reporter: &ReporterOf,

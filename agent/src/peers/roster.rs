@@ -188,7 +188,7 @@ impl Roster {
     }
 
     /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
-    /// many addresses it has, and two agents of one name count twice. On what the leader alone is asked about, ours counts alone.
+    /// many addresses it has, and two agents of one name count twice. On a signal that the leader alone probes, ours counts alone.
     pub(super) fn tallies(&self, own: &Votes) -> PerTarget<Tally> {
         let agents = self.agents();
         own.map(|target, vote| {

@@ -1,7 +1,7 @@
 //! The probes of this node, one for each signal.
 //!
 //! Each has a folder of its own with its flags and its rounds, and only this file lists them. Those that users
-//! declare in a file have [`declared`] together. A probe waits for its [`Schedule`], asks, and hands over what it observed; the
+//! declare in a file have [`declared`] together. A probe waits for its [`Schedule`], asks, and hands over its observation; the
 //! vote that follows from these rounds is made elsewhere, and in the same way for all.
 
 mod declared;

@@ -117,7 +117,7 @@ impl<'a> ClusterReport<'a> {
         }
     }
 
-    /// Writes what is due and returns the moment of the next plan, should nothing happen before.
+    /// Writes the due conditions and returns the moment of the next plan, should nothing happen before.
     pub(super) async fn act(&mut self, tallies: Option<&PerTarget<Tally>>) -> Option<Instant> {
         loop {
             // Neither votes nor events shorten a backoff.
@@ -292,7 +292,7 @@ impl<'a> ClusterReport<'a> {
         newest: impl Fn(&RawCluster) -> Result<Value, WriteError>,
         rejected: &Value,
     ) -> Result<(), WriteError> {
-        // A server that is away would not answer a read either, and what it refuses it refuses again.
+        // A server that is away would not answer a read either, and a refused change is refused again.
         if let WriteErrorKind::Transient | WriteErrorKind::Invalid = error.kind() {
             return Err(error);
         }

@@ -61,7 +61,7 @@ impl ClusterVoting {
                     }
                 }
             }
-            // The endpoints of a cluster may be gone for a moment only: what it has been is forgotten with its vote.
+            // The endpoints of a cluster may be gone for a moment only: its history is forgotten with its vote.
             let observed = &self.observed;
             self.clusters.retain(|cluster, threshold| {
                 threshold.vote().is_some() || observed.contains(cluster)

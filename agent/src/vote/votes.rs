@@ -35,7 +35,7 @@ pub(super) fn log_change(target: &Target, before: Option<Vote>, vote: Option<Vot
     }
 }
 
-/// Returns the kind of a vote, without its failure or what is wrong all the same.
+/// Returns the kind of a vote, without its failure or its troubles.
 pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
     vote.map(|vote| match vote {
         Vote::Partial(_) => discriminant(&Vote::Healthy),

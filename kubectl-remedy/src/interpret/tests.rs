@@ -1,4 +1,4 @@
-//! What interpreters say of an object.
+//! The answers of interpreters about an object.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ spec:
         end
 "#;
 
-/// Writes the files, and returns what the command prints with these flags, as JSON, and its answer.
+/// Writes the files, and returns the output of the command with these flags, as JSON, and its answer.
 async fn interpret(files: &[(&str, &str)], flags: &[&str]) -> Result<(Value, Answer), Error> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -54,7 +54,7 @@ async fn interpret(files: &[(&str, &str)], flags: &[&str]) -> Result<(Value, Ans
     Ok((json!(statements), answer))
 }
 
-/// The first customization by name decides, and the others are shown, as is what would hold without them.
+/// The first customization by name decides, and the others are shown, and the answer without them.
 #[tokio::test]
 async fn everybody_is_shown() {
     let second = SCRIPTS
@@ -154,7 +154,7 @@ webhooks:
     assert_eq!(found[2]["answer"], "Healthy");
 }
 
-/// What Kubernetes' own kinds do needs no customization: replicas, copies and the status of a Deployment, and the address
+/// Kubernetes' own kinds need no customization: replicas, copies and the status of a Deployment, and the address
 /// that a Service keeps.
 #[tokio::test]
 async fn own_kinds_are_known() {
@@ -196,7 +196,7 @@ async fn own_kinds_are_known() {
     assert_eq!(answer(&found, "Retain")["spec"]["clusterIP"], "10.0.0.7");
 }
 
-/// What is wrong with a file is said in a line.
+/// The mistake in a file is said in a line.
 #[tokio::test]
 async fn bad_files_are_refused() {
     let files = [

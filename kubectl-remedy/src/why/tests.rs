@@ -84,7 +84,7 @@ Ingresses with a backend there
     );
 }
 
-/// A member of a hub is explained by what the hub has: its lease is in the namespace of the member.
+/// A member of a hub is explained by the objects of the hub: its lease is in the namespace of the member.
 #[tokio::test]
 async fn member_of_hub_is_explained() {
     let (client, now) = (hub().await.client(), fleet().now);
@@ -127,7 +127,7 @@ fn addresses_are_shown() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
-/// What the API refuses of its agents is said beside their lease.
+/// A write of its agents that the API refuses is told beside their lease.
 #[test]
 fn refused_condition_is_said() {
     let refusal = Refusal {
@@ -143,7 +143,7 @@ fn refused_condition_is_said() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
-/// What is not done yet is said.
+/// A change that is not made yet is told.
 #[test]
 fn pending_steps_are_said() {
     let mut fleet = fleet();

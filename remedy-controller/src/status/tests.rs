@@ -111,7 +111,7 @@ async fn moved_expiry_counts() {
     assert_eq!(fleet.blocked().await, ["m1"]);
 }
 
-/// A remedy that only observes says once what it would do and does nothing.
+/// A remedy that only observes tells its effect once and does nothing.
 #[tokio::test(start_paused = true)]
 async fn observing_remedy_only_tells() {
     let fleet = Fleet::start(true, &[]).await;
@@ -148,7 +148,7 @@ async fn observing_remedy_only_tells() {
     patched.unwrap();
     sleep(SETTLED).await;
     assert_eq!(fleet.blocked().await, ["m1", "m2"]);
-    // What it means is unknown: what is blocked stays so, and nothing else is.
+    // Its meaning is unknown: blocked clusters stay so, and no others are.
     let unreadable =
         Patch::Merge(json!({ "metadata": { "annotations": { OBSERVE_ONLY: "yes" } } }));
     let patched = fleet
@@ -253,7 +253,7 @@ async fn actions_precede_statuses() {
     }
 }
 
-/// A status follows what the remedy refers to.
+/// A status follows the clusters that the remedy refers to.
 #[tokio::test(start_paused = true)]
 async fn status_follows_references() {
     let fleet = Fleet::start(true, &[]).await;
@@ -368,7 +368,7 @@ async fn dropped_status_is_given_up() {
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// A cluster whose decision was a write is woken once the watch shows that, or what came after.
+/// A cluster whose decision was a write is woken once the watch shows that, or a later one.
 /// Another client undoes the block before the watch shows it, which then looks as if nothing had been (karmada#7776).
 #[tokio::test(start_paused = true)]
 async fn unsettled_cluster_is_woken() {

@@ -134,7 +134,7 @@ fn own_echo_wakes_cluster() {
     let mut watched = watched();
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     assert_eq!(watched.cluster(failed), keys(&["m1"]));
-    // karmada#7776: what was decided before this showed must be decided again.
+    // karmada#7776: a decision from before this showed must be made again.
     let echo = Event::Apply(cluster("m1", 3, Some("False"), &["A"]));
     assert_eq!(watched.cluster(echo), keys(&["m1"]));
 }

@@ -19,7 +19,7 @@ fn dns(ballot: Ballot) -> PerTarget<Ballot> {
     PerTarget::from_iter([(&DNS, ballot)])
 }
 
-/// On what the leader alone is asked about, its vote is the only one, and those who do not ask are not silent.
+/// On a signal that the leader alone probes, its vote is the only one, and those who do not ask are not silent.
 #[test]
 fn leaders_vote_stands_alone() {
     static ERRORS: Signal = Signal {

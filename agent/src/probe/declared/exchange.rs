@@ -116,7 +116,7 @@ impl Endpoint {
     }
 }
 
-/// A URL, with what its server is trusted by and what it is told.
+/// A URL, with the authorities of its server and the token for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location<'a> {
     pub(super) url: &'a str,
@@ -147,7 +147,7 @@ impl Answer {
 }
 
 impl Location<'_> {
-    /// Checks what the file says.
+    /// Checks the declaration.
     ///
     /// # Errors
     /// Returns a message for the user.
@@ -293,7 +293,7 @@ pub(super) async fn driven<T>(
     tokio::select! {
         biased;
         exchanged = &mut exchanging => return exchanged,
-        // How it ended is in what comes of the exchange, too.
+        // The result of the exchange tells how it ended, too.
         _ = &mut connection => {}
     }
     exchanging.await

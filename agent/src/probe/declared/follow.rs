@@ -1,4 +1,4 @@
-//! Reads the file of signals when it changes, and starts and ends what it declares.
+//! Reads the file of signals when it changes, and starts and ends the signals in it.
 //!
 //! The descriptions of signals live as long as the process, like its flags: one for each name with its condition and kind that a
 //! file has ever declared, two hundred bytes. So everything that is about a signal is as cheap as about one that is compiled in.
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) defaults: Defaults,
     /// The API of the agent's own cluster.
     pub(crate) member: Option<Client>,
-    /// What the leader alone is asked about waits for this.
+    /// A signal that the leader alone probes waits for this.
     pub(crate) leadership: Leadership,
     pub(crate) votes: watch::Sender<Votes>,
     /// Which signals are declared, as soon as that is known.
@@ -100,7 +100,7 @@ impl Follower {
         }
     }
 
-    /// Reads the file, and takes in what it says if that is another than before. A file that cannot be used changes nothing.
+    /// Reads the file, and takes in its content if that is another than before. A file that cannot be used changes nothing.
     pub(super) async fn look(&mut self) {
         let read = read(&self.path);
         if self.read.as_ref() == Some(&read) {

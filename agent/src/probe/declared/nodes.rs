@@ -55,11 +55,11 @@ struct Counts {
     all: usize,
 }
 
-/// The watch of the nodes, while there is one. It is no part of what the file says.
+/// The watch of the nodes, while there is one. It is no part of the declaration.
 #[derive(Clone, Default)]
 struct Watching(Arc<Mutex<Option<Running>>>);
 
-/// The counts, or why there are none. While the API does not answer, what it said before may not be so any more.
+/// The counts, or why there are none. While the API does not answer, its former answer may be wrong by now.
 type Known = Result<Counts, String>;
 
 struct Running {
@@ -125,7 +125,7 @@ impl Kind for Nodes {
                 )
             })?;
             let mut counts = self.watching.counts(client);
-            // In time or late, the newest is what is known.
+            // In time or late, the newest count is known.
             drop(timeout_at(attempt.deadline, counts.wait_for(Result::is_ok)).await);
             let known = counts.borrow().clone();
             self.judge(known.map_err(Unmet::unobserved)?)

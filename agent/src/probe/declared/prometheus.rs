@@ -1,7 +1,7 @@
 //! A query that is to hold in a Prometheus. The leader alone asks, since the answer is the same for all nodes.
 //!
 //! A Prometheus that is away, an error, an empty answer, a part of one and NaN are no vote. An answer is no proof of freshness
-//! either: for five minutes Prometheus finds the last sample of what is gone, and says the time of the query. So each query
+//! either: for five minutes Prometheus finds the last sample of a target that is gone, and says the time of the query. So each query
 //! comes with the longest age of a sample, `lookback_delta`.
 
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(super) struct Prometheus {
     /// Without the path of its API.
     url: String,
     query: String,
-    /// What holds of the value, such as `value < 0.05`.
+    /// The comparison that is to hold of the value, such as `value < 0.05`.
     holds: String,
     /// Of which of several series.
     #[serde(default)]
@@ -199,7 +199,7 @@ impl Kind for Prometheus {
             let location = self.location(&url);
             let answer = location.get(Some(&parameters), LARGEST, attempt).await;
             let answer = answer.map_err(|unmet| match unmet {
-                // Silence is no verdict on what is measured.
+                // Silence is no verdict on the measured value.
                 Unmet::Failed { failure, details } => {
                     Unmet::unobserved(format!("Prometheus does not answer: {failure}: {details}"))
                 }

@@ -16,7 +16,7 @@ use crate::metrics::OfSignal;
 use crate::probe::metrics::{RoundLabels, RoundMetrics};
 use crate::probe::schedule::Schedule;
 
-/// The time by which a round may miss its deadline: what waits for a server ends at the deadline, and says which one it is.
+/// The time by which a round may miss its deadline: a wait for a server ends at the deadline, and tells for which one.
 const GRACE: Duration = Duration::from_millis(100);
 /// The result of a round that succeeds.
 const SUCCEEDED: &str = "succeeded";
@@ -31,7 +31,7 @@ pub(super) struct Prober {
     pub(super) node: Node,
     pub(super) period: Duration,
     pub(super) timeout: Duration,
-    /// Set for what the leader alone asks about.
+    /// Set for a signal that the leader alone probes.
     pub(super) leadership: Option<Leadership>,
     pub(super) metrics: SignalRoundMetrics,
 }

@@ -33,7 +33,7 @@ const MOST_PODS: usize = 32;
 /// may have lost both copies of a query.
 const ROUNDS_BEFORE: usize = 2;
 
-/// Runs rounds, and keeps what one round leaves for the next.
+/// Runs rounds, and keeps the state from one round to the next.
 #[derive(Debug)]
 pub(super) struct Prober<C> {
     probe: DnsProbe,
@@ -165,7 +165,7 @@ impl<C: DnsClient> Prober<C> {
             if !self.probe.judge.names_resolvers() {
                 return Ok(found);
             }
-            // A short lookup has too few responses to tell what becomes of pods with a resolver.
+            // A short lookup has too few responses to judge pods with a resolver.
             let full = lookup.resolve(&plan.candidates, None).await;
             Ok(full.unwrap_or(found))
         }));
@@ -205,7 +205,7 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Combines the results of all names and of the denial, and remembers them. Returns what is wrong in this
+    /// Combines the results of all names and of the denial, and remembers them. Returns the troubles of this
     /// round, if names resolve.
     fn result(
         &mut self,

@@ -1,11 +1,11 @@
 //! The probe of a gateway: connects from this node to the backends of each member cluster, once a period.
 //!
 //! The way that requests take is probed: whether something answers where the gateway's proxies send them. Neither
-//! the member's API nor the fleet's takes part in it, so what cuts the control plane off is no outage here.
+//! the member's API nor the fleet's takes part in it, so a control plane that is cut off is no outage here.
 //!
 //! - Which addresses: [`addresses`], from a flag or from the slices that the ingress-controller keeps in the gateway.
-//! - What is sent, and what counts as reached: [`exchange`].
-//! - How many connections, until when, and what is observed: [`round`].
+//! - The request, and the responses that count as reached: [`exchange`].
+//! - How many connections, until when, and the observation: [`round`].
 
 mod addresses;
 mod args;

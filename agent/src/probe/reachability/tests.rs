@@ -19,7 +19,7 @@ use super::*;
 
 const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Returns what a round observes of a cluster with these addresses.
+/// Returns the observation of a round about a cluster with these addresses.
 async fn observed(addresses: &[SocketAddr], request: Option<&str>) -> Observation {
     let known: Addresses = [("m1".into(), addresses.iter().copied().collect())].into();
     let request = request.map(|text| text.parse::<HttpRequest>().unwrap());

@@ -15,7 +15,7 @@ use super::super::follow::{Follower, Shared};
 use super::*;
 use crate::vote::Votes;
 
-/// A follower of a file, with what it tells the rest of the agent.
+/// A follower of a file, with its messages to the rest of the agent.
 struct Following {
     folder: tempfile::TempDir,
     follower: Follower,
@@ -100,7 +100,7 @@ async fn signals_come_and_go() {
     let (_listener, server) = listener().await;
     let mut following = Following::start();
     following.follower.look().await;
-    // Nothing is declared, and that is known: what is left of signals may go.
+    // Nothing is declared, and that is known: the conditions of former signals may go.
     assert_eq!(following.declared(), Some(Vec::new()));
 
     let a = tcp("a", "AReady", server);
@@ -174,7 +174,7 @@ async fn vote_outlives_other_changes() {
     assert!(!healthy(&following.votes.borrow()));
 }
 
-/// What the leader alone is asked about is probed by nobody else, and one vote is all that counts.
+/// A signal that the leader alone probes is probed by nobody else, and one vote is all that counts.
 #[tokio::test(start_paused = true)]
 async fn leader_alone_asks() {
     let mut following = Following::start();

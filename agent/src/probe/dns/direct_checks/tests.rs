@@ -71,7 +71,7 @@ fn ready_pods_are_queried_and_all_while_none_is_ready() {
     assert!(endpoints([&EndpointSlice::default()].into_iter()).is_empty());
 }
 
-/// What is not there is told, once the API has told all there is.
+/// A missing server is told, once the API has listed all that there are.
 #[test]
 fn missing_servers_are_told() {
     let port = json!([{ "port": 53, "protocol": "UDP" }]);

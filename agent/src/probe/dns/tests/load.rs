@@ -15,7 +15,7 @@ const CANDIDATES: [&str; 4] = [
 ];
 const KNOWN: usize = 1;
 
-/// The rows of the table in docs/probe.md: what fails, the queries of a round, and those of a thousand nodes
+/// The rows of the table in docs/probe.md: the failure, the queries of a round, and those of a thousand nodes
 /// in a second, which only some rows have.
 fn documented() -> Vec<[String; 3]> {
     let page = include_str!("../../../../../docs/probe.md");
@@ -448,7 +448,7 @@ async fn a_short_round_has_the_worst_class_of_the_last_full_one() {
     for _ in 0..6 {
         assert_eq!(played.class().await, Some(DnsClass::Timeout));
     }
-    // What is milder shows in the next full round, within three; what is worse at once.
+    // A milder class shows in the next full round, within three; a worse one at once.
     played.set(|_, _, _| Reply::Class(DnsClass::Unreachable));
     let mut classes = Vec::new();
     for _ in 0..3 {

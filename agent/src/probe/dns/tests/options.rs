@@ -266,7 +266,7 @@ async fn judge_is_chosen() {
         let expected = named.map_or(Observation::Success, |_| Observation::Failed(failure));
         assert_eq!(place.observe().await, expected, "{named:?}");
     }
-    // What lasts is told.
+    // A trouble that lasts is told.
     place.probe.judge.each.clear();
     let mut prober = place.prober(DirectServers::default());
     for _ in 0..2 {
