@@ -434,6 +434,10 @@ mod tests {
 
     use super::*;
 
+    fn line(node: &str) -> String {
+        format!("failing_node{{node=\"{node}\"}} 1")
+    }
+
     #[test]
     fn only_failing_nodes_that_the_message_names_have_series() {
         let mut registry = Registry::default();
@@ -454,7 +458,6 @@ mod tests {
             lines.sort_unstable();
             lines
         };
-        let line = |node: &str| format!("failing_node{{node=\"{node}\"}} 1");
         assert_eq!(shown(&["n4"]), [line("n4")]);
         let first = ["n1", "n2", "n3"].map(line);
         assert_eq!(shown(&["n3", "n5", "n2", "n4", "n1"]), first);

@@ -46,17 +46,18 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
+
+    fn entry(manager: &str, time: &str, field: &str) -> Value {
+        json!({ "manager": manager, "operation": "Update", "time": time,
+            "fieldsV1": { "f:status": { field: {} } } })
+    }
 
     /// The last writer of a field is the latest manager that has it.
     #[test]
     fn last_writer_is_latest_manager() {
-        let entry = |manager: &str, time: &str, field: &str| {
-            json!({ "manager": manager, "operation": "Update", "time": time,
-                "fieldsV1": { "f:status": { field: {} } } })
-        };
         let metadata: ObjectMeta = from_value(json!({ "managedFields": [
             entry("early", "2026-01-01T00:00:00Z", "f:a"),
             entry("late", "2026-01-02T00:00:00Z", "f:a"),

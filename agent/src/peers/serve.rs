@@ -185,6 +185,13 @@ mod tests {
         assert_eq!(standby(&ourselves, &own), None);
     }
 
+    fn peer(addresses: &[&str]) -> Peer {
+        Peer {
+            node: None,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the
     /// port could keep every agent from campaigning.
     #[test]
@@ -209,10 +216,6 @@ mod tests {
         };
         // Before there is a list, nobody is on it.
         assert!(!counts("10.244.1.7", "10.244.2.7"));
-        let peer = |addresses: &[&str]| Peer {
-            node: None,
-            addresses: addresses.iter().map(ToString::to_string).collect(),
-        };
         let list = [
             (
                 "n2".to_owned(),

@@ -254,24 +254,26 @@ async fn interpreters(client: &Client) -> Result<Section, Error> {
 mod tests {
     use super::*;
 
+    fn line(found: &[Served]) -> String {
+        let shown = kinds(found).to_string();
+        let shown = anstream::adapter::strip_str(&shown).to_string();
+        shown.lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn served(name: &str) -> Served {
+        let (plural, group) = name.split_once('.').unwrap();
+        Served {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            ..Served::default()
+        }
+    }
+
     /// An API that has no kind is the host's, or one before its definitions; one that lacks some is broken.
     #[test]
     fn missing_kinds_are_named() {
-        let line = |found: &[Served]| {
-            let shown = kinds(found).to_string();
-            let shown = anstream::adapter::strip_str(&shown).to_string();
-            shown.lines().next().unwrap_or_default().to_owned()
-        };
         assert_eq!(line(&[]), "‼ no kind of Karmada is served");
-        let served = |name: &&str| {
-            let (plural, group) = name.split_once('.').unwrap();
-            Served {
-                group: group.to_owned(),
-                plural: plural.to_owned(),
-                ..Served::default()
-            }
-        };
-        let some: Vec<_> = KINDS[1..].iter().map(served).collect();
+        let some: Vec<_> = KINDS[1..].iter().copied().map(served).collect();
         assert_eq!(
             line(&some),
             "× these kinds are not served: clusters.cluster.karmada.io"
@@ -280,10 +282,13 @@ mod tests {
         assert_eq!(line(&all), "✓ every kind is served");
     }
 
+    fn told(version: &str) -> usize {
+        answers(version).to_string().lines().count()
+    }
+
     /// An older API has not all that an installation may use.
     #[test]
     fn old_version_is_told() {
-        let told = |version| answers(version).to_string().lines().count();
         assert_eq!(
             (told("v1.36.1"), told("v1.29.4"), told("v1.30.0-eks")),
             (1, 2, 1)

@@ -153,6 +153,12 @@ mod tests {
         shown.lines().next().unwrap_or_default().to_owned()
     }
 
+    fn lease(renewed: &str) -> Lease {
+        from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
+            "leaseDurationSeconds": 15, "renewTime": renewed } }))
+        .unwrap()
+    }
+
     /// A cluster is well while its agents report a fresh verdict.
     #[test]
     fn fresh_verdict_is_well() {
@@ -160,11 +166,6 @@ mod tests {
         let cluster = |conditions: Value| -> Cluster {
             from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
                 "status": { "conditions": conditions } }))
-            .unwrap()
-        };
-        let lease = |renewed: &str| -> Lease {
-            from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
-                "leaseDurationSeconds": 15, "renewTime": renewed } }))
             .unwrap()
         };
         let dns = json!({ "type": DNS_READY, "status": "False" });

@@ -257,15 +257,16 @@ mod tests {
 
     use super::*;
 
+    fn lease(holder: &str, renewed: &str) -> Lease {
+        from_value(json!({ "metadata": {}, "spec": { "holderIdentity": holder,
+            "leaseDurationSeconds": 15, "renewTime": renewed } }))
+        .unwrap()
+    }
+
     /// A controller leads while its lease is renewed.
     #[test]
     fn renewed_lease_leads() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let lease = |holder: &str, renewed: &str| -> Lease {
-            from_value(json!({ "metadata": {}, "spec": { "holderIdentity": holder,
-                "leaseDurationSeconds": 15, "renewTime": renewed } }))
-            .unwrap()
-        };
         let live = lease("host_1", "2026-11-20T08:09:55.000000Z");
         let dead = lease("host_1", "2026-11-20T07:00:00.000000Z");
         let free = lease("", "2026-11-20T08:09:55.000000Z");
@@ -293,16 +294,17 @@ mod tests {
         }
     }
 
+    fn written_by(manager: &str) -> ObjectMeta {
+        from_value(
+            json!({ "managedFields": [{ "manager": manager, "operation": "Update",
+                "fieldsV1": { "f:status": { "f:remedyActions": {} } } }] }),
+        )
+        .unwrap()
+    }
+
     /// Another writer is named with the number of objects.
     #[test]
     fn other_writer_is_counted() {
-        let written_by = |manager: &str| -> ObjectMeta {
-            from_value(
-                json!({ "managedFields": [{ "manager": manager, "operation": "Update",
-                "fieldsV1": { "f:status": { "f:remedyActions": {} } } }] }),
-            )
-            .unwrap()
-        };
         let own = [
             written_by(REMEDY.name),
             written_by(NAME),
@@ -329,18 +331,19 @@ mod tests {
         assert_eq!(writers(ACTIONS, both.iter(), since), before);
     }
 
+    fn held_by(manager: &str) -> Lease {
+        from_value(json!({
+            "metadata": { "managedFields": [{ "manager": manager, "operation": "Update",
+                "fieldsV1": { "f:spec": { "f:renewTime": {} } } }] },
+            "spec": { "holderIdentity": "host_1", "leaseDurationSeconds": 15,
+                "renewTime": "2026-11-20T08:09:55.000000Z" } }))
+        .unwrap()
+    }
+
     /// The scheduler and Karmada's own campaign for one lease; which of them holds it, its writer tells.
     #[test]
     fn foreign_leader_is_named() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let held_by = |manager: &str| -> Lease {
-            from_value(json!({
-                "metadata": { "managedFields": [{ "manager": manager, "operation": "Update",
-                    "fieldsV1": { "f:spec": { "f:renewTime": {} } } }] },
-                "spec": { "holderIdentity": "host_1", "leaseDurationSeconds": 15,
-                    "renewTime": "2026-11-20T08:09:55.000000Z" } }))
-            .unwrap()
-        };
         let (ours, theirs) = (held_by("scheduler"), held_by("karmada-scheduler"));
         for (lease, text) in [
             (

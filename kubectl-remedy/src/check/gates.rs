@@ -137,6 +137,10 @@ mod tests {
 
     use super::*;
 
+    fn lists(list: &str) -> Value {
+        json!({ (names::DEPENDENCIES): list })
+    }
+
     /// A dependency that was never listed has stayed at home, and so has one that a template names since the feature was switched off.
     #[tokio::test]
     async fn dependencies_at_home_are_found() {
@@ -151,7 +155,6 @@ mod tests {
         api.create(&web).await;
         let keys =
             json!([{ "apiVersion": "v1", "kind": "Secret", "namespace": "shop", "name": "keys" }]);
-        let lists = |list: &str| json!({ (names::DEPENDENCIES): list });
         let member = json!([{ "name": "member1" }]);
         for (clusters, annotations, expected) in [
             (&member, json!({}), 1),

@@ -76,14 +76,17 @@ fn finding(remark: Remark) -> Finding {
 mod tests {
     use super::*;
 
-    /// Of many remarks the wrong ones are shown, and the others are counted.
-    #[test]
-    fn wrong_remarks_come_first() {
-        let remark = |name: &str, is_wrong| Remark {
+    fn remark(name: &str, is_wrong: bool) -> Remark {
+        Remark {
             text: name.to_owned(),
             next: format!("kubectl get {name}"),
             is_wrong,
-        };
+        }
+    }
+
+    /// Of many remarks the wrong ones are shown, and the others are counted.
+    #[test]
+    fn wrong_remarks_come_first() {
         let mut remarks: Vec<_> = (0..8).map(|i| remark(&format!("idle{i}"), false)).collect();
         remarks.push(remark("broken", true));
         let findings = shown(remarks, "well".to_owned());

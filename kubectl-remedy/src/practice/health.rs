@@ -78,11 +78,14 @@ mod tests {
     use crate::fixtures::{cluster, fleet, slice};
     use crate::fleet::put;
 
+    fn health(fleet: &FleetSnapshot) -> Health {
+        Health::of(fleet, "member1")
+    }
+
     /// A part that was well before and is not now is worse; the cluster itself does not count, nor a part that was never well.
     #[test]
     fn only_others_get_worse() {
         let start = fleet();
-        let health = |fleet: &FleetSnapshot| Health::of(fleet, "member1");
         assert_eq!(health(&start).worse_than(&health(&start)), [""; 0]);
 
         let mut dead = fleet();

@@ -163,16 +163,17 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
 
+    fn resource(plural: &str, singular: &str, kind: &str, short: &[&str]) -> Value {
+        json!({ "resource": plural, "singularResource": singular, "scope": "Namespaced",
+            "responseKind": { "group": "", "version": "", "kind": kind }, "verbs": ["get"],
+            "shortNames": short })
+    }
+
     fn served() -> Vec<Served> {
-        let resource = |plural: &str, singular: &str, kind: &str, short: &[&str]| {
-            json!({ "resource": plural, "singularResource": singular, "scope": "Namespaced",
-                "responseKind": { "group": "", "version": "", "kind": kind }, "verbs": ["get"],
-                "shortNames": short })
-        };
         let deployments = resource("deployments", "deployment", "Deployment", &["deploy"]);
         let mut reviews = resource("reviews", "review", "Review", &[]);
         reviews["verbs"] = json!(["create"]);

@@ -33,11 +33,14 @@ fn fleet() -> FleetSnapshot {
     }
 }
 
-fn traces() -> Traces {
-    let writer = |name: &str| Writer {
+fn writer(name: &str) -> Writer {
+    Writer {
         name: name.to_owned(),
         time: from_value(json!("2026-11-20T08:01:00Z")).unwrap(),
-    };
+    }
+}
+
+fn traces() -> Traces {
     let spec = json!({ "holderIdentity": "n1_x", "renewTime": "2026-11-20T08:11:57.000000Z" });
     Traces {
         lease: from_value(json!({ "metadata": {}, "spec": spec })).unwrap(),
@@ -171,6 +174,12 @@ fn readmitted_cluster_serves() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
+/// Returns the spec of a Remedy that acts on a condition.
+fn on(kind: &str, operator: &str) -> Value {
+    let wanted = json!({ "conditionType": kind, "operator": operator, "conditionStatus": "True" });
+    json!({ "decisionMatches": [{ "clusterConditionMatch": wanted }] })
+}
+
 /// Every reason why a remedy does not act has its words.
 #[test]
 fn every_inaction_has_words() {
@@ -182,11 +191,6 @@ fn every_inaction_has_words() {
         cluster: fleet.require("member2").unwrap(),
         traces: &traces,
         controllers: &controllers,
-    };
-    let on = |kind: &str, operator: &str| {
-        let wanted =
-            json!({ "conditionType": kind, "operator": operator, "conditionStatus": "True" });
-        json!({ "decisionMatches": [{ "clusterConditionMatch": wanted }] })
     };
     let dns = "ServiceDomainNameResolutionReady";
     for (spec, reason) in [

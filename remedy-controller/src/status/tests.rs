@@ -29,6 +29,10 @@ fn pair(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
+fn left(end: Timestamp) -> Duration {
+    Duration::try_from(end.duration_since(clock())).unwrap()
+}
+
 /// A remedy that expires lets its clusters go at that moment and says so once.
 #[tokio::test(start_paused = true)]
 async fn expired_remedy_lets_go() {
@@ -46,7 +50,6 @@ async fn expired_remedy_lets_go() {
     );
     assert_eq!(fleet.metric("remedies_expiring"), 0);
     let end: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
-    let left = |of: Timestamp| Duration::try_from(of.duration_since(clock())).unwrap();
     let moment = Duration::from_millis(10);
     sleep(left(end).saturating_sub(moment)).await;
     assert_eq!(fleet.blocked().await, ["m1", "m2"]);

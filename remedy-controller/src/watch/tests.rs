@@ -180,25 +180,30 @@ fn emptied_remedy_wakes_former_clusters() {
     assert!(watched.snapshot("m1").unwrap().remedies.is_empty());
 }
 
+fn when_annotated(version: u32, when: &str) -> Event<Decoded<Remedy>> {
+    let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
+        unreachable!()
+    };
+    remedy.spec.decision_matches = Some(Vec::new());
+    remedy.metadata.annotations = Some([(WHEN.to_owned(), when.to_owned())].into());
+    Event::Apply(Decoded::Valid(remedy))
+}
+
 /// The annotation with conditions that must all match decides, too.
 #[test]
 fn changed_when_wakes_clusters() {
     let mut watched = watched();
-    let of = |version, when: &str| {
-        let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
-            unreachable!()
-        };
-        remedy.spec.decision_matches = Some(Vec::new());
-        remedy.metadata.annotations = Some([(WHEN.to_owned(), when.to_owned())].into());
-        Event::Apply(Decoded::Valid(remedy))
-    };
     for (version, when, woken) in [
         (1, "Ready!=True", &["m1"][..]),
         (2, "Ready=False", &["m1"]),
         (3, "Ready=False", &[]),
         (4, "Ready", &["m1"]),
     ] {
-        assert_eq!(watched.remedy(of(version, when)), keys(woken), "{when}");
+        assert_eq!(
+            watched.remedy(when_annotated(version, when)),
+            keys(woken),
+            "{when}"
+        );
     }
 }
 

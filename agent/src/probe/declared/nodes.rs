@@ -223,27 +223,37 @@ mod tests {
 
     use super::*;
 
+    fn is_ready(status: &Value) -> bool {
+        IsReady::from(&json!({ "status": status })).0
+    }
+
+    fn ready(status: &str) -> bool {
+        let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
+        is_ready(&json!({ "conditions": conditions }))
+    }
+
     /// Whoever leaves the condition out, or says that it is unknown, is not ready.
     #[test]
     fn only_true_is_ready() {
-        let is_ready = |status: &Value| IsReady::from(&json!({ "status": status })).0;
-        let ready = |status: &str| {
-            let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
-            is_ready(&json!({ "conditions": conditions }))
-        };
         assert!(ready("True"));
         assert!(!ready("False") && !ready("Unknown"));
         assert!(!is_ready(&Value::Null));
         assert!(!is_ready(&json!({ "conditions": null })));
     }
 
-    #[test]
-    fn share_is_exact() {
-        let nodes = |ready_share| Nodes {
+    fn nodes(ready_share: f64) -> Nodes {
+        Nodes {
             ready_share,
             watching: Watching::default(),
-        };
-        let judged = |share: f64, ready, all| nodes(share).judge(Counts { ready, all });
+        }
+    }
+
+    fn judged(share: f64, ready: usize, all: usize) -> Result<(), Unmet> {
+        nodes(share).judge(Counts { ready, all })
+    }
+
+    #[test]
+    fn share_is_exact() {
         assert_eq!(judged(0.7, 7, 10), Ok(()));
         let few = Unmet::nowhere(NOT_READY, "6 of 10 nodes are ready");
         assert_eq!(judged(0.7, 6, 10), Err(few));

@@ -130,17 +130,24 @@ fn slice(name: &str, cluster: &str, addresses: &[&str]) -> EndpointSlice {
     .unwrap()
 }
 
+fn shown(slices: &Slices) -> Vec<(String, usize)> {
+    let all = slices.by_cluster().into_iter();
+    all.map(|(cluster, addresses)| (cluster.to_string(), addresses.len()))
+        .collect()
+}
+
+fn one(name: &str, count: usize) -> (String, usize) {
+    (name.to_owned(), count)
+}
+
+fn valid(name: &str, cluster: &str, addresses: &[&str]) -> Decoded<EndpointSlice> {
+    Decoded::Valid(slice(name, cluster, addresses))
+}
+
 /// The slices of the gateway tell the addresses of each cluster, and a list that is cut off takes none away.
 #[test]
 fn slices_tell_addresses() {
     let mut slices = Slices::default();
-    let shown = |slices: &Slices| -> Vec<(String, usize)> {
-        let all = slices.by_cluster().into_iter();
-        all.map(|(cluster, addresses)| (cluster.to_string(), addresses.len()))
-            .collect()
-    };
-    let one = |name: &str, count| (name.to_owned(), count);
-    let valid = |name, cluster, addresses| Decoded::Valid(slice(name, cluster, addresses));
     slices.observe(Event::Init);
     slices.observe(Event::InitApply(valid(
         "a",

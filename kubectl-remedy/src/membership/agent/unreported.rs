@@ -95,15 +95,16 @@ mod tests {
         }
     }
 
+    fn cluster(reason: &str) -> Cluster {
+        let fresh = json!({ "type": REPORTER_READY, "status": "False", "reason": reason });
+        from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
+            "status": { "conditions": [fresh] } }))
+        .unwrap()
+    }
+
     /// Agents without enough votes have reported, and those whose lease has ended have not.
     #[test]
     fn stale_report_is_one() {
-        let cluster = |reason: &str| -> Cluster {
-            let fresh = json!({ "type": REPORTER_READY, "status": "False", "reason": reason });
-            from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
-                "status": { "conditions": [fresh] } }))
-            .unwrap()
-        };
         assert!(reports(&cluster("InsufficientObservations")));
         assert!(!reports(&cluster(REPORTER_SILENT_REASON)));
     }

@@ -215,14 +215,15 @@ mod tests {
         assert_eq!(again.unwrap().endpoint, "https://203.0.113.8:6443");
     }
 
+    fn address(flags: &[&str], present: Option<&str>) -> Result<Address, Error> {
+        let connection = connection("https://203.0.113.8:6443");
+        Address::of(connection, &args(flags), present)
+    }
+
     /// The Secret says where its token belongs. A Cluster that somebody has changed is put right by it, and a member that has moved
     /// by a flag.
     #[test]
     fn token_is_stored_for_its_endpoint() {
-        let address = |flags: &[&str], present| {
-            let connection = connection("https://203.0.113.8:6443");
-            Address::of(connection, &args(flags), present)
-        };
         let stored = secret("m1", &address(&[], None).unwrap(), "t");
         let annotations = &stored["metadata"]["annotations"];
         assert_eq!(

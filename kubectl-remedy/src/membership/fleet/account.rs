@@ -154,20 +154,20 @@ mod tests {
         text.split(',').map(|kind| kind.parse().unwrap()).collect()
     }
 
+    fn granted(role: &Value, group: &str, resource: &str, verb: &str) -> bool {
+        let rules = role["rules"].as_array().unwrap();
+        let has = |list: &Value, wanted: &str| list.as_array().unwrap().contains(&wanted.into());
+        rules.iter().any(|rule| {
+            has(&rule["apiGroups"], group)
+                && has(&rule["resources"], resource)
+                && has(&rule["verbs"], verb)
+        })
+    }
+
     /// A role has the kinds, the namespaces that they are in, and those that the programs read; one that writes roles may
     /// write any.
     #[test]
     fn role_has_its_kinds() {
-        let granted = |role: &Value, group: &str, resource: &str, verb: &str| {
-            let rules = role["rules"].as_array().unwrap();
-            let has =
-                |list: &Value, wanted: &str| list.as_array().unwrap().contains(&wanted.into());
-            rules.iter().any(|rule| {
-                has(&rule["apiGroups"], group)
-                    && has(&rule["resources"], resource)
-                    && has(&rule["verbs"], verb)
-            })
-        };
         let plain = role(&kinds("apps/deployments,configmaps"));
         for (group, resource, verb) in [
             ("apps", "deployments", "delete"),
@@ -194,10 +194,13 @@ mod tests {
         assert!(usual.iter().all(|kind| !WITHHELD.contains(&&*kind.group)));
     }
 
+    fn name(object: &Value) -> String {
+        format!("{} {}", object["kind"], object["metadata"])
+    }
+
     /// Whatever is written is deleted, but for the namespace, which others may use.
     #[test]
     fn everything_is_deleted() {
-        let name = |object: &Value| format!("{} {}", object["kind"], object["metadata"]);
         let mut written: Vec<String> = first()[1..].iter().map(name).collect();
         written.extend(rights().iter().map(name));
         written.push(name(&role(&[])));

@@ -300,21 +300,23 @@ fn binding_is_missing() {
     told(&deleting, "BindingDeleting", sentence, GET_BINDING);
 }
 
+/// Returns the facts with a binding without clusters.
+fn scheduled(condition: Option<(&str, &str)>) -> Facts {
+    let mut facts = facts();
+    let binding = facts.binding.as_mut().unwrap();
+    binding.spec.clusters = None;
+    let condition = condition.map(|(reason, message)| {
+        let condition = json!({ "type": "Scheduled", "status": "False", "reason": reason,
+                "message": message });
+        from_value(condition).unwrap()
+    });
+    binding.status.as_mut().unwrap().conditions = Some(condition.into_iter().collect());
+    facts
+}
+
 /// A binding without clusters tells the result of scheduling.
 #[test]
 fn binding_has_no_clusters() {
-    let scheduled = |condition: Option<(&str, &str)>| {
-        let mut facts = facts();
-        let binding = facts.binding.as_mut().unwrap();
-        binding.spec.clusters = None;
-        let condition = condition.map(|(reason, message)| {
-            let condition = json!({ "type": "Scheduled", "status": "False", "reason": reason,
-                "message": message });
-            from_value(condition).unwrap()
-        });
-        binding.status.as_mut().unwrap().conditions = Some(condition.into_iter().collect());
-        facts
-    };
     let sentence = "Deployment shop/web is not scheduled: default-scheduler has not decided about its binding.";
     told(&scheduled(None), "NotScheduled", sentence, LEASES);
     let is = "Deployment shop/web is not scheduled:";

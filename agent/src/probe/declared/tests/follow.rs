@@ -149,6 +149,11 @@ async fn wrong_file_changes_nothing() {
     assert_eq!(following.declared(), declared);
 }
 
+fn is_healthy(votes: &Votes) -> bool {
+    let vote = votes.iter().find(|(target, _)| target.signal.name == "a");
+    matches!(vote, Some((_, Some(Vote::Healthy))))
+}
+
 /// Another signal that comes or goes does not cost one its vote.
 #[tokio::test]
 async fn vote_outlives_other_changes() {
@@ -159,19 +164,15 @@ async fn vote_outlives_other_changes() {
     };
     let a = quick("a", "AReady");
     following.write(&format!("signals:\n{a}")).await;
-    let healthy = |votes: &Votes| {
-        let vote = votes.iter().find(|(target, _)| target.signal.name == "a");
-        matches!(vote, Some((_, Some(Vote::Healthy))))
-    };
-    let voted = following.votes.wait_for(healthy);
+    let voted = following.votes.wait_for(is_healthy);
     drop(timeout(AMPLE, voted).await.unwrap().unwrap());
     let b = quick("b", "BReady");
     following.write(&format!("signals:\n{a}{b}")).await;
-    assert!(healthy(&following.votes.borrow()));
+    assert!(is_healthy(&following.votes.borrow()));
     // A change of its own begins its vote anew.
     let slower = a.replace("successThreshold: 1s", "successThreshold: 1h");
     following.write(&format!("signals:\n{slower}{b}")).await;
-    assert!(!healthy(&following.votes.borrow()));
+    assert!(!is_healthy(&following.votes.borrow()));
 }
 
 /// A signal that the leader alone probes is probed by nobody else, and one vote is all that counts.
