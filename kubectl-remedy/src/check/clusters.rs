@@ -153,6 +153,12 @@ mod tests {
         shown.lines().next().unwrap_or_default().to_owned()
     }
 
+    fn cluster(conditions: &Value) -> Cluster {
+        from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
+            "status": { "conditions": conditions } }))
+        .unwrap()
+    }
+
     fn lease(renewed: &str) -> Lease {
         from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
             "leaseDurationSeconds": 15, "renewTime": renewed } }))
@@ -163,11 +169,6 @@ mod tests {
     #[test]
     fn fresh_verdict_is_well() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let cluster = |conditions: Value| -> Cluster {
-            from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
-                "status": { "conditions": conditions } }))
-            .unwrap()
-        };
         let dns = json!({ "type": DNS_READY, "status": "False" });
         let fresh = json!({ "type": REPORTER_READY, "status": "True" });
         let stale = json!({ "type": REPORTER_READY, "status": "False", "message": "too few" });
@@ -195,7 +196,7 @@ mod tests {
                 "× m1: no agent renews its lease",
             ),
         ] {
-            assert_eq!(shown(&reports(&cluster(conditions), lease, now)), line);
+            assert_eq!(shown(&reports(&cluster(&conditions), lease, now)), line);
         }
         for (conditions, is_joined, line) in [
             (
@@ -206,7 +207,7 @@ mod tests {
             (json!([]), true, "× m1 has joined, and never reported"),
             (json!([]), false, "‼ m1 has not joined"),
         ] {
-            let found = never_reported(&cluster(conditions), is_joined, None);
+            let found = never_reported(&cluster(&conditions), is_joined, None);
             assert_eq!(shown(&found), line);
         }
     }

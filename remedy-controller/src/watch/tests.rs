@@ -25,8 +25,12 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(max_blocked: MaxBlocked, expectations: &Expectations) -> Self {
-        let clock = || Timestamp::UNIX_EPOCH;
-        let index = Index::new(ClusterKind::Cluster, max_blocked, clock, expectations);
+        let index = Index::new(
+            ClusterKind::Cluster,
+            max_blocked,
+            || Timestamp::UNIX_EPOCH,
+            expectations,
+        );
         let (index, queues) = (Arc::new(Mutex::new(index)), Queues::default());
         Self {
             clusters: clusters(&index, &queues),
@@ -55,6 +59,10 @@ impl Watched {
     fn snapshot(&self, cluster: &str) -> Option<Snapshot> {
         let key = Key::cluster_scoped(cluster);
         self.index.lock().snapshot(&key)
+    }
+
+    fn is_over_bound(&self, cluster: &str) -> bool {
+        self.snapshot(cluster).unwrap().over_bound.is_some()
     }
 
     fn needs_survey(&self, cluster: &str) -> bool {
@@ -293,8 +301,9 @@ fn on_dns(name: &str) -> Decoded<Remedy> {
 
 /// The clusters that may not be blocked although a condition requires it.
 fn over_bound(watched: &Watched) -> Vec<&'static str> {
-    let over = |name: &&str| watched.snapshot(name).unwrap().over_bound.is_some();
-    ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
+    let mut names = vec!["m1", "m2", "m3", "m4"];
+    names.retain(|name| watched.is_over_bound(name));
+    names
 }
 
 /// A freed place under the bound wakes the next cluster.
@@ -330,11 +339,10 @@ fn unreadable_cluster_raises_bound() {
     let mut watched = Watched::unexpecting(MaxBlocked::Percent(50));
     watched.remedy(Event::Apply(on_dns("dns")));
     watched.cluster(Event::Apply(cluster("m1", 1, Some("False"), &[])));
-    let is_over = |watched: &Watched| watched.snapshot("m1").unwrap().over_bound.is_some();
-    assert!(is_over(&watched));
+    assert!(watched.is_over_bound("m1"));
     let unread = invalid(&cluster("m2", 1, None, &[]));
     assert_eq!(watched.cluster(Event::Apply(unread)), keys(&["m1"]));
-    assert!(!is_over(&watched));
+    assert!(!watched.is_over_bound("m1"));
 }
 
 /// A new term keeps the blocks that are set and admits the others by name.
@@ -377,8 +385,9 @@ fn survey_counts_all_first() {
         blocked
     });
     watched.index.lock().surveyed(blocked.into());
-    let over = |name: &&&str| watched.snapshot(name).unwrap().over_bound.is_some();
-    assert_eq!(names.iter().filter(over).collect::<Vec<_>>(), [&"m1"]);
+    let mut over = names.to_vec();
+    over.retain(|name| watched.is_over_bound(name));
+    assert_eq!(over, ["m1"]);
 }
 
 /// A bound that spares no cluster needs no survey.

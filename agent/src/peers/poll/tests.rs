@@ -126,14 +126,14 @@ impl Polling {
 }
 
 fn list(addresses: Vec<String>) -> PeerList {
-    let peer = |address: String| {
+    let peers = addresses.into_iter().map(|address| {
         let peer = Peer {
             node: None,
             addresses: vec![address.clone()],
         };
         (address, peer)
-    };
-    addresses.into_iter().map(peer).collect()
+    });
+    peers.collect()
 }
 
 #[tokio::test]
