@@ -28,6 +28,11 @@ where
     }
 }
 
+/// Selects the objects of this name, in any namespace.
+pub(crate) fn by_name(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
+}
+
 /// Reads the objects that `api` and `selected` cover.
 pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Store<K>, Error>
 where

@@ -10,7 +10,6 @@ use karmada_api::condition::{
 };
 use karmada_api::{Cluster, Work, cluster_of_execution_namespace};
 use karmada_runtime::store::Store;
-use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 
@@ -19,7 +18,7 @@ use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
-use crate::lists::{list, list_each_metadata};
+use crate::lists::{by_name, list, list_each_metadata};
 use crate::membership::agent::{self, works};
 
 /// Checks every cluster, and that every object can be read.
@@ -28,8 +27,7 @@ pub(super) async fn section(
     fleet: &FleetSnapshot,
     now: Timestamp,
 ) -> Result<Section, Error> {
-    let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
-    let leases: Store<Lease> = list(Api::all(client.clone()), ours).await?;
+    let leases: Store<Lease> = list(Api::all(client.clone()), by_name(REPORTER_LEASE)).await?;
     let of_gateway = leases.get(&Key::new(GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE));
     let of_gateway = of_gateway.map(AsRef::as_ref);
     let leases: BTreeMap<&str, &Lease> = leases

@@ -27,7 +27,7 @@ use super::facts::Facts;
 use super::unavailable::forbidden;
 use crate::error::Error;
 use crate::interpret::customizations;
-use crate::lists::{list_each, list_each_metadata};
+use crate::lists::{by_name, list_each, list_each_metadata};
 use crate::terminal;
 
 /// Makes requests.
@@ -279,10 +279,6 @@ pub(super) fn optional<K>(
     attempt: &str,
 ) -> Result<Option<K>, Error> {
     found.map_err(|source| Error::request(attempt, source))
-}
-
-fn by_name(name: &str) -> ListParams {
-    ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
 /// Returns the policy as one of either scope: without a namespace it is a `ClusterPropagationPolicy`.

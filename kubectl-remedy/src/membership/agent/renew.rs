@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{Work, cluster_of_execution_namespace, execution_namespace};
-use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
 use super::member::Found;
@@ -14,7 +13,7 @@ use crate::args::DryRun;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
-use crate::lists::list_each;
+use crate::lists::{by_name, list_each};
 use crate::requests::refused;
 use crate::send::{Edited, edit};
 use crate::{terminal, token};
@@ -52,10 +51,9 @@ pub(in crate::membership) async fn run(
 /// Returns the Work of each agent, by cluster.
 pub(crate) async fn works(client: &Client) -> Result<BTreeMap<String, Work>, Error> {
     let works: Api<Work> = Api::all(client.clone());
-    // A right to this name is enough.
-    let named = ListParams::default().fields(&format!("metadata.name={}", work::AGENT));
     let mut found = BTreeMap::new();
-    let read = list_each(&works, named, |work| {
+    // A right to this name is enough.
+    let read = list_each(&works, by_name(work::AGENT), |work| {
         let namespace = work.namespace().unwrap_or_default();
         if let Some(cluster) = cluster_of_execution_namespace(&namespace) {
             found.insert(cluster.to_owned(), work);
