@@ -449,8 +449,7 @@ mod tests {
                 tally.count(node, Ballot::Vote(Vote::Unhealthy(failure)));
             }
             metrics.set(&tally);
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            let text = registry.encode().unwrap();
             let lines = text
                 .lines()
                 .filter(|line| line.starts_with("failing_node{"));

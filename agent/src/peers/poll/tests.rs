@@ -119,8 +119,7 @@ impl Polling {
     }
 
     fn shows(&self, line: &str) -> bool {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
+        let text = self.metrics.encode().unwrap();
         text.lines().any(|shown| shown == line)
     }
 }

@@ -257,8 +257,7 @@ mod tests {
     use super::*;
 
     fn shown(registry: &Registry) -> Vec<String> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        let text = registry.encode().unwrap();
         text.lines().map(ToOwned::to_owned).collect()
     }
 

@@ -35,9 +35,7 @@ fn agent(karmada: &Karmada, node: &str, vote: Option<Vote>, silent_peers: u16) -
 }
 
 fn shows(agent: &Running, line: &str) -> bool {
-    let mut text = String::new();
-    let registry = &agent.program.registry;
-    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+    let text = agent.program.registry.encode().unwrap();
     text.lines().any(|shown| shown.ends_with(line))
 }
 

@@ -84,9 +84,7 @@ impl Following {
     }
 
     fn exposition(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
-        text
+        self.metrics.encode().unwrap()
     }
 }
 

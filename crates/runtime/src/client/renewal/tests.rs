@@ -172,9 +172,7 @@ async fn expiry_is_metric_and_warning() {
     let shown = || {
         let mut registry = crate::metrics::Registry::default();
         metrics.register(&mut registry);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        text
+        registry.encode().unwrap()
     };
     let series = |time: Timestamp| {
         let second = time.as_second();
