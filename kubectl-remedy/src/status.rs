@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use karmada_api::condition::{Condition, DNS_READY, REPORTER_READY, owned};
 use karmada_api::remedy::{DRAIN, REASON};
-use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_api::{Cluster, MultiClusterIngress};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use traffic::remedy::Expiry;
