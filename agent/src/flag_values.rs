@@ -29,7 +29,7 @@ pub(crate) fn expanded(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the port of a URL, `default` if it names none, and `None` if what it names is no port, such as `https` or `99999`.
+/// Returns the port of a URL, `default` if it names none, and `None` if that is no port, such as `https` or `99999`.
 pub(crate) fn port_of(authority: &Authority, default: u16) -> Option<u16> {
     match authority.port_u16() {
         None if authority.as_str() == authority.host() => Some(default),

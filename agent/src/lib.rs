@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Each arrow carries one value for each signal (`health::signal`), and only `probe` knows
-//! what a signal is about.
+//! the subject of a signal.
 //!
 //! - Which signals are there, and how is one probed: `probe/`, with a folder for each, and `probe/declared` for those that users
 //!   declare in a file.
 //! - When does this node's vote change: `vote`; who reads it: `peers` (other agents), `node_condition`.
-//! - Who else votes, and what do they say: `peers/`.
+//! - Who else votes, and how: `peers/`.
 //! - Which agent leads: `campaign`.
-//! - What is written to the Cluster, or to the `MemberCluster` of a fleet, or from a gateway to each Cluster: `report/`.
-//! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks what both have.
+//! - The writes to the Cluster, or to the `MemberCluster` of a fleet, or from a gateway to each Cluster: `report/`.
+//! - Which flags are there: `args/`, and those of a probe in its folder; `flag_values` checks those that both have.
 //! - Which names must stay known while DNS is dead: `addresses`.
 
 mod addresses;
@@ -197,7 +197,7 @@ fn run(
     Ok(())
 }
 
-/// Spawns what follows the file of signals, and returns which of them are declared. Nothing is known of that on a gateway.
+/// Spawns the follower of the file of signals, and returns which of them are declared. Nothing is known of that on a gateway.
 fn declare(
     program: &mut Program,
     config: &Config,

@@ -5,9 +5,8 @@
 
 mod gauges;
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use health::quorum::Tally;
@@ -21,7 +20,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Unit;
 
-use self::gauges::{Gauges, OfSignal, name};
+use self::gauges::{Gauges, name};
+pub(crate) use self::gauges::{OfMember, OfSignal};
 
 /// The one label of a metric of a declared signal that has no other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -162,8 +162,6 @@ struct DeclaredTallyMetrics {
 struct TallyMetrics {
     nodes: Gauges<BallotLabels>,
     failing: Family<NodeLabels, Gauge>,
-    /// The nodes that `failing` has series of.
-    named: Arc<Mutex<BTreeSet<String>>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -174,6 +172,14 @@ struct BallotLabels {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct NodeLabels {
     node: String,
+}
+
+impl NodeLabels {
+    fn of(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -244,17 +250,19 @@ impl PeerMetrics {
     /// Shows the tallies; `None` while this agent does not lead.
     pub(crate) fn set_tallies(&self, tallies: Option<&PerTarget<Tally>>) {
         self.declared.set(tallies);
+        let none = Tally::default();
         for (target, metrics) in self.tallies.iter() {
             let signal = target.signal;
             if signal.is_of_own_cluster() {
-                metrics.set(tallies.and_then(|tallies| tallies.get(signal)));
+                let tally = tallies.and_then(|tallies| tallies.get(signal));
+                metrics.set(tally.unwrap_or(&none));
                 continue;
             }
             // Those that are there no more go with their series.
             metrics.nodes.clear_members();
             let all = tallies.into_iter().flat_map(PerTarget::iter);
             for (target, tally) in all.filter(|(target, _)| target.signal == signal) {
-                metrics.set_nodes(target.cluster.as_ref(), Some(tally));
+                metrics.set_nodes(target.cluster.as_ref(), tally);
             }
         }
     }
@@ -285,15 +293,13 @@ impl DeclaredTallyMetrics {
                 continue;
             }
             let signal = target.signal.name;
-            for (answer, count) in ballots(Some(tally)) {
+            for (answer, count) in ballots(tally) {
                 let labels = BallotLabels { answer };
                 let gauge = self.nodes.get_or_create(&OfSignal { signal, labels });
                 gauge.set(whole(count));
             }
             for node in tally.named() {
-                let labels = NodeLabels {
-                    node: node.to_owned(),
-                };
+                let labels = NodeLabels::of(node);
                 let gauge = self.failing.get_or_create(&OfSignal { signal, labels });
                 gauge.set(1);
             }
@@ -302,13 +308,12 @@ impl DeclaredTallyMetrics {
 }
 
 /// Returns the number of nodes by their last ballot.
-fn ballots(tally: Option<&Tally>) -> [(&'static str, usize); 4] {
-    let of = |count: fn(&Tally) -> usize| tally.map_or(0, count);
+fn ballots(tally: &Tally) -> [(&'static str, usize); 4] {
     [
-        ("healthy", of(|tally| tally.healthy + tally.first_success)),
-        ("unhealthy", of(|tally| tally.failing.len())),
-        ("no_vote", of(|tally| tally.no_vote + tally.absent)),
-        ("silent", of(|tally| tally.silent)),
+        ("healthy", tally.healthy + tally.first_success),
+        ("unhealthy", tally.failing.len()),
+        ("no_vote", tally.no_vote + tally.absent),
+        ("silent", tally.silent),
     ]
 }
 
@@ -322,7 +327,6 @@ impl TallyMetrics {
                 "Nodes by their last ballot: healthy, unhealthy, no_vote or silent; all 0 while this agent does not lead",
             ),
             failing: Family::default(),
-            named: Arc::default(),
         };
         // Of another cluster, the condition's message alone names nodes: a series for each would be many.
         if signal.is_of_own_cluster() {
@@ -332,36 +336,25 @@ impl TallyMetrics {
                 metrics.failing.clone(),
             );
         }
-        metrics.set(None);
+        metrics.set(&Tally::default());
         metrics
     }
 
     /// Shows the votes on the agents' own cluster.
-    fn set(&self, tally: Option<&Tally>) {
+    fn set(&self, tally: &Tally) {
         self.set_nodes(None, tally);
-        let failing = tally.into_iter().flat_map(Tally::named);
-        self.set_failing(failing.map(ToOwned::to_owned).collect());
+        // Removed rather than set to 0: there may be as many series as nodes otherwise.
+        self.failing.clear();
+        for node in tally.named() {
+            self.failing.get_or_create(&NodeLabels::of(node)).set(1);
+        }
     }
 
-    fn set_nodes(&self, cluster: Option<&Arc<str>>, tally: Option<&Tally>) {
+    fn set_nodes(&self, cluster: Option<&Arc<str>>, tally: &Tally) {
         for (answer, count) in ballots(tally) {
             self.nodes
                 .set(cluster, BallotLabels { answer }, whole(count));
         }
-    }
-
-    /// Replaces the failing nodes that have series.
-    fn set_failing(&self, now: BTreeSet<String>) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = |node: &String| NodeLabels { node: node.clone() };
-        // Removed rather than set to 0: there may be as many series as nodes otherwise.
-        for recovered in named.difference(&now) {
-            self.failing.remove(&labels(recovered));
-        }
-        for node in &now {
-            self.failing.get_or_create(&labels(node)).set(1);
-        }
-        *named = now;
     }
 }
 
@@ -441,6 +434,10 @@ mod tests {
 
     use super::*;
 
+    fn line(node: &str) -> String {
+        format!("failing_node{{node=\"{node}\"}} 1")
+    }
+
     #[test]
     fn only_failing_nodes_that_the_message_names_have_series() {
         let mut registry = Registry::default();
@@ -451,9 +448,8 @@ mod tests {
             for node in failing {
                 tally.count(node, Ballot::Vote(Vote::Unhealthy(failure)));
             }
-            metrics.set(Some(&tally));
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            metrics.set(&tally);
+            let text = registry.encode().unwrap();
             let lines = text
                 .lines()
                 .filter(|line| line.starts_with("failing_node{"));
@@ -461,7 +457,6 @@ mod tests {
             lines.sort_unstable();
             lines
         };
-        let line = |node: &str| format!("failing_node{{node=\"{node}\"}} 1");
         assert_eq!(shown(&["n4"]), [line("n4")]);
         let first = ["n1", "n2", "n3"].map(line);
         assert_eq!(shown(&["n3", "n5", "n2", "n4", "n1"]), first);

@@ -122,14 +122,13 @@ impl NodeCondition {
         let read = timeout(READ_LIMIT, nodes.get(&self.node)).await;
         let node = read.map_err(|_| WriteError::TimedOut(READ_LIMIT))??;
         let conditions = node.data["status"]["conditions"].as_array();
-        let ours = |condition: &&Value| condition["type"] == self.signal.condition;
-        let current = conditions.into_iter().flatten().find(ours);
-        let is_desired = |condition: &Value| {
-            condition["status"] == desired.status
-                && condition["reason"] == desired.reason
-                && condition["message"] == desired.message
-        };
-        if current.is_some_and(is_desired) {
+        let mut conditions = conditions.into_iter().flatten();
+        let current = conditions.find(|condition| condition["type"] == self.signal.condition);
+        if let Some(current) = current
+            && current["status"] == desired.status
+            && current["reason"] == desired.reason
+            && current["message"] == desired.message
+        {
             return Ok(());
         }
         // A strategic merge patch merges conditions by type and leaves the kubelet's own alone.

@@ -102,10 +102,9 @@ async fn an_agent_that_never_led_finds_karmada_when_dns_and_the_leader_are_gone(
     dns.dead.store(true, Ordering::Relaxed);
 
     let leases: Api<Lease> = Api::namespaced(direct, NAMESPACE);
-    let held = |lease: Option<&Lease>| {
+    let held = await_condition(leases, NAME, |lease: Option<&Lease>| {
         let spec = lease.and_then(|lease| lease.spec.as_ref());
         spec.is_some_and(|spec| spec.holder_identity.is_some())
-    };
-    let held = await_condition(leases, NAME, held);
+    });
     timeout(HANG, held).await.unwrap().unwrap();
 }

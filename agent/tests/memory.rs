@@ -88,11 +88,11 @@ impl Location {
     }
 
     async fn until(&self, status: &str) {
-        let has_status = |cluster: Option<&Cluster>| {
+        let clusters = self.clusters.clone();
+        let reached = await_condition(clusters, "member1", |cluster: Option<&Cluster>| {
             let condition = cluster.and_then(|cluster| cluster.condition(DNS_READY));
             condition.is_some_and(|condition| condition.status == status)
-        };
-        let reached = await_condition(self.clusters.clone(), "member1", has_status);
+        });
         timeout(LONGEST_WAIT, reached).await.unwrap().unwrap();
     }
 

@@ -1,4 +1,4 @@
-//! `kubectl remedy approve`: says yes to what a staged update run asks a person for, before or after a stage.
+//! `kubectl remedy approve`: says yes to the requests of a staged update run, before or after a stage.
 
 use fleet_api::ApprovalRequest;
 use fleet_api::conditions::APPROVED;
@@ -22,7 +22,7 @@ use crate::identity::NAME;
 use crate::send::{Edited, edit};
 use crate::terminal;
 
-/// What stands before the name of a run that is in a namespace.
+/// The prefix of the name of a run that is in a namespace.
 const PREFIXES: [&str; 2] = ["sur/", "stagedupdaterun/"];
 
 /// Returns the scope and the name of a run that an argument names.
@@ -36,7 +36,7 @@ fn named(argument: &str) -> (Scope, &str) {
     }
 }
 
-/// Approves what a run waits for at a stage; `namespace` is that of a run which has one.
+/// Approves the requests of a run at a stage; `namespace` is that of a run which has one.
 pub(crate) async fn run(
     args: &ApproveArgs,
     client: &Client,
@@ -54,8 +54,10 @@ pub(crate) async fn run(
     let all = all.map_err(|source| Error::request(format!("list {kind}s"), source))?;
     let mut waiting = all.items;
     waiting.retain(|one| !one.metadata.is_deleting() && !is_approved(one));
-    let is_asked = |one: &&ApprovalRequest| one.spec.run == run && one.spec.stage == args.stage;
-    let asked: Vec<_> = waiting.iter().filter(is_asked).collect();
+    let asked = waiting.iter();
+    let asked: Vec<_> = asked
+        .filter(|one| one.spec.run == run && one.spec.stage == args.stage)
+        .collect();
     if asked.is_empty() {
         terminal::print_error(&nothing((run, &args.stage), &waiting));
         return Ok(Answer::No);
@@ -63,11 +65,12 @@ pub(crate) async fn run(
     for request in asked {
         let name = request.metadata.name();
         let dry_run = args.dry_run.dry_run;
-        let decide =
-            |found: &ApprovalRequest| (!is_approved(found)).then(|| approval(found, scope, now));
-        let edited = edit(&requests, name, decide, dry_run).await;
-        let edited =
-            edited.map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
+        let edited = edit(&requests, name, dry_run, |found| {
+            (!is_approved(found)).then(|| approval(found, scope, now))
+        });
+        let edited = edited
+            .await
+            .map_err(|source| Error::request(format!("approve {kind} {name}"), source))?;
         if let Edited::Absent(_) = edited {
             return Err(Error::Unusable(format!("{kind} {name} is gone")));
         }

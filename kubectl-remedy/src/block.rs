@@ -20,7 +20,7 @@ use crate::{manifest, terminal};
 /// The label by which blocks of ours are known, with [`NAME`] as its value.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 
-/// Blocks a cluster, or tells what that would do.
+/// Blocks a cluster, or tells the effect of that.
 pub(crate) async fn run(
     args: &BlockArgs,
     client: &Client,
@@ -104,10 +104,10 @@ pub(crate) async fn write(
 
 /// Returns the moment `length` after `now`, in whole seconds.
 pub(crate) fn expiry(now: Timestamp, length: Duration) -> Result<Timestamp, Error> {
-    let too_long = |_| Error::Unusable("--for is longer than time is counted".to_owned());
-    let length = SignedDuration::try_from(length).map_err(too_long)?;
-    let end = now.checked_add(length).map_err(too_long)?;
-    Timestamp::from_second(end.as_second()).map_err(too_long)
+    let length = SignedDuration::try_from(length).ok();
+    let end = length.and_then(|length| now.checked_add(length).ok());
+    let end = end.and_then(|end| Timestamp::from_second(end.as_second()).ok());
+    end.ok_or_else(|| Error::Unusable("--for is longer than time is counted".to_owned()))
 }
 
 /// Returns the Remedy that blocks `cluster` until `end`.

@@ -33,7 +33,7 @@ pub enum ChangeKind {
 }
 
 impl Change {
-    /// Returns the changes of a forecast, and then what the bound refuses.
+    /// Returns the changes of a forecast, and then those that the bound refuses.
     pub(crate) fn all_of(forecast: &Forecast) -> impl Iterator<Item = Self> {
         let changes = forecast.changes.iter().map(Self::from);
         changes.chain(forecast.over_bound.iter().map(Self::from))

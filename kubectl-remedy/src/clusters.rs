@@ -3,13 +3,11 @@
 use futures::{StreamExt, stream};
 use karmada_api::{Cluster, ClusterView, cluster_of_execution_namespace};
 use karmada_runtime::client::Source;
-use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
 use crate::args::join::ClustersArgs;
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each_metadata;
 use crate::requests::refused;
 use crate::terminal;
 
@@ -33,10 +31,8 @@ pub(crate) async fn named(args: &ClustersArgs, client: &Client) -> Result<Vec<St
 
 async fn all(client: &Client) -> Result<Vec<String>, Error> {
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let (clusters, mut names) = (&clusters, Vec::new());
-    let request = |page| async move { clusters.list_metadata(&page).await };
-    let take = |found: PartialObjectMeta<Cluster>| names.push(found.name_any());
-    let read = pages(ListParams::default(), request, take).await;
+    let mut names = Vec::new();
+    let read = list_each_metadata(&clusters, |found| names.push(found.name_any())).await;
     read.map_err(|source| refused("list clusters", source))?;
     Ok(names)
 }
@@ -83,7 +79,7 @@ pub(crate) fn of_namespace(namespace: &str) -> &str {
     cluster_of_execution_namespace(namespace).unwrap_or(namespace)
 }
 
-/// Does `work` for several clusters at once, and prints a line for each that fails. Returns what came of the others, by name.
+/// Does `work` for several clusters at once, and prints a line for each that fails. Returns the results of the others, by name.
 pub(crate) async fn each<T>(
     clusters: &[String],
     work: impl AsyncFn(&str) -> Result<T, Error>,

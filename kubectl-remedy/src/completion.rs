@@ -35,7 +35,7 @@ enum Next {
     Unknown,
 }
 
-/// Prints what may come next after `words`. An error is no candidate, so there is none.
+/// Prints the words that may come after `words`. An error is no candidate, so there is none.
 pub(crate) async fn run(words: &[String]) -> Answer {
     let incomplete = words.last().map_or("", String::as_str);
     let (candidates, directive) = match Next::after(words) {
@@ -48,10 +48,11 @@ pub(crate) async fn run(words: &[String]) -> Answer {
         .filter(|(word, _)| word.starts_with(incomplete))
         .collect();
     // The name comes behind a type at once.
-    let is_type = |(word, _): &(String, String)| word.ends_with('/');
-    let directive = match offered.as_slice() {
-        [_, ..] if offered.iter().all(is_type) => OFFER_MORE,
-        _ => directive,
+    let are_types = offered.iter().all(|(word, _)| word.ends_with('/'));
+    let directive = if are_types && !offered.is_empty() {
+        OFFER_MORE
+    } else {
+        directive
     };
     for (word, description) in offered {
         terminal::print(&format!("{word}\t{description}\n"));
@@ -104,8 +105,8 @@ impl Next {
         }
         if command.has_subcommands() {
             let commands = command.get_subcommands().filter(|c| !c.is_hide_set());
-            let described = |c: &Command| (c.get_name().to_owned(), first_line(c.get_about()));
-            return Self::Word(commands.map(described).collect());
+            let described = commands.map(|c| (c.get_name().to_owned(), first_line(c.get_about())));
+            return Self::Word(described.collect());
         }
         match command.get_positionals().next() {
             Some(kinds) if kinds.get_id() == "kinds" => Self::Kind,
@@ -121,11 +122,11 @@ impl Next {
     fn value_of(flag: &Arg) -> Self {
         let values = flag.get_possible_values();
         if !values.is_empty() {
-            let described = |v: clap::builder::PossibleValue| {
+            let described = values.into_iter().map(|v| {
                 let help = v.get_help().map(ToString::to_string);
                 (v.get_name().to_owned(), help.unwrap_or_default())
-            };
-            return Self::Word(values.into_iter().map(described).collect());
+            });
+            return Self::Word(described.collect());
         }
         match flag.get_value_hint() {
             ValueHint::AnyPath | ValueHint::FilePath => Self::File,
@@ -136,14 +137,13 @@ impl Next {
 
 /// Returns the flag that `word` names, unless its value is in the same word.
 fn flag<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
-    let named = |flag: &&Arg| match word.strip_prefix("--") {
+    let mut flags = command.get_arguments().chain(root.get_arguments());
+    flags.find(|flag| match word.strip_prefix("--") {
         Some(long) => flag.get_long() == Some(long),
         None => flag
             .get_short()
             .is_some_and(|short| word == format!("-{short}")),
-    };
-    let mut flags = command.get_arguments().chain(root.get_arguments());
-    flags.find(named)
+    })
 }
 
 fn takes_value(flag: &Arg) -> bool {

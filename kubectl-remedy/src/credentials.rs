@@ -136,9 +136,9 @@ fn account(token: &str) -> Option<Account> {
 
 /// Connects to the API of a Secret with its token.
 async fn api(secret: &Secret, token: &str) -> Result<Client, Error> {
-    let unusable = |error| Error::Unusable(format!("its kubeconfig cannot be read: {error}"));
     let text = text(secret, "kubeconfig").unwrap_or_default();
-    let mut present = kubeconfig::parse(text.as_bytes()).map_err(unusable)?;
+    let mut present = kubeconfig::parse(text.as_bytes())
+        .map_err(|error| Error::Unusable(format!("its kubeconfig cannot be read: {error}")))?;
     for user in &mut present.auth_infos {
         // The file that it names is beside it in a pod of the program.
         user.auth_info = from_value(json!({ "token": token })).ok();

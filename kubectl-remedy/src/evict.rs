@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::send::send;
 use crate::terminal;
 
-/// Creates an eviction, and says how to learn what becomes of it.
+/// Creates an eviction, and says how to follow it.
 pub(crate) async fn run(args: &EvictArgs, client: &Client) -> Result<Answer, Error> {
     let placement = args.placement.strip_prefix("crp/");
     let placement = placement.unwrap_or(&args.placement);

@@ -165,25 +165,30 @@ pub(crate) fn fleet() -> FleetSnapshot {
     fleet
 }
 
+fn said(kind: &str, status: &str) -> Value {
+    json!({ "type": kind, "status": status, "reason": "Because", "message": "",
+        "lastTransitionTime": "2026-11-20T08:00:00Z" })
+}
+
+fn member(name: &str, conditions: &[Value]) -> Value {
+    json!({ "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+        "metadata": { "name": name }, "spec": { "identity": { "kind": "User", "name": name } },
+        "status": { "conditions": conditions } })
+}
+
+fn entry(cluster: &str) -> Value {
+    json!({ "clusterName": cluster, "conditions": [said("Scheduled", "True")] })
+}
+
 /// Creates a hub of placements that has no Remedies and no ingresses. Of its members m1 has the action, and both have Service
 /// web, of which m1 tells an endpoint.
 pub(crate) async fn hub() -> TestApi {
     let api = TestApi::with_kinds(fleet_api::definitions());
-    let said = |kind: &str, status: &str| {
-        json!({ "type": kind, "status": status, "reason": "Because", "message": "",
-            "lastTransitionTime": "2026-11-20T08:00:00Z" })
-    };
-    let member = |name: &str, conditions: &[Value]| {
-        json!({ "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-            "metadata": { "name": name }, "spec": { "identity": { "kind": "User", "name": name } },
-            "status": { "conditions": conditions } })
-    };
     let blocked = [said(DNS_READY, "False"), said(TRAFFIC_CONTROL, "True")];
     api.create(&member("m1", &blocked)).await;
     api.create(&member("m2", &[said(DNS_READY, "True")])).await;
     let service =
         json!({ "version": "v1", "kind": "Service", "name": "web", "namespace": NAMESPACE });
-    let entry = |cluster: &str| json!({ "clusterName": cluster, "conditions": [said("Scheduled", "True")] });
     let status = json!({ "selectedResources": [service],
         "placementStatuses": [entry("m1"), entry("m2")] });
     let namespace = json!({ "group": "", "version": "v1", "kind": "Namespace", "name": NAMESPACE });
@@ -237,7 +242,7 @@ pub(crate) fn run_remedy_controller(karmada: Client, flags: &[&str]) {
     tokio::spawn(program.run_until(async || std::future::pending().await));
 }
 
-/// Runs the ingress-controller, which writes what it serves into a gateway cluster.
+/// Runs the ingress-controller, which writes its ingresses into a gateway cluster.
 pub(crate) fn run_ingress_controller(karmada: Client, gateway: Client) {
     let mut program = Program::new(ingress_controller::IDENTITY, ([127, 0, 0, 1], 0).into());
     let flags = [ingress_controller::NAME, "--export-services=false"];

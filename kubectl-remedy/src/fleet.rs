@@ -83,7 +83,7 @@ impl FleetSnapshot {
         })
     }
 
-    /// Reads the clusters, the Remedies and the ingresses, and not what serves the ingresses: there may be
+    /// Reads the clusters, the Remedies and the ingresses, and not the backends of these: there may be
     /// many more bindings than all of these.
     pub(crate) async fn read_without_backends(
         client: &Client,
@@ -154,21 +154,22 @@ impl FleetSnapshot {
 
     /// Returns the desired state of the load balancer for every ingress of the controller with `settings`.
     pub(crate) fn served(&self, settings: &Settings) -> Vec<Desired> {
-        let is_served = |key: &Key, ingress: &MultiClusterIngress| {
-            let controller = &settings.controller;
-            let decision = match route_of(key) {
-                // Its status is that of a controller of ours.
-                Some(_) => decide_owned(key, ingress, Ownership::Ours, self, controller),
-                None => decide(key, Cached::Present(ingress), self, controller),
-            };
-            matches!(decision, Decision::Serve(_))
-        };
         let nothing = BTreeSet::new();
         self.ingresses
             .iter()
-            .filter(|(key, ingress)| is_served(key, ingress))
+            .filter(|(key, ingress)| self.is_served(key, ingress, settings))
             .map(|(key, ingress)| desired(key, ingress, &nothing, self, settings))
             .collect()
+    }
+
+    fn is_served(&self, key: &Key, ingress: &MultiClusterIngress, settings: &Settings) -> bool {
+        let controller = &settings.controller;
+        let decision = match route_of(key) {
+            // Its status is that of a controller of ours.
+            Some(_) => decide_owned(key, ingress, Ownership::Ours, self, controller),
+            None => decide(key, Cached::Present(ingress), self, controller),
+        };
+        matches!(decision, Decision::Serve(_))
     }
 }
 
@@ -181,8 +182,11 @@ pub(crate) fn put<K: Resource + Clone + Default>(store: &mut Store<K>, mut objec
 
 /// Reads the clusters, of the kind of which there are some.
 async fn clusters(client: &Client) -> Result<(ClusterKind, Store<Cluster>), Error> {
-    let exist = |clusters: &Store<Cluster>| clusters.existing() > 0;
-    of_either(|kind| clusters_of(kind, client), exist).await
+    of_either(
+        |kind| clusters_of(kind, client),
+        |clusters: &Store<Cluster>| clusters.existing() > 0,
+    )
+    .await
 }
 
 /// Reads the cluster `name`, of either kind, if it exists.
@@ -191,7 +195,7 @@ pub(crate) async fn cluster(name: &str, client: &Client) -> Result<Option<Cluste
     Ok(cluster)
 }
 
-/// Returns what `read` finds of the kind of which something exists: an API may serve both.
+/// Returns the result of `read` for the kind of which something exists: an API may serve both.
 async fn of_either<T, Reading>(
     read: impl Fn(ClusterKind) -> Reading,
     exists: impl Fn(&T) -> bool,
@@ -226,9 +230,12 @@ async fn cluster_in(
 
 async fn clusters_of(kind: ClusterKind, client: &Client) -> Result<Store<Cluster>, Error> {
     let resource = kind.resource();
-    let api = Api::all_with(client.clone(), &resource);
-    let make = |stored: Decoded<StoredCluster>| stored.map(|stored| cluster_of(kind, stored));
-    list_mapped(api, &resource.plural, ListParams::default(), make).await
+    let api: Api<Decoded<StoredCluster>> = Api::all_with(client.clone(), &resource);
+    let all = ListParams::default();
+    let clusters = list_mapped(api, &resource.plural, all, |stored| {
+        stored.map(|stored| cluster_of(kind, stored))
+    });
+    clusters.await
 }
 
 /// Reads the placements of a scope. The hub of an early release has none in namespaces.
@@ -308,7 +315,7 @@ mod tests {
     }
 
     /// On a hub a member is a cluster, with its action apart from its conditions; placements and members tell where Services run
-    /// and at which addresses. What it need not serve is empty.
+    /// and at which addresses. The kinds that it need not serve are empty.
     #[tokio::test]
     async fn hub_is_a_fleet() {
         let hub = hub().await;

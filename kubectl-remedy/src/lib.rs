@@ -3,8 +3,8 @@
 //! rights to propagate a kind, and tells what interpreters say of an object. It installs the agents of clusters, and lets clusters join a fleet without
 //! Karmada: `membership`. Of a fleet's placements it says where they stand, approves stages, and evicts.
 //!
-//! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints. What a command
-//! writes, `send` sends.
+//! Each command about Remedies reads the fleet once, decides by the rules as the controllers do, and prints. `send` sends the
+//! writes of commands.
 
 mod address;
 mod age;
@@ -92,7 +92,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Executes a command, which prints what it has to say, and returns `true` where the program's exit code would be 0.
+/// Executes a command, which prints its answer, and returns `true` where the program's exit code would be 0.
 ///
 /// # Errors
 /// Fails with a message of one line for the user where it would be 2.
@@ -100,7 +100,7 @@ pub async fn perform(args: Args) -> Result<bool, Error> {
     Ok(execute(args).await? == Answer::Yes)
 }
 
-/// Explains what is named: a placement, an object that is propagated, or a cluster.
+/// Explains a placement, an object that is propagated, or a cluster.
 async fn explain(
     args: &WhyArgs,
     client: &Client,

@@ -6,6 +6,7 @@ use k8s_openapi::NamespaceResourceScope;
 use karmada_runtime::store::Store;
 use karmada_runtime::watch::Decoded;
 use kube::api::{ListParams, ObjectList};
+use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -27,6 +28,11 @@ where
     }
 }
 
+/// Selects the objects of this name, in any namespace.
+pub(crate) fn by_name(name: &str) -> ListParams {
+    ListParams::default().fields(&format!("metadata.name={name}"))
+}
+
 /// Reads the objects that `api` and `selected` cover.
 pub(crate) async fn list<K>(api: Api<Decoded<K>>, selected: ListParams) -> Result<Store<K>, Error>
 where
@@ -35,7 +41,7 @@ where
     list_mapped(api, &K::plural(&()), selected, |object| object).await
 }
 
-/// Reads the objects that `api` and `selected` cover, and keeps what `make` makes of each.
+/// Reads the objects that `api` and `selected` cover, and keeps the result of `make` for each.
 pub(crate) async fn list_mapped<S, K>(
     api: Api<Decoded<S>>,
     plural: &str,
@@ -47,15 +53,15 @@ where
     K: Resource + Clone + Default,
 {
     let mut store = Store::default();
-    let observe = |object| drop(store.observe(Event::InitApply(make(object))));
-    let api = &api;
-    let request = |page| async move { api.list(&page).await };
-    let read = pages(selected, request, observe).await;
+    let read = list_each(&api, selected, |object| {
+        drop(store.observe(Event::InitApply(make(object))));
+    });
+    let read = read.await;
     read.map_err(|source| Error::request(format!("list {plural}"), source))?;
     Ok(store)
 }
 
-/// Returns what was read where the clusters are of this kind. A hub need not serve what it is read from.
+/// Returns the result of a read; nothing on a hub that does not serve the objects.
 pub(crate) async fn served<T: Default>(
     kind: ClusterKind,
     read: impl Future<Output = Result<T, Error>>,
@@ -69,7 +75,7 @@ pub(crate) async fn served<T: Default>(
     }
 }
 
-/// Returns what was read; `None` if the API does not have the kind, or the user no right to it.
+/// Returns the objects that were read; `None` if the API does not have the kind, or the user no right to it.
 pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Err(error) if is_unavailable(&error) => Ok(None),
@@ -77,10 +83,10 @@ pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-/// Returns what was read; `None` if the API does not have the kind.
+/// Returns the objects that were read; `None` if the API does not have the kind.
 ///
 /// # Errors
-/// Fails if the API has it, and the user no right to it. What may be there is not nothing.
+/// Fails if the API has it, and the user no right to it: there may be objects.
 pub(crate) async fn if_served<K, T>(
     client: &Client,
     read: Result<T, Error>,
@@ -125,9 +131,37 @@ pub(crate) fn is_unavailable(error: &Error) -> bool {
     matches!(error, Error::Request { source: kube::Error::Api(status), .. } if [403, 404].contains(&status.code))
 }
 
-/// Requests a list page by page, and passes each object to `take`: what a page needs as text is let go
-/// before the next.
-pub(crate) async fn pages<T, Page>(
+/// Lists the objects that `api` and `selected` cover, and passes each to `take`.
+pub(crate) async fn list_each<K>(
+    api: &Api<K>,
+    selected: ListParams,
+    take: impl FnMut(K),
+) -> kube::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    pages(selected, |page| async move { api.list(&page).await }, take).await
+}
+
+/// Lists the metadata of all objects of `api`, and passes each to `take`.
+pub(crate) async fn list_each_metadata<K>(
+    api: &Api<K>,
+    take: impl FnMut(PartialObjectMeta<K>),
+) -> kube::Result<()>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let all = ListParams::default();
+    pages(
+        all,
+        |page| async move { api.list_metadata(&page).await },
+        take,
+    )
+    .await
+}
+
+/// Requests a list page by page, and passes each object to `take`: the text of a page is let go before the next.
+async fn pages<T, Page>(
     selected: ListParams,
     request: impl Fn(ListParams) -> Page,
     mut take: impl FnMut(T),

@@ -1,4 +1,4 @@
-//! Objects as text: what is printed, and the objects of a file.
+//! Objects as text: those that are printed, and those of a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -67,7 +67,7 @@ pub(crate) fn object(path: &Path) -> Result<Value, Error> {
     })
 }
 
-/// Reads what clusters report from the file `path`, or from standard input for `-`: of a binding, or as a list.
+/// Reads the reports of clusters from the file `path`, or from standard input for `-`: of a binding, or as a list.
 pub(crate) fn items(path: &Path) -> Result<Vec<Value>, Error> {
     read(path, |mut documents| {
         let document = documents.pop().unwrap_or_default();
@@ -83,7 +83,7 @@ fn is_text(object: &Value, field: &str) -> bool {
     object.get(field).is_some_and(Value::is_string)
 }
 
-/// Reads what `of` makes of the documents in the file `path`, those of lists each by itself.
+/// Reads the result of `of` for the documents in the file `path`, those of lists each by itself.
 fn read<T>(path: &Path, of: impl FnOnce(Vec<Value>) -> Result<T, String>) -> Result<T, Error> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
@@ -129,12 +129,9 @@ fn documents(text: &str) -> Result<Vec<Value>, String> {
 }
 
 fn remedy(document: &Value) -> Result<Remedy, String> {
-    let is = |field: &str, wanted: &str| document[field].as_str() == Some(wanted);
-    if !is("kind", &Remedy::kind(&())) || !is("apiVersion", &Remedy::api_version(&())) {
-        return Err(format!(
-            "an object is no Remedy of {}",
-            Remedy::api_version(&())
-        ));
+    let version = Remedy::api_version(&());
+    if document["kind"] != *Remedy::kind(&()) || document["apiVersion"] != *version {
+        return Err(format!("an object is no Remedy of {version}"));
     }
     let Some(name) = document["metadata"]["name"].as_str() else {
         return Err("a Remedy has no metadata.name".to_owned());
@@ -189,7 +186,7 @@ mod tests {
         assert_eq!(remedies(&json.to_string()).unwrap(), found);
     }
 
-    /// What is wrong with a file is said in a line.
+    /// The mistake in a file is said in a line.
     #[test]
     fn file_error_is_one_line() {
         for (text, problem) in [

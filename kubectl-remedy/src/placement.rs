@@ -1,4 +1,4 @@
-//! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, what each waits for, and why others
+//! `kubectl remedy why crp/NAME`, or `rp/NAME` in a namespace: the clusters of a placement, why each waits, and why others
 //! were not picked.
 
 use fleet_api::names::PARENT_PLACEMENT;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::manifest::Format;
 use crate::{manifest, terminal};
 
-/// What stands before the name of a placement of each scope.
+/// The prefix of the name of a placement of each scope.
 const PREFIXES: [(&str, Scope); 4] = [
     ("crp/", Scope::Cluster),
     ("clusterresourceplacement/", Scope::Cluster),
@@ -55,7 +55,6 @@ pub(crate) async fn run(
 async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error> {
     let Key { namespace, name } = key;
     let of_placement = ListParams::default().labels(&format!("{PARENT_PLACEMENT}={name}"));
-    let failed = |error| Error::request("read placements", error);
     let placements = objects_in::<Placement>(client.clone(), namespace);
     let Some(placement) = placements.get_opt(name).await.map_err(failed)? else {
         let all = match Scope::of(namespace) {
@@ -83,6 +82,10 @@ async fn read(key: &Key, client: &Client) -> Result<PlacementExplanation, Error>
         bindings: &bindings.iter().collect::<Vec<_>>(),
         runs: &runs.iter().collect::<Vec<_>>(),
     }))
+}
+
+fn failed(error: kube::Error) -> Error {
+    Error::request("read placements", error)
 }
 
 /// Returns the runs of a namespace, or those without one if it is empty.

@@ -1,4 +1,4 @@
-//! `kubectl remedy plan`: what Remedies would do to clusters and to the backends of ingresses.
+//! `kubectl remedy plan`: the effect of Remedies on clusters and on the backends of ingresses.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -102,7 +102,7 @@ impl Plan {
         }
     }
 
-    /// Prints what may be a mistake.
+    /// Prints the likely mistakes.
     pub(crate) fn warn(&self) {
         for warning in &self.warnings {
             terminal::print_error(&format!("warning: {warning}"));
@@ -117,11 +117,11 @@ impl Plan {
 
 /// Returns possible mistakes in `remedy`.
 fn doubts(remedy: &Remedy, fleet: &FleetSnapshot) -> Vec<String> {
-    let clusters = || fleet.clusters.iter().map(|(_, cluster)| cluster);
     let known = remedy::FleetLookup {
         has_cluster: &|name| fleet.cluster(name) != Cached::Absent,
         has_condition: &|kind| {
-            clusters().next().is_none() || clusters().any(|known| known.condition(kind).is_some())
+            let mut clusters = fleet.clusters.iter().peekable();
+            clusters.peek().is_none() || clusters.any(|(_, known)| known.condition(kind).is_some())
         },
     };
     let name = remedy.name_any();
@@ -132,8 +132,8 @@ fn doubts(remedy: &Remedy, fleet: &FleetSnapshot) -> Vec<String> {
 }
 
 impl ClusterChange {
-    /// Returns the changes of the cluster of `known`, and what those of the `planned` Remedies that only
-    /// observe would ask for.
+    /// Returns the changes of the cluster of `known`, and those for which the `planned` Remedies that only
+    /// observe would ask.
     fn of(known: &Forecast, planned: &BTreeSet<String>, fleet: &FleetSnapshot) -> Self {
         let name = known.cluster.name_any();
         let remedies = fleet.remedies.iter();

@@ -4,7 +4,7 @@ use karmada_runtime::error::Chain;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::core::TypeMeta;
 use kube::{Api, Client};
-use objects::Key;
+use objects::Metadata;
 use objects::drift::contains;
 use objects::managed_fields::Managers;
 use objects::write::{ObjectRef, Write};
@@ -51,11 +51,11 @@ pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
     if let Some(found) = found.as_ref().filter(|found| is_as(found, wanted)) {
         return Ok((Written::Unchanged, found.clone()));
     }
-    let kind = Kind::of(wanted)?;
-    let path = kind.path(client);
-    let written: Value = apply(client, &path, kind.name, wanted, DryRun::None)
+    let object = reference(wanted)?;
+    let path = api(client, &object).resource_url().to_owned();
+    let written: Value = apply(client, &path, &object.key.name, wanted, DryRun::None)
         .await
-        .map_err(|source| refused(format!("write {kind}"), source))?;
+        .map_err(|source| refused(attempt("write", &object), source))?;
     let change = match found {
         Some(_) => Written::Configured,
         None => Written::Created,
@@ -63,7 +63,7 @@ pub(crate) async fn write(client: &Client, wanted: &Value) -> Result<(Written, V
     Ok((change, written))
 }
 
-/// Writes objects in turn. Returns what was written at most, and the uid of each.
+/// Writes objects in turn. Returns the most that was written, and the uid of each.
 pub(crate) async fn write_all(
     client: &Client,
     objects: &[Value],
@@ -80,20 +80,19 @@ pub(crate) async fn write_all(
 
 /// Reads the object of the kind and name of `wanted`.
 pub(crate) async fn read(client: &Client, wanted: &Value) -> Result<Option<Value>, Error> {
-    let kind = Kind::of(wanted)?;
-    let found = kind.api(client).get_opt(kind.name).await;
-    let found = found.map_err(|source| refused(format!("get {kind}"), source))?;
+    let object = reference(wanted)?;
+    let found = api(client, &object).get_opt(&object.key.name).await;
+    let found = found.map_err(|source| refused(attempt("get", &object), source))?;
     Ok(found.and_then(|found| serde_json::to_value(found).ok()))
 }
 
 /// Deletes the object of the kind and name of `object`. Returns `true` if it was there.
 pub(crate) async fn delete(client: &Client, object: &Value) -> Result<bool, Error> {
-    let kind = Kind::of(object)?;
-    let write = Write::delete("object", kind.object());
+    let write = Write::delete("object", reference(object)?);
     match send::<Value>(client, &write, DryRun::None).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(source) => Err(refused(format!("delete {kind}"), source)),
+        Err(source) => Err(refused(attempt("delete", &write.object), source)),
     }
 }
 
@@ -107,65 +106,41 @@ fn is_as(found: &Value, wanted: &Value) -> bool {
 
 /// Returns `true` if a Work has the wanted manifests. Karmada's webhook adds labels and annotations to them, and nothing else.
 fn is_same_work(found: &Value, wanted: &Value) -> bool {
-    let manifests = |work: &Value| -> Vec<Value> {
-        let list = work["spec"]["workload"]["manifests"].as_array();
-        let bare = list.into_iter().flatten().cloned().map(|mut manifest| {
-            for marks in ["labels", "annotations"] {
-                objects::fields::remove(&mut manifest, "/metadata", &[marks]);
-            }
-            manifest
-        });
-        bare.collect()
+    contains(found, wanted, None) && unmarked_manifests(found) == unmarked_manifests(wanted)
+}
+
+/// Returns the manifests of a Work without their labels and annotations.
+fn unmarked_manifests(work: &Value) -> Vec<Value> {
+    let manifests = work["spec"]["workload"]["manifests"].as_array();
+    let mut manifests = manifests.cloned().unwrap_or_default();
+    for manifest in &mut manifests {
+        objects::fields::remove(manifest, "/metadata", &["labels", "annotations"]);
+    }
+    manifests
+}
+
+/// Returns the reference to an object.
+fn reference(object: &Value) -> Result<ObjectRef, Error> {
+    let types = TypeMeta {
+        api_version: object["apiVersion"].as_str().unwrap_or_default().to_owned(),
+        kind: object["kind"].as_str().unwrap_or_default().to_owned(),
     };
-    contains(found, wanted, None) && manifests(found) == manifests(wanted)
+    let kind = GroupVersionKind::try_from(&types)
+        .map_err(|error| Error::Unusable(format!("a manifest has no kind: {error}")))?;
+    let resource = ApiResource::from_gvk(&kind);
+    Ok(ObjectRef::named::<DynamicObject>(object.key(), &resource))
 }
 
-/// The kind, namespace and name of an object.
-struct Kind<'a> {
-    resource: ApiResource,
-    namespace: Option<&'a str>,
-    name: &'a str,
-}
-
-impl<'a> Kind<'a> {
-    fn of(object: &'a Value) -> Result<Self, Error> {
-        let text = |value: &'a Value| value.as_str().unwrap_or_default();
-        let types = TypeMeta {
-            api_version: text(&object["apiVersion"]).to_owned(),
-            kind: text(&object["kind"]).to_owned(),
-        };
-        let kind = GroupVersionKind::try_from(&types)
-            .map_err(|error| Error::Unusable(format!("a manifest has no kind: {error}")))?;
-        Ok(Self {
-            resource: ApiResource::from_gvk(&kind),
-            namespace: object["metadata"]["namespace"].as_str(),
-            name: text(&object["metadata"]["name"]),
-        })
-    }
-
-    fn api(&self, client: &Client) -> Api<DynamicObject> {
-        match self.namespace {
-            Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
-            None => Api::all_with(client.clone(), &self.resource),
-        }
-    }
-
-    fn object(&self) -> ObjectRef {
-        let key = Key::new(self.namespace.unwrap_or_default(), self.name);
-        ObjectRef::named::<DynamicObject>(key, &self.resource)
-    }
-
-    fn path(&self, client: &Client) -> String {
-        self.api(client).resource_url().to_owned()
+/// Returns the API of an object.
+fn api(client: &Client, ObjectRef { resource, key, .. }: &ObjectRef) -> Api<DynamicObject> {
+    if key.namespace.is_empty() {
+        Api::all_with(client.clone(), resource)
+    } else {
+        Api::namespaced_with(client.clone(), &key.namespace, resource)
     }
 }
 
-impl std::fmt::Display for Kind<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = &self.resource.kind;
-        match self.namespace {
-            Some(namespace) => write!(f, "{kind} {namespace}/{}", self.name),
-            None => write!(f, "{kind} {}", self.name),
-        }
-    }
+/// Returns the attempt at something with an object, in words.
+fn attempt(done: &str, ObjectRef { resource, key, .. }: &ObjectRef) -> String {
+    format!("{done} {} {key}", resource.kind)
 }

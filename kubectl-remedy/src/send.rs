@@ -1,4 +1,4 @@
-//! The one place that sends what commands write: whole objects, which are ours, and parts of those that others write, too.
+//! The one place that sends the writes of commands: whole objects, which are ours, and parts of those that others write, too.
 
 use std::fmt::Debug;
 
@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::args::DryRun;
 use crate::identity::NAME;
 
-/// The attempts at a write of what others write all the time, such as a status.
+/// The attempts at a write of a part that others write all the time, such as a status.
 const ATTEMPTS: usize = 5;
 
-/// What has become of an object that was to be edited.
+/// The outcome for an object that was to be edited.
 #[derive(Debug)]
 pub(crate) enum Edited<K> {
     /// It was as this, and is written, or would be.
@@ -29,8 +29,8 @@ pub(crate) enum Edited<K> {
     Absent(Option<K>),
 }
 
-/// Applies `object`, which is called `name` below `path`, and returns it as it is then. What others wrote into the same
-/// fields is replaced.
+/// Applies `object`, which is called `name` below `path`, and returns it as it is then. The values of others in the same
+/// fields are replaced.
 pub(crate) async fn apply<K>(
     client: &Client,
     path: &str,
@@ -62,12 +62,12 @@ pub(crate) async fn send<K: DeserializeOwned>(
     submit(client, write, sender).await
 }
 
-/// Reads the object `name` and sends what is decided about it, anew where others have written it meanwhile.
+/// Reads the object `name` and sends the write that is decided about it, anew where others have written it meanwhile.
 pub(crate) async fn edit<K>(
     objects: &Api<K>,
     name: &str,
-    decide: impl Fn(&K) -> Option<Write>,
     dry_run: DryRun,
+    decide: impl Fn(&K) -> Option<Write>,
 ) -> kube::Result<Edited<K>>
 where
     K: Clone + Debug + DeserializeOwned + Resource,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use karmada_api::condition::{Condition, DNS_READY, REPORTER_READY, owned};
 use karmada_api::remedy::{DRAIN, REASON};
-use karmada_api::{Cluster, MultiClusterIngress, Remedy};
+use karmada_api::{Cluster, MultiClusterIngress};
 use kube::{Client, ResourceExt};
 use serde::Serialize;
 use traffic::remedy::Expiry;
@@ -181,8 +181,7 @@ impl Line {
 fn drain_of(cluster: &Cluster, fleet: &FleetSnapshot) -> Option<Drain> {
     let name = cluster.name_any();
     let mut remedies = fleet.remedies.iter().map(|(_, remedy)| &**remedy);
-    let is_own = |remedy: &&Remedy| remedy.annotations().get(DRAIN) == Some(&name);
-    let remedy = remedies.find(is_own)?;
+    let remedy = remedies.find(|remedy| remedy.annotations().get(DRAIN) == Some(&name))?;
     let end = match Expiry::of(remedy) {
         Expiry::At(end) => Some(end),
         Expiry::Never | Expiry::Unreadable => None,

@@ -21,15 +21,13 @@ impl Table {
     }
 
     /// Appends a row. An empty cell is shown as `<none>`.
-    pub(crate) fn push(&mut self, cells: Vec<String>) {
-        let shown = |cell: String| {
+    pub(crate) fn push(&mut self, mut cells: Vec<String>) {
+        for cell in &mut cells {
             if cell.is_empty() {
-                "<none>".to_owned()
-            } else {
-                cell
+                cell.push_str("<none>");
             }
-        };
-        self.rows.push(cells.into_iter().map(shown).collect());
+        }
+        self.rows.push(cells);
     }
 
     /// Returns `true` if it has no row but the titles.

@@ -1,6 +1,6 @@
 //! Output on the terminal, with colours only there.
 //!
-//! A command that has begun to write ends what it does, whether or not anybody can read of it: an output that cannot be
+//! A command that has begun to write goes on to its end, whether or not anybody can read of it: an output that cannot be
 //! written becomes the exit code, at the end.
 
 use std::io::{self, Write};

@@ -53,10 +53,9 @@ pub(crate) fn is_due(token: &str, least: Option<Duration>, now: Timestamp) -> bo
     }) else {
         return true;
     };
-    let third = || claims.from.map(|from| until.duration_since(from) / 3);
     let least = match least {
         Some(least) => SignedDuration::try_from(least).ok(),
-        None => third(),
+        None => claims.from.map(|from| until.duration_since(from) / 3),
     };
     least.is_none_or(|least| until.duration_since(now) < least)
 }
@@ -115,11 +114,14 @@ mod tests {
     use crate::fixtures::jwt;
     use serde_json::json;
 
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
     /// A token is due in its last third, or sooner than it is told to be.
     #[test]
     fn last_third_is_due() {
         let token = jwt(&json!({ "iat": 0, "exp": 3_000 }));
-        let at = |second| Timestamp::from_second(second).unwrap();
         assert!(!is_due(&token, None, at(2_000)));
         assert!(is_due(&token, None, at(2_001)));
         let least = Some(Duration::from_secs(2_500));

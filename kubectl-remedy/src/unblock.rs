@@ -1,4 +1,4 @@
-//! `kubectl remedy unblock`: deletes what `block` has made, and nothing else.
+//! `kubectl remedy unblock`: deletes the Remedy of `block`, and nothing else.
 
 use jiff::Timestamp;
 use karmada_api::{Remedy, TRAFFIC_CONTROL};
@@ -16,7 +16,7 @@ use crate::send::send;
 use crate::terminal;
 use crate::why::requires;
 
-/// Ends the block of a cluster, and names what else blocks it.
+/// Ends the block of a cluster, and names the others that block it.
 pub(crate) async fn run(
     args: &UnblockArgs,
     client: &Client,
@@ -44,7 +44,7 @@ pub(crate) async fn run(
     Ok(block.is_some().into())
 }
 
-/// Names what else blocks a cluster, but for the Remedy with the uid `ended`.
+/// Names the others that block a cluster, but for the Remedy with the uid `ended`.
 pub(crate) async fn tell_others(
     fleet: &FleetSnapshot,
     cluster: &str,

@@ -1,4 +1,4 @@
-//! The wait for those who carry something out: a watch of what it is about, whatever its number.
+//! The wait for those who carry something out: a watch of the objects, whatever their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 use crate::requests::refused;
 
-/// What is waited for.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Goal<K> {
     /// The object is as this says.
@@ -85,7 +85,7 @@ where
         Ok(self.left)
     }
 
-    /// Notes what a watch shows, and returns those that have reached the goal.
+    /// Notes an event of a watch, and returns those that have reached the goal.
     fn note(&mut self, watched: Watched, event: Event<K>) -> Vec<Key> {
         match event {
             Event::Init => {

@@ -3,15 +3,14 @@
 use std::fmt::Debug;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ListParams;
-use kube::core::{ObjectMeta, PartialObjectMeta};
+use kube::core::ObjectMeta;
 use kube::{Api, Resource};
 use objects::last_writer::last_writer;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each_metadata;
 
 /// Reads the metadata of the objects of `api`, with their managed fields.
 pub(crate) async fn metadata<K>(api: &Api<K>) -> Result<Vec<ObjectMeta>, Error>
@@ -19,9 +18,7 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
     let mut found = Vec::new();
-    let request = |page| async move { api.list_metadata(&page).await };
-    let take = |object: PartialObjectMeta<K>| found.push(object.metadata);
-    let read = pages(ListParams::default(), request, take).await;
+    let read = list_each_metadata(api, |object| found.push(object.metadata)).await;
     read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
     Ok(found)
 }
@@ -49,17 +46,18 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
+
+    fn entry(manager: &str, time: &str, field: &str) -> Value {
+        json!({ "manager": manager, "operation": "Update", "time": time,
+            "fieldsV1": { "f:status": { field: {} } } })
+    }
 
     /// The last writer of a field is the latest manager that has it.
     #[test]
     fn last_writer_is_latest_manager() {
-        let entry = |manager: &str, time: &str, field: &str| {
-            json!({ "manager": manager, "operation": "Update", "time": time,
-                "fieldsV1": { "f:status": { field: {} } } })
-        };
         let metadata: ObjectMeta = from_value(json!({ "managedFields": [
             entry("early", "2026-01-01T00:00:00Z", "f:a"),
             entry("late", "2026-01-02T00:00:00Z", "f:a"),

@@ -1,4 +1,4 @@
-//! The program's output for what it cannot use.
+//! The program's output for flags and files that it cannot use.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ fn kubeconfig(folder: &tempfile::TempDir) -> String {
     format!("--kubeconfig={}", path.display())
 }
 
-/// What is missing on the line is named.
+/// The part that is missing on the line is named.
 #[test]
 fn missing_argument_is_named() {
     for (flags, named) in [

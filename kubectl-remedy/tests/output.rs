@@ -5,7 +5,7 @@
 use std::fs::OpenOptions;
 use std::process::{Command, Output, Stdio};
 
-/// What needs no API, and what clap prints.
+/// A command that needs no API, and the output of clap.
 const PRINTED: [&[&str]; 3] = [&["--help"], &["--version"], &["rights", "apps/deployments"]];
 
 fn run(flags: &[&str], stdout: Stdio) -> (Option<i32>, String) {

@@ -22,13 +22,17 @@ pub(crate) struct Clusters {
 }
 
 impl Clusters {
-    /// Watches them, and has every change do what is in the `rows`.
+    /// Watches them, and has every change wake as the `rows` say.
     pub(crate) fn watch(&self, program: &mut Program, rows: Watch<impl Send + 'static, Cluster>) {
         let (kind, resource) = (self.kind, self.kind.resource());
         let all = Api::all_with(self.client.clone(), &resource);
-        let read = move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored));
-        let everything = Config::default();
-        rows.start_as(program, "clusters", (all, &resource), everything, read);
+        rows.start_as(
+            program,
+            "clusters",
+            (all, &resource),
+            Config::default(),
+            move |stored: Decoded<_>| stored.map(|stored| cluster_of(kind, stored)),
+        );
     }
 
     /// Lists a page of them.
@@ -49,7 +53,7 @@ impl Clusters {
         })
     }
 
-    /// Returns what Events about a cluster refer to.
+    /// Returns the object that Events about a cluster refer to.
     pub(crate) fn reference(&self, cluster: &Cluster) -> ObjectReference {
         let object = ObjectRef::of(cluster, &());
         let resource = self.kind.resource();
@@ -72,7 +76,7 @@ impl Clusters {
         Ok(Some((ObjectRef::of(&found, &resource), conditions)))
     }
 
-    /// Returns the write of what is planned for the cluster `name`, and the changes that it makes.
+    /// Returns the write that is planned for the cluster `name`, and the changes that it makes.
     pub(crate) async fn write(
         &self,
         name: &str,

@@ -74,7 +74,7 @@ fn reference(remedy: &str) -> ObjectReference {
     reference
 }
 
-/// Returns the Event of a Remedy that may not do what its author means.
+/// Returns the Event of a Remedy that may not act as its author means.
 pub(crate) fn problem(problem: &Problem) -> Event {
     Event {
         type_: EventType::Warning,
@@ -127,7 +127,7 @@ pub(crate) fn kept_unblocked(over_bound: &OverBound) -> Event {
     }
 }
 
-/// Returns what tells users of obstacles, on the object that is written.
+/// Returns the Events that tell users of obstacles, on the object that is written.
 pub(crate) fn notices(events: EventRecorder) -> Notices {
     Box::new(move |write, obstacle| {
         events.record(write.object.reference(), of_obstacle(write, obstacle));

@@ -1,6 +1,6 @@
-//! The watched objects, what decides about each cluster, and what is told of each remedy.
+//! The watched objects, the facts about each cluster, and the state of each remedy.
 //!
-//! - `follow`: what changes of clusters and remedies mean, and those of the clock.
+//! - `follow`: the consequences of changes of clusters and remedies, and of the clock.
 //! - `claims`: which clusters may be blocked, and which remedies concern each. The whole fleet decides about that.
 
 mod claims;
@@ -23,9 +23,9 @@ use traffic::remedy::{
 
 use crate::condition_types::ConditionTypes;
 
-/// The topic of what is written to a cluster.
+/// The topic of writes to a cluster.
 pub(crate) const CLUSTER: &str = "cluster";
-/// The topic of what is written to a remedy.
+/// The topic of writes to a remedy.
 pub(crate) const REMEDY: &str = "remedy";
 
 /// A part of the fleet to which a remedy refers.
@@ -39,7 +39,7 @@ pub(crate) enum Reference {
     Condition(String),
 }
 
-/// The watched objects and what depends on their history.
+/// The watched objects and the state that depends on their history.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) clusters: Store<Cluster>,
@@ -189,18 +189,16 @@ impl Index {
         Some(self.view_of(remedy))
     }
 
-    /// Iterates over what each remedy does and why.
+    /// Iterates over the effect of each remedy, and its reason.
     pub(crate) fn views(&self) -> impl Iterator<Item = View> {
         let remedies = self.remedies.iter();
         remedies.map(|(_, remedy)| self.view_of(Arc::clone(remedy)))
     }
 
     fn view_of(&self, remedy: Arc<Remedy>) -> View {
-        let has_cluster = |name: &str| self.clusters.exists(&Key::cluster_scoped(name));
-        let has_condition = |kind: &str| self.condition_types.contains(kind);
         let fleet = FleetLookup {
-            has_cluster: &has_cluster,
-            has_condition: &has_condition,
+            has_cluster: &|name| self.clusters.exists(&Key::cluster_scoped(name)),
+            has_condition: &|kind| self.condition_types.contains(kind),
         };
         let name = remedy.metadata.name.as_deref().unwrap_or_default();
         View {

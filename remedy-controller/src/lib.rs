@@ -3,8 +3,8 @@
 //! `MemberCluster`.
 //!
 //! `clusters` are those of either kind. `watch` says which change wakes which cluster or Remedy; `index` has the watched
-//! objects, and what is decided across the fleet.
-//! `reconcile` writes the actions of a cluster; `status` lets a Remedy say what it does, where `support` finds
+//! objects, and the decisions across the fleet.
+//! `reconcile` writes the actions of a cluster; `status` lets a Remedy tell its effect, where `support` finds
 //! that its definition has a status; `silence` marks reporters whose lease nobody renews. `condition_types`
 //! counts the conditions of the fleet, to which Remedies refer.
 

@@ -42,7 +42,7 @@ pub(crate) struct FleetMetrics {
     pub(crate) reporters: Arc<SharedReporters>,
 }
 
-/// The name of a gauge, its description, and what it shows.
+/// The name of a gauge, its description, and its value.
 type Gauge = (&'static str, &'static str, Shown);
 
 /// The value of a gauge.
@@ -105,12 +105,10 @@ fn gauges(index: &Index) -> Vec<Gauge> {
             expiring += 1;
         }
     }
-    let of = |state| {
-        (
-            label(state).to_owned(),
-            states.get(&state).copied().unwrap_or(0),
-        )
-    };
+    let states = State::ALL.map(|state| {
+        let count = states.get(&state).copied();
+        (label(state).to_owned(), count.unwrap_or(0))
+    });
     vec![
         (
             "max_blocked_clusters",
@@ -135,7 +133,7 @@ fn gauges(index: &Index) -> Vec<Gauge> {
         (
             "remedies",
             "Remedies, by the first state that holds",
-            Shown::ByLabel("state", State::ALL.map(of).to_vec()),
+            Shown::ByLabel("state", Vec::from(states)),
         ),
         (
             "remedies_expiring",
@@ -161,21 +159,15 @@ fn traffic_blocked(index: &Index) -> Vec<(String, usize)> {
 }
 
 fn clusters_with_action(index: &Index) -> Vec<(String, usize)> {
-    let count = |counts: &dyn Fn(&String) -> bool| {
-        let clusters = index.clusters.iter();
-        clusters
-            .filter(|(_, cluster)| cluster.remedy_actions().iter().any(counts))
-            .count()
-    };
+    let (mut blocked, mut other) = (0, 0);
+    for (_, cluster) in index.clusters.iter() {
+        let actions = cluster.remedy_actions();
+        blocked += usize::from(actions.iter().any(|action| action == TRAFFIC_CONTROL));
+        other += usize::from(actions.iter().any(|action| action != TRAFFIC_CONTROL));
+    }
     vec![
-        (
-            TRAFFIC_CONTROL.to_owned(),
-            count(&|action| action == TRAFFIC_CONTROL),
-        ),
-        (
-            "other".to_owned(),
-            count(&|action| action != TRAFFIC_CONTROL),
-        ),
+        (TRAFFIC_CONTROL.to_owned(), blocked),
+        ("other".to_owned(), other),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! Brings the actions of one cluster to what the remedies require.
+//! Brings the actions of one cluster to those that the remedies require.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Controller for Reconciler {
 }
 
 impl Reconciler {
-    /// Records what has changed about the cluster other than its actions.
+    /// Records the changes of the cluster other than those of its actions.
     fn explain(&self, key: &Key, snapshot: &Snapshot) {
         let cluster = &snapshot.cluster;
         for condition in &snapshot.changed {
@@ -110,7 +110,7 @@ impl Reconciler {
         }
     }
 
-    /// Finds out which clusters are blocked, once in a term: what the former leader wrote last may not
+    /// Finds out which clusters are blocked, once in a term: the last writes of the former leader may not
     /// have reached the watch, and would not count in the bound.
     async fn survey(&self, key: &Key) -> Result<(), BoxError> {
         let _turn = self.surveying.lock().await;
@@ -144,7 +144,7 @@ impl Reconciler {
             tracing::info!(cluster = key.name, %change, "Remedy actions changed");
             self.record(&snapshot.cluster, action_changed(change));
         }
-        let by_condition = |change: &ActionChange| {
+        let is_by_condition = changes.iter().any(|change| {
             matches!(
                 change,
                 ActionChange::Set {
@@ -152,9 +152,9 @@ impl Reconciler {
                     ..
                 }
             )
-        };
+        });
         if let Some(arrived) = snapshot.arrived
-            && changes.iter().any(by_condition)
+            && is_by_condition
         {
             self.following.observe(arrived.elapsed().as_secs_f64());
         }

@@ -107,7 +107,7 @@ impl SharedReporters {
         let now = Instant::now().into_std();
         let reporters = self.known.lock();
         let silent = reporters.all_silent(now).cloned().collect();
-        // A grace period beyond what an `Instant` holds leaves nothing to look for.
+        // A grace period that no `Instant` holds leaves nothing to look for.
         let next = reporters
             .next_look(now)
             .unwrap_or(now + Duration::from_hours(1));
@@ -186,7 +186,7 @@ impl SilenceReconciler {
         clusters.iter().map(|cluster| cluster.name_any()).collect()
     }
 
-    /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads what was in the way.
+    /// As [`Self::mark`], again at once where another writer has succeeded: the next attempt reads the other write.
     async fn mark_soon(
         &self,
         reporter: &ReporterOf,
@@ -235,11 +235,8 @@ impl SilenceReconciler {
     /// Reads the lease, because while the API was away no renewal could be observed: a silence is real
     /// only if the version that was observed before it is still the newest after it.
     async fn confirm(&self, reporter: &ReporterOf) -> Result<Option<Duration>, BoxError> {
-        let silent = |reporters: &Reporters| {
-            let now = Instant::now().into_std();
-            reporters.silent(reporter, now)
-        };
-        if silent(&self.reporters.known.lock()).is_none() {
+        let now = Instant::now().into_std();
+        if self.reporters.known.lock().silent(reporter, now).is_none() {
             return Ok(None);
         }
         let namespace = reporter.namespace(self.clusters.kind);
@@ -251,6 +248,6 @@ impl SilenceReconciler {
             Some(lease) => observe(&mut reporters, reporter, &lease),
             None => reporters.remove(reporter),
         }
-        Ok(silent(&reporters))
+        Ok(reporters.silent(reporter, Instant::now().into_std()))
     }
 }

@@ -1,4 +1,4 @@
-//! Lets each remedy say what it does: in its status, and in Events when it may not do what its author
+//! Lets each remedy tell its effect: in its status, and in Events when it may not act as its author
 //! means or has expired.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,11 +83,10 @@ impl StatusReconciler {
         let mut reported = self.reported.lock();
         let before = reported.remove(key);
         let before = before.filter(|before| before.uid == remedy.metadata.uid);
-        let is_known = |problem: &&Problem| {
+        let new = problems.iter().filter(|problem| {
             let before = before.as_ref();
-            before.is_some_and(|before| before.problems.contains(problem.reason()))
-        };
-        let new = problems.iter().filter(|problem| !is_known(problem));
+            before.is_none_or(|before| !before.problems.contains(problem.reason()))
+        });
         let mut events: Vec<Event> = new.map(problem).collect();
         let was_reported = match &before {
             Some(before) => before.expired,
@@ -126,7 +125,7 @@ impl StatusReconciler {
     async fn write(&self, key: &Key, write: &Write) -> Result<(), BoxError> {
         let subject = Subject::new(REMEDY, key);
         match self.committer.write(write, Some(&subject)).await? {
-            // It differs from what is there.
+            // It differs from the present one.
             Outcome::Unchanged => self.lacks(key, "its definition lacks fields of the status"),
             // The Remedy was deleted meanwhile, or its definition was replaced.
             Outcome::Gone(_) => {
@@ -188,7 +187,7 @@ impl Controller for StatusReconciler {
         if !self.may_write(key) {
             return Ok(());
         }
-        // Actions come first: where the API server is what limits both, as many statuses as actions at once
+        // Actions come first: where the API server limits both, as many statuses as actions at once
         // would take half of it.
         let _lane = if self.queues.clusters.has_backlog() {
             Some(self.lane.lock().await)

@@ -99,7 +99,7 @@ mod tests {
         (folder, source)
     }
 
-    /// Returns what an agent with a token of an account in this namespace takes for its cluster.
+    /// Returns the cluster of an agent with a token of an account in this namespace.
     fn identified(
         namespace: &str,
         name: Option<&str>,

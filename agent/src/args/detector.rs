@@ -90,8 +90,9 @@ impl DetectorArgs {
     /// Returns `true` if the detector of `signal` is to run. As in Karmada, the first entry that names it
     /// decides, then `*`, which stands for those that are on by default: for DNS.
     pub(super) fn enables(&self, signal: &Signal) -> bool {
-        let named = |entry: &&String| entry.strip_prefix('-').unwrap_or(entry) == signal.name;
-        self.detectors.iter().find(named).map_or_else(
+        let mut entries = self.detectors.iter();
+        let named = entries.find(|entry| entry.strip_prefix('-').unwrap_or(entry) == signal.name);
+        named.map_or_else(
             || signal == &DNS && self.detectors.iter().any(|entry| entry == "*"),
             |entry| entry == signal.name,
         )

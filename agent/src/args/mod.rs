@@ -151,12 +151,6 @@ impl Config {
     }
 }
 
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
-}
-
 impl TryFrom<Args> for Config {
     type Error = StartError;
 
@@ -199,7 +193,6 @@ impl TryFrom<Args> for Config {
             let (kind, name) = args.cluster.identify(&source)?;
             (kind, name.clone(), Subject::Own(name))
         };
-        let host = || gethostname::gethostname().to_string_lossy().into_owned();
         Ok(Self {
             source,
             node_condition: args.member.node_condition,
@@ -209,7 +202,7 @@ impl TryFrom<Args> for Config {
             node: args
                 .host_name
                 .filter(|name| !name.is_empty())
-                .unwrap_or_else(host),
+                .unwrap_or_else(|| gethostname::gethostname().to_string_lossy().into_owned()),
             listen_address,
             leader_elect: args.detector.leader_elect,
             probes,

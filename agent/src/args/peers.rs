@@ -70,10 +70,6 @@ impl PeersArgs {
 
     /// Returns the source of the other agents. `port` is the port this agent listens on.
     pub(super) fn source(self, port: u16, has_member_api: bool) -> PeerSource {
-        let own_service = || Service {
-            namespace: None,
-            name: SERVICE.to_owned(),
-        };
         if !self.peers.is_empty() {
             let peers = self.peers.into_iter().map(|address| {
                 let address = format!("{}:{}", address.host, address.port.unwrap_or(port));
@@ -87,7 +83,10 @@ impl PeersArgs {
         }
         match self.peer_service {
             Some(service) => PeerSource::Service(service),
-            None if has_member_api => PeerSource::Service(own_service()),
+            None if has_member_api => PeerSource::Service(Service {
+                namespace: None,
+                name: SERVICE.to_owned(),
+            }),
             None => PeerSource::Alone,
         }
     }

@@ -230,14 +230,16 @@ fn flag_spares_the_member_api() {
     assert!(error.unwrap_err().contains("--service-network-address"));
 }
 
+/// Returns the configuration of an agent on a node of a gateway.
+fn gateway(flags: &[&str]) -> Result<Config, String> {
+    let flags = REQUIRED[..2].iter().chain(flags);
+    let args = Args::try_parse_from(flags).map_err(|error| error.to_string())?;
+    Config::try_from(args).map_err(|error| error.to_string())
+}
+
 /// Agents on the nodes of a gateway are about the members, and need no cluster of their own.
 #[test]
 fn reachability_runs_alone() {
-    let gateway = |flags: &[&str]| {
-        let flags = REQUIRED[..2].iter().chain(flags);
-        let args = Args::try_parse_from(flags).map_err(|error| error.to_string())?;
-        Config::try_from(args).map_err(|error| error.to_string())
-    };
     let own = gateway(&["--detectors=reachability"]).unwrap();
     assert_eq!(
         (&*own.cluster, &own.subject),

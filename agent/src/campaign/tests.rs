@@ -201,12 +201,11 @@ impl Crowd {
             tokio::time::sleep(SECOND / 10).await;
         }
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
-        let within = |first: &Instant| {
+        let seconds = requests.iter().map(|first| {
             let second = *first..*first + SECOND;
             requests.iter().filter(|at| second.contains(at)).count()
-        };
-        let busiest = requests.iter().map(within).max().unwrap_or(0);
-        (requests.len(), busiest)
+        });
+        (requests.len(), seconds.max().unwrap_or(0))
     }
 
     /// Polls all others for the leader, and has two of them stand by.
@@ -223,8 +222,8 @@ impl Crowd {
     }
 
     fn leader(&self) -> Option<usize> {
-        let leads = |agent: &Agent| agent.leadership.held_until().is_some();
-        self.agents.iter().position(leads)
+        let mut agents = self.agents.iter();
+        agents.position(|agent| agent.leadership.held_until().is_some())
     }
 }
 

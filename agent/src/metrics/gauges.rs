@@ -14,11 +14,11 @@ pub(super) fn name(signal: &Signal, of: &str) -> String {
     format!("{}{of}", signal.metric_prefix)
 }
 
-/// The labels of a gauge about a cluster that is not the agents' own.
+/// The labels of a metric about a cluster that is not the agents' own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct OfMember<L> {
-    member: Arc<str>,
-    labels: L,
+pub(crate) struct OfMember<L> {
+    pub(crate) member: Arc<str>,
+    pub(crate) labels: L,
 }
 
 impl<L: EncodeLabelSet> EncodeLabelSet for OfMember<L> {
@@ -30,9 +30,9 @@ impl<L: EncodeLabelSet> EncodeLabelSet for OfMember<L> {
 
 /// The labels of a metric of a declared signal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct OfSignal<L> {
-    pub(super) signal: &'static str,
-    pub(super) labels: L,
+pub(crate) struct OfSignal<L> {
+    pub(crate) signal: &'static str,
+    pub(crate) labels: L,
 }
 
 impl<L: EncodeLabelSet> EncodeLabelSet for OfSignal<L> {

@@ -139,7 +139,7 @@ async fn a_restarted_program_leaves_an_up_to_date_condition_alone() {
 }
 
 /// Another program has left a condition of our type, and the failure changes while it lasts: operators read
-/// when the status changed, and what is wrong now.
+/// when the status changed, and the present failure.
 #[tokio::test(start_paused = true)]
 async fn message_changes_and_time_stays() {
     let before = "2026-11-01T00:00:00Z";

@@ -112,8 +112,8 @@ impl PeerClient {
             return Err(PeerError::OtherCluster(other));
         }
         let node = &document.node;
-        let odd = |c: char| c.is_control() || c.is_whitespace();
-        if node.is_empty() || node.len() > LONGEST_NAME || node.contains(odd) {
+        let is_odd = node.contains(|c: char| c.is_control() || c.is_whitespace());
+        if node.is_empty() || node.len() > LONGEST_NAME || is_odd {
             return Err(PeerError::Unusable("it names no node".to_owned()));
         }
         Ok(document)

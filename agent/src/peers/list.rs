@@ -222,10 +222,9 @@ impl Discovery {
     /// Lists the slices, and then watches them while this agent leads or stands by.
     async fn watch(&mut self, slices: &mut Slices) {
         let Service { namespace, name } = &self.service;
-        let own_namespace = || self.client.default_namespace();
         let namespace = namespace
             .as_deref()
-            .unwrap_or_else(own_namespace)
+            .unwrap_or_else(|| self.client.default_namespace())
             .to_owned();
         let api: Api<Decoded<EndpointSlice>> = Api::namespaced(self.client.clone(), &namespace);
         let selected = Config::default().labels(&format!("kubernetes.io/service-name={name}"));
@@ -352,8 +351,9 @@ impl Slices {
 /// responds that it has no vote.
 fn endpoints(slice: EndpointSlice, own_port: u16) -> Vec<AgentEndpoint> {
     let ports = slice.ports.unwrap_or_default();
-    let named = |name| ports.iter().find(|port| port.name.as_deref() == Some(name));
-    let port = named(PORT)
+    let mut all = ports.iter();
+    let port = all
+        .find(|port| port.name.as_deref() == Some(PORT))
         .or_else(|| ports.first())
         .and_then(|port| u16::try_from(port.port?).ok())
         .unwrap_or(own_port);

@@ -49,8 +49,8 @@ impl PeerSource {
         };
         let addresses = list.values().flat_map(|peer| &peer.addresses);
         let hosts = addresses.filter_map(|address| Some(address.rsplit_once(':')?.0));
-        let is_name = |host: &&str| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err();
-        hosts.filter(is_name).map(ToOwned::to_owned).collect()
+        let names = hosts.filter(|host| host.trim_matches(['[', ']']).parse::<IpAddr>().is_err());
+        names.map(ToOwned::to_owned).collect()
     }
 }
 

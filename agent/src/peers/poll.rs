@@ -147,13 +147,11 @@ impl Poll<'_> {
 
     fn record(&mut self, request: &PeerRequest, result: Result<VoteDocument, PeerError>) {
         let PeerRequest { peer, address, .. } = request;
-        let ballots = |document: &VoteDocument| document.ballots(&*self.votes.borrow());
-        let result = result.and_then(|document| match ballots(&document) {
-            Some(ballots) => {
-                let VoteDocument { node, agent, .. } = document;
-                Ok((Claim { node, agent }, ballots))
-            }
-            None => Err(PeerError::Unusable("it has no known vote".to_owned())),
+        let result = result.and_then(|document| {
+            let ballots = document.ballots(&*self.votes.borrow());
+            let VoteDocument { node, agent, .. } = document;
+            let ballots = ballots.map(|ballots| (Claim { node, agent }, ballots));
+            ballots.ok_or_else(|| PeerError::Unusable("it has no known vote".to_owned()))
         });
         match result {
             Ok((claim, ballots)) => self.roster.record(peer, claim, ballots),

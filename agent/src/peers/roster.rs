@@ -88,8 +88,13 @@ impl PeerState {
 
     /// Returns its node: the one in the member's API takes precedence over the one that it claims.
     fn node(&self) -> Option<&str> {
-        let claimed = || self.claimed.as_ref().map(|claim| &claim.node);
-        self.peer.node.as_ref().or_else(claimed).map(String::as_str)
+        let claimed = self.claimed.as_ref().map(|claim| &claim.node);
+        self.peer.node.as_ref().or(claimed).map(String::as_str)
+    }
+
+    /// Returns `true` if it can stand by for the agent `own`. Standing by for itself would be no help.
+    fn may_stand_by_for(&self, own: &Identity) -> bool {
+        !self.is_silent() && !self.is(own)
     }
 
     fn who<'a>(&'a self, key: &'a str) -> Who<'a> {
@@ -139,17 +144,18 @@ impl Roster {
     /// Returns a request to every agent. Two that responded last time, or are new, are to stand by;
     /// a standby remains one while it responds.
     pub(super) fn requests(&mut self) -> Vec<PeerRequest> {
-        let own = &self.own;
-        // Standing by for itself would be no help.
-        let fit = |known: &PeerState| !known.is_silent() && !known.is(own);
-        let peers = &self.peers;
-        self.standbys.retain(|key| peers.get(key).is_some_and(fit));
-        let fit = peers.iter().filter(|(_, known)| fit(known));
-        for (key, _) in fit {
+        let (own, peers) = (&self.own, &self.peers);
+        self.standbys.retain(|key| {
+            let known = peers.get(key);
+            known.is_some_and(|known| known.may_stand_by_for(own))
+        });
+        for (key, known) in peers {
             if self.standbys.len() >= STANDBYS {
                 break;
             }
-            self.standbys.insert(key.clone());
+            if known.may_stand_by_for(own) {
+                self.standbys.insert(key.clone());
+            }
         }
         let requests = self.peers.iter().filter_map(|(key, known)| {
             let addresses = &known.peer.addresses;
@@ -182,7 +188,7 @@ impl Roster {
     }
 
     /// Counts the ballots of all agents on each target of `own`, our votes. An agent counts once, however
-    /// many addresses it has, and two agents of one name count twice. On what the leader alone is asked about, ours counts alone.
+    /// many addresses it has, and two agents of one name count twice. On a signal that the leader alone probes, ours counts alone.
     pub(super) fn tallies(&self, own: &Votes) -> PerTarget<Tally> {
         let agents = self.agents();
         own.map(|target, vote| {

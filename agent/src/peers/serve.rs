@@ -1,5 +1,6 @@
 //! `GET /v1/observation`: serves this node's votes and records the requests of leaders.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
@@ -139,13 +140,14 @@ async fn vote_document(
 
 /// Returns the value of `standby` if the request comes from another agent that leads this cluster. Any other reader (a person, a scraper, this agent itself) must not keep it from campaigning.
 fn standby(query: &str, own: &Identity) -> Option<bool> {
-    let parameter = |wanted: &str| {
-        form_urlencoded::parse(query.as_bytes())
-            .find_map(|(name, value)| (name == wanted).then_some(value))
-    };
-    parameter("cluster").filter(|cluster| *cluster == own.cluster)?;
-    parameter("agent").filter(|leader| *leader != own.id.to_string())?;
-    Some(parameter("standby").is_some_and(|standby| standby == "true"))
+    parameter(query, "cluster").filter(|cluster| *cluster == own.cluster)?;
+    parameter(query, "agent").filter(|leader| *leader != own.id.to_string())?;
+    Some(parameter(query, "standby").is_some_and(|standby| standby == "true"))
+}
+
+fn parameter<'a>(query: &'a str, wanted: &str) -> Option<Cow<'a, str>> {
+    let mut parameters = form_urlencoded::parse(query.as_bytes());
+    parameters.find_map(|(name, value)| (name == wanted).then_some(value))
 }
 
 #[cfg(test)]
@@ -183,6 +185,13 @@ mod tests {
         assert_eq!(standby(&ourselves, &own), None);
     }
 
+    fn peer(addresses: &[&str]) -> Peer {
+        Peer {
+            node: None,
+            addresses: addresses.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the
     /// port could keep every agent from campaigning.
     #[test]
@@ -207,10 +216,6 @@ mod tests {
         };
         // Before there is a list, nobody is on it.
         assert!(!counts("10.244.1.7", "10.244.2.7"));
-        let peer = |addresses: &[&str]| Peer {
-            node: None,
-            addresses: addresses.iter().map(ToString::to_string).collect(),
-        };
         let list = [
             (
                 "n2".to_owned(),

@@ -1,11 +1,12 @@
 //! The probes of this node, one for each signal.
 //!
-//! Each has a folder of its own with its flags, its rounds and its metrics, and only this file lists them. Those that users
-//! declare in a file have [`declared`] together. A probe waits for its [`Schedule`], asks, and hands over what it observed; the
+//! Each has a folder of its own with its flags and its rounds, and only this file lists them. Those that users
+//! declare in a file have [`declared`] together. A probe waits for its [`Schedule`], asks, and hands over its observation; the
 //! vote that follows from these rounds is made elsewhere, and in the same way for all.
 
 mod declared;
 mod dns;
+mod metrics;
 mod reachability;
 mod schedule;
 mod service_network;

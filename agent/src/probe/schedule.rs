@@ -72,7 +72,7 @@ impl<O> Schedule<O> {
         }
     }
 
-    /// Hands over what the round that was due at `scheduled` observed. Returns `false` once nobody
+    /// Hands over the observation of the round that was due at `scheduled`. Returns `false` once nobody
     /// receives rounds any more.
     pub(super) async fn finish(&self, scheduled: Instant, observation: O) -> bool {
         if let Some(gate) = &self.first_round {

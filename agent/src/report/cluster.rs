@@ -59,8 +59,11 @@ impl RawCluster {
 
     /// Returns the merge patch that removes the condition of type `kind` of a declared signal.
     pub(super) fn change_without(&self, kind: &str) -> Value {
-        let kept = |element: &Value| element.kind() != kind || !is_declared(&read(element));
-        retain_patch(self.elements(), kept, self.version())
+        retain_patch(
+            self.elements(),
+            |element| element.kind() != kind || !is_declared(&read(element)),
+            self.version(),
+        )
     }
 
     pub(super) fn version(&self) -> Option<&str> {

@@ -117,7 +117,7 @@ impl<'a> ClusterReport<'a> {
         }
     }
 
-    /// Writes what is due and returns the moment of the next plan, should nothing happen before.
+    /// Writes the due conditions and returns the moment of the next plan, should nothing happen before.
     pub(super) async fn act(&mut self, tallies: Option<&PerTarget<Tally>>) -> Option<Instant> {
         loop {
             // Neither votes nor events shorten a backoff.
@@ -225,8 +225,8 @@ impl<'a> ClusterReport<'a> {
                     self.set_object(Some(object));
                 }
                 Err(error) => {
-                    let newest = |object: &RawCluster| change(object, condition);
-                    self.check_conflict(error, newest, &wanted).await?;
+                    self.check_conflict(error, |object| change(object, condition), &wanted)
+                        .await?;
                     return Ok(None);
                 }
             }
@@ -251,8 +251,8 @@ impl<'a> ClusterReport<'a> {
                 self.set_object(Some(object));
             }
             Err(error) => {
-                let newest = |object: &RawCluster| Ok(object.change_without(kind));
-                self.check_conflict(error, newest, &wanted).await?;
+                self.check_conflict(error, |object| Ok(object.change_without(kind)), &wanted)
+                    .await?;
             }
         }
         Ok(None)
@@ -292,7 +292,7 @@ impl<'a> ClusterReport<'a> {
         newest: impl Fn(&RawCluster) -> Result<Value, WriteError>,
         rejected: &Value,
     ) -> Result<(), WriteError> {
-        // A server that is away would not answer a read either, and what it refuses it refuses again.
+        // A server that is away would not answer a read either, and a refused change is refused again.
         if let WriteErrorKind::Transient | WriteErrorKind::Invalid = error.kind() {
             return Err(error);
         }

@@ -84,7 +84,7 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// Writes what is due for each cluster, and returns the moment of the next plan, should nothing happen before.
+    /// Writes the due conditions of each cluster, and returns the moment of the next plan, should nothing happen before.
     async fn act(&mut self) -> Option<Instant> {
         // Not marked as seen: it wakes the other clusters, too.
         let tallies = self.tallies.borrow().clone();

@@ -1,8 +1,8 @@
 //! The leader's report: writes the verdict on each signal to a condition of the object of the cluster, or of each member.
 //!
-//! - `parts`: what a report is made of, and which clusters it is about.
-//! - `leader`: what wakes it, in one term of leadership.
-//! - `cluster_report`: what is due for one cluster, whose object `cluster` reads.
+//! - `parts`: the parts of a report, and which clusters it is about.
+//! - `leader`: the events that wake it, in one term of leadership.
+//! - `cluster_report`: the due writes for one cluster; `cluster` reads its object.
 //! - `told`: the Events about a report that cannot be written.
 
 mod cluster;

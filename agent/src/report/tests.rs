@@ -264,8 +264,9 @@ async fn a_condition_that_another_client_overwrote_is_restored_at_most_once_a_pe
     let running = Running::start(&karmada, Some(unhealthy()));
     karmada.until(DNS_READY, FALSE).await;
     let first = Instant::now();
-    let overwrite = |status: &mut Value| status["conditions"][1] = dns_true();
-    karmada.edit(overwrite).await;
+    karmada
+        .edit(|status| status["conditions"][1] = dns_true())
+        .await;
     karmada.until(DNS_READY, FALSE).await;
     assert!(first.elapsed() >= PERIOD && first.elapsed() < 2 * PERIOD);
     assert_eq!(running.connection.codes(), [200, 200]);

@@ -61,7 +61,7 @@ impl ClusterVoting {
                     }
                 }
             }
-            // The endpoints of a cluster may be gone for a moment only: what it has been is forgotten with its vote.
+            // The endpoints of a cluster may be gone for a moment only: its history is forgotten with its vote.
             let observed = &self.observed;
             self.clusters.retain(|cluster, threshold| {
                 threshold.vote().is_some() || observed.contains(cluster)
@@ -89,14 +89,14 @@ impl ClusterVoting {
     }
 
     fn publish(&self) {
-        let target = |cluster: &Arc<str>| Target {
-            signal: self.signal,
-            cluster: Some(Arc::clone(cluster)),
-        };
-        let clusters = self.clusters.iter();
-        let now: Votes = clusters
-            .map(|(cluster, threshold)| (target(cluster), threshold.vote()))
-            .collect();
+        let now = self.clusters.iter().map(|(cluster, threshold)| {
+            let target = Target {
+                signal: self.signal,
+                cluster: Some(Arc::clone(cluster)),
+            };
+            (target, threshold.vote())
+        });
+        let now: Votes = now.collect();
         let mut before = Votes::default();
         let modified = self.votes.send_if_modified(|votes| {
             if *votes == now {

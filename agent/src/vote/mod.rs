@@ -1,6 +1,6 @@
 //! Keeps this node's votes from the rounds of its probes and publishes each change at once.
 //!
-//! `own` votes on one signal of the agents' own cluster, `clusters` on one of several others; `votes` is what they publish.
+//! `own` votes on one signal of the agents' own cluster, `clusters` on one of several others; both publish `votes`.
 
 mod clusters;
 mod own;

@@ -131,8 +131,7 @@ mod tests {
         }
 
         fn shows(&self, line: &str) -> bool {
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
+            let text = self.metrics.encode().unwrap();
             text.lines().any(|shown| shown == line)
         }
     }
@@ -176,12 +175,15 @@ mod tests {
         let mut voting = Running::start();
         for (failures, hold) in [(0, 12), (1, 12), (2, 24), (3, 36), (4, 36)] {
             if failures > 0 {
-                let fails = |vote: &Option<Vote>| matches!(vote, Some(Vote::Unhealthy(_)));
-                voting.until(Observation::Failed(failure), fails).await;
+                let failed = Observation::Failed(failure);
+                voting
+                    .until(failed, |vote| matches!(vote, Some(Vote::Unhealthy(_))))
+                    .await;
             }
-            let works = |vote: &Option<Vote>| *vote == Some(Vote::Healthy);
             let recovered = Instant::now();
-            voting.until(Observation::Success, works).await;
+            voting
+                .until(Observation::Success, |vote| *vote == Some(Vote::Healthy))
+                .await;
             assert_eq!(recovered.elapsed(), Duration::from_secs(hold), "{failures}");
             let line = format!("recovery_hold_seconds {hold}.0");
             assert!(voting.shows(&line), "{failures}");

@@ -35,13 +35,12 @@ pub(super) fn log_change(target: &Target, before: Option<Vote>, vote: Option<Vot
     }
 }
 
-/// Returns the kind of a vote, without its failure or what is wrong all the same.
+/// Returns the kind of a vote, without its failure or its troubles.
 pub(crate) fn kind(vote: Option<Vote>) -> Option<Discriminant<Vote>> {
-    let whole = |vote| match vote {
-        Vote::Partial(_) => Vote::Healthy,
-        vote => vote,
-    };
-    vote.map(|vote| discriminant(&whole(vote)))
+    vote.map(|vote| match vote {
+        Vote::Partial(_) => discriminant(&Vote::Healthy),
+        vote => discriminant(&vote),
+    })
 }
 
 /// Returns the votes of an agent that runs DNS alone.

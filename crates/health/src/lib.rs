@@ -15,12 +15,14 @@
 //! - Which conditions are written, and when: [`report`].
 //! - Which agent competes for the lease, and when does one give it back: [`campaign`].
 //! - Where is a cluster's DNS broken: [`diagnosis`]. Which pods does that concern: [`resolvers`].
+//! - How is an answer of a Prometheus read: [`prometheus`].
 
 pub mod campaign;
 pub mod diagnosis;
 pub mod dns;
 pub mod failure;
 pub mod observation;
+pub mod prometheus;
 pub mod quorum;
 pub mod reachability;
 pub mod report;

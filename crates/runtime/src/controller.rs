@@ -275,8 +275,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         // The program's tasks do not run before the next await: this key stays in the queue.
         queues[1].add(9);
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &program.registry).unwrap();
+        let text = program.registry.encode().unwrap();
         for line in [
             r#"acme_test_program_reconciles_total{controller="cluster",result="success"} 1"#,
             r#"acme_test_program_reconciles_total{controller="remedy",result="success"} 3"#,

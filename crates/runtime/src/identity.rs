@@ -20,15 +20,6 @@ impl Identity {
         A::command().mut_args(|flag| self.with_variable(flag))
     }
 
-    /// Parses the command line of the process.
-    pub(crate) fn parse<A: Parser>(&self) -> Result<A, clap::Error> {
-        let mut command = self.command::<A>();
-        let parsed = command.try_get_matches_from_mut(std::env::args_os());
-        parsed
-            .and_then(|matches| A::from_arg_matches(&matches))
-            .map_err(|error| error.format(&mut command))
-    }
-
     /// Returns the prefix of the program's metrics.
     pub(crate) fn metric_prefix(&self) -> String {
         format!("{}_{}", self.product, self.name.replace('-', "_"))

@@ -38,6 +38,13 @@ pub(crate) fn registry(identity: &Identity) -> Registry {
     registry
 }
 
+/// Counts one more of a value of a label. `counts` has every value that the label may have, and the empty one is that of all
+/// others.
+pub fn count_value(counts: &mut BTreeMap<&'static str, usize>, value: &str) {
+    let known = counts.get_key_value(value).map_or("", |(known, _)| *known);
+    *counts.entry(known).or_default() += 1;
+}
+
 /// The values of the label `outcome`.
 pub(crate) const OUTCOMES: [&str; 7] = [
     APPLIED,

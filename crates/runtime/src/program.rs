@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::metrics::Registry;
 use axum::Router;
-use clap::Parser;
+use clap::{FromArgMatches, Parser};
 use jiff::Timestamp;
 use kube::runtime::watcher::{Config, Event};
 use kube::{Api, Client, Resource};
@@ -297,18 +297,17 @@ impl From<ClientError> for StartError {
 /// Runs a program from its flags to its exit code: 0 after a signal, 1 after a failure, 2 for invalid
 /// flags or files.
 ///
-/// `start` validates, connects, spawns tasks and returns. The first SIGTERM or SIGINT drains the
-/// tasks, a second one ends the process at once.
+/// The flags `A` have [`CommonArgs`] among them. `start` validates, connects, spawns tasks and returns. The first SIGTERM or
+/// SIGINT drains the tasks, a second one ends the process at once.
 pub fn run<A, S>(identity: Identity, start: S) -> ExitCode
 where
-    A: Parser + AsRef<CommonArgs>,
+    A: Parser,
     S: AsyncFnOnce(A, &mut Program) -> Result<(), StartError>,
 {
-    let args: A = match identity.parse() {
-        Ok(args) => args,
+    let (args, common) = match parse::<A>(&identity) {
+        Ok(parsed) => parsed,
         Err(output) => return print_clap_output(&output),
     };
-    let common = args.as_ref().clone();
     telemetry::init(&common);
     open_files::raise_limit();
     // One thread is enough for programs that mostly wait, and saves memory on every node.
@@ -325,6 +324,18 @@ where
     // An exec plugin of the kubeconfig may block its thread for long; dropping the runtime would wait for it.
     runtime.shutdown_background();
     exit_code.unwrap_or_else(|error| fail(&error))
+}
+
+/// Parses the command line of the process: all flags, and again those that every program has.
+fn parse<A: Parser>(identity: &Identity) -> Result<(A, CommonArgs), clap::Error> {
+    let mut command = identity.command::<A>();
+    let parsed = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|matches| {
+            let args = A::from_arg_matches(&matches)?;
+            Ok((args, CommonArgs::from_arg_matches(&matches)?))
+        });
+    parsed.map_err(|error| error.format(&mut command))
 }
 
 /// Prints the help, the version, or one line about invalid flags, and returns the exit code.

@@ -96,7 +96,7 @@ async fn kind(client: &Client, version: &str, plural: &str) -> Finding {
     }
 }
 
-/// Checks that the caller may read what is shown, and write Remedies.
+/// Checks that the caller may read the objects that are shown, and write Remedies.
 pub(super) async fn rights(client: &Client, namespace: Option<&str>) -> Result<Section, Error> {
     let mut findings = Vec::new();
     for right in READS {

@@ -1,4 +1,4 @@
-//! `kubectl remedy check --pre`: what an installation finds, before it changes anything.
+//! `kubectl remedy check --pre`: the surroundings of an installation, before it changes anything.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -35,7 +35,7 @@ const KINDS: [&str; 7] = [
 /// The beginning of the name of an estimator's Service (`--scheduler-estimator-service-prefix` has the same default).
 const ESTIMATOR: &str = "karmada-scheduler-estimator-";
 
-/// What an installation does.
+/// The writes of an installation.
 const WRITES: [Right; 7] = [
     Right::to("create", "", "namespaces"),
     Right::to("create", "", "serviceaccounts"),
@@ -87,7 +87,7 @@ async fn api(args: &CheckArgs, source: &Source, client: &Client) -> Result<Secti
     })
 }
 
-/// Tells whether members may reach the API at `given`, or at the server of the kubeconfig, and what they find there.
+/// Tells whether members may reach the API at `given`, or at the server of the kubeconfig, and whether it answers at `given`.
 async fn for_members(given: Option<&str>, source: &Source) -> Result<Vec<Finding>, Error> {
     let own = source.cluster()?.server.unwrap_or_default();
     let mut findings = vec![match reachable(given.unwrap_or(&own)) {
@@ -130,8 +130,8 @@ fn answers(version: &str) -> Finding {
 }
 
 fn kinds(all: &[Served]) -> Finding {
-    let is_served = |name: &str| all.iter().any(|kind| kind.full_name() == name);
-    let missing: Vec<&str> = KINDS.into_iter().filter(|name| !is_served(name)).collect();
+    let mut missing = KINDS.to_vec();
+    missing.retain(|name| !all.iter().any(|kind| kind.full_name() == *name));
     if missing.is_empty() {
         return Finding::good("every kind is served");
     }
@@ -164,7 +164,7 @@ async fn rights(client: &Client) -> Result<Section, Error> {
     })
 }
 
-/// Tells which of Karmada's own programs lead, since what ours are to do is theirs until they are stopped.
+/// Tells which of Karmada's own programs lead, since the work of ours is theirs until they are stopped.
 async fn karmada(client: &Client, now: Timestamp) -> Result<Section, Error> {
     let mut findings = Vec::new();
     let mut is_karmada = false;
@@ -254,24 +254,26 @@ async fn interpreters(client: &Client) -> Result<Section, Error> {
 mod tests {
     use super::*;
 
+    fn line(found: &[Served]) -> String {
+        let shown = kinds(found).to_string();
+        let shown = anstream::adapter::strip_str(&shown).to_string();
+        shown.lines().next().unwrap_or_default().to_owned()
+    }
+
+    fn served(name: &str) -> Served {
+        let (plural, group) = name.split_once('.').unwrap();
+        Served {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            ..Served::default()
+        }
+    }
+
     /// An API that has no kind is the host's, or one before its definitions; one that lacks some is broken.
     #[test]
     fn missing_kinds_are_named() {
-        let line = |found: &[Served]| {
-            let shown = kinds(found).to_string();
-            let shown = anstream::adapter::strip_str(&shown).to_string();
-            shown.lines().next().unwrap_or_default().to_owned()
-        };
         assert_eq!(line(&[]), "‼ no kind of Karmada is served");
-        let served = |name: &&str| {
-            let (plural, group) = name.split_once('.').unwrap();
-            Served {
-                group: group.to_owned(),
-                plural: plural.to_owned(),
-                ..Served::default()
-            }
-        };
-        let some: Vec<_> = KINDS[1..].iter().map(served).collect();
+        let some: Vec<_> = KINDS[1..].iter().copied().map(served).collect();
         assert_eq!(
             line(&some),
             "× these kinds are not served: clusters.cluster.karmada.io"
@@ -280,10 +282,13 @@ mod tests {
         assert_eq!(line(&all), "✓ every kind is served");
     }
 
+    fn told(version: &str) -> usize {
+        answers(version).to_string().lines().count()
+    }
+
     /// An older API has not all that an installation may use.
     #[test]
     fn old_version_is_told() {
-        let told = |version| answers(version).to_string().lines().count();
         assert_eq!(
             (told("v1.36.1"), told("v1.29.4"), told("v1.30.0-eks")),
             (1, 2, 1)

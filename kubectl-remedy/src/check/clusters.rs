@@ -10,8 +10,6 @@ use karmada_api::condition::{
 };
 use karmada_api::{Cluster, Work, cluster_of_execution_namespace};
 use karmada_runtime::store::Store;
-use kube::api::ListParams;
-use kube::core::PartialObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use objects::Key;
 
@@ -20,7 +18,7 @@ use super::report::{Finding, Section};
 use crate::error::Error;
 use crate::fleet::FleetSnapshot;
 use crate::lease::Holder;
-use crate::lists::{list, pages};
+use crate::lists::{by_name, list, list_each_metadata};
 use crate::membership::agent::{self, works};
 
 /// Checks every cluster, and that every object can be read.
@@ -29,8 +27,7 @@ pub(super) async fn section(
     fleet: &FleetSnapshot,
     now: Timestamp,
 ) -> Result<Section, Error> {
-    let ours = ListParams::default().fields(&format!("metadata.name={REPORTER_LEASE}"));
-    let leases: Store<Lease> = list(Api::all(client.clone()), ours).await?;
+    let leases: Store<Lease> = list(Api::all(client.clone()), by_name(REPORTER_LEASE)).await?;
     let of_gateway = leases.get(&Key::new(GATEWAY_REPORTER_NAMESPACE, REPORTER_LEASE));
     let of_gateway = of_gateway.map(AsRef::as_ref);
     let leases: BTreeMap<&str, &Lease> = leases
@@ -41,14 +38,14 @@ pub(super) async fn section(
         .collect();
     let (joined, works) = (joined(client).await, works(client).await?);
     let clusters = fleet.clusters.iter().map(|(_, cluster)| &**cluster);
-    let finding = |cluster: &Cluster| {
+    let mut findings = Vec::new();
+    for cluster in clusters {
         let name = cluster.name_any();
-        match leases.get(&*name) {
+        findings.push(match leases.get(&*name) {
             Some(lease) => reports(cluster, lease, now),
             None => never_reported(cluster, joined.contains(&name), works.get(&name)),
-        }
-    };
-    let mut findings: Vec<Finding> = clusters.map(finding).collect();
+        });
+    }
     findings.extend(gateway::findings(fleet, of_gateway, now));
     findings.extend(unread(fleet));
     if findings.is_empty() {
@@ -80,13 +77,12 @@ fn unread(fleet: &FleetSnapshot) -> impl Iterator<Item = Finding> {
 /// Returns the clusters whose agents have rights, however they got them: none where the caller may not list roles.
 async fn joined(client: &Client) -> BTreeSet<String> {
     let roles: Api<ClusterRole> = Api::all(client.clone());
-    let (roles, mut joined) = (&roles, BTreeSet::new());
-    let request = |page| async move { roles.list_metadata(&page).await };
-    let take = |role: PartialObjectMeta<ClusterRole>| {
+    let mut joined = BTreeSet::new();
+    let read = list_each_metadata(&roles, |role| {
         let name = role.name_any();
         joined.extend(name.strip_prefix(agent::ROLE).map(ToOwned::to_owned));
-    };
-    match pages(ListParams::default(), request, take).await {
+    });
+    match read.await {
         Ok(()) => joined,
         Err(_) => BTreeSet::new(),
     }
@@ -155,20 +151,22 @@ mod tests {
         shown.lines().next().unwrap_or_default().to_owned()
     }
 
+    fn cluster(conditions: &Value) -> Cluster {
+        from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
+            "status": { "conditions": conditions } }))
+        .unwrap()
+    }
+
+    fn lease(renewed: &str) -> Lease {
+        from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
+            "leaseDurationSeconds": 15, "renewTime": renewed } }))
+        .unwrap()
+    }
+
     /// A cluster is well while its agents report a fresh verdict.
     #[test]
     fn fresh_verdict_is_well() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let cluster = |conditions: Value| -> Cluster {
-            from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
-                "status": { "conditions": conditions } }))
-            .unwrap()
-        };
-        let lease = |renewed: &str| -> Lease {
-            from_value(json!({ "metadata": {}, "spec": { "holderIdentity": "n1",
-                "leaseDurationSeconds": 15, "renewTime": renewed } }))
-            .unwrap()
-        };
         let dns = json!({ "type": DNS_READY, "status": "False" });
         let fresh = json!({ "type": REPORTER_READY, "status": "True" });
         let stale = json!({ "type": REPORTER_READY, "status": "False", "message": "too few" });
@@ -196,7 +194,7 @@ mod tests {
                 "× m1: no agent renews its lease",
             ),
         ] {
-            assert_eq!(shown(&reports(&cluster(conditions), lease, now)), line);
+            assert_eq!(shown(&reports(&cluster(&conditions), lease, now)), line);
         }
         for (conditions, is_joined, line) in [
             (
@@ -207,7 +205,7 @@ mod tests {
             (json!([]), true, "× m1 has joined, and never reported"),
             (json!([]), false, "‼ m1 has not joined"),
         ] {
-            let found = never_reported(&cluster(conditions), is_joined, None);
+            let found = never_reported(&cluster(&conditions), is_joined, None);
             assert_eq!(shown(&found), line);
         }
     }

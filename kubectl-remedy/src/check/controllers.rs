@@ -1,4 +1,4 @@
-//! The controllers: whether one of each leads, and whether another program writes what is theirs.
+//! The controllers: whether one of each leads, and whether another program writes their fields.
 
 use std::collections::BTreeMap;
 
@@ -137,26 +137,27 @@ async fn propagation(
     let Some(survey) = survey else {
         return Ok(findings);
     };
-    let since = |writer: Program| {
-        let mut leases = leases.iter();
-        let (_, lease) = leases.find(|(program, _)| program.name == writer.name)?;
-        let lease = lease.as_ref()?;
-        leads_since(lease, now).filter(|_| foreign(writer, lease).is_none())
-    };
     for field in [RESOURCE, TARGETS] {
-        let since = since(field.writer);
+        let since = leads_since(field.writer, &leases, now);
         findings.extend(since.map(|since| writers(field, survey.of_bindings(), Some(since))));
     }
-    let since = since(WORKLOAD.writer);
+    let since = leads_since(WORKLOAD.writer, &leases, now);
     findings.extend(since.map(|since| writers(WORKLOAD, survey.of_works(), Some(since))));
     Ok(findings)
 }
 
-/// Returns the time at which the holder of a lease began to lead, if it still does.
-fn leads_since(lease: &Lease, now: Timestamp) -> Option<Timestamp> {
-    let holder = Holder::of(lease, now)?;
+/// Returns the time at which a program began to lead, if it still does.
+fn leads_since(
+    program: Program,
+    leases: &[(Program, Option<Lease>)],
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut leases = leases.iter();
+    let (_, lease) = leases.find(|(other, _)| other.name == program.name)?;
+    let lease = lease.as_ref()?;
+    let is_live = Holder::of(lease, now)?.is_live();
     let acquired = lease.spec.as_ref()?.acquire_time.as_ref()?.0;
-    holder.is_live().then_some(acquired)
+    (is_live && foreign(program, lease).is_none()).then_some(acquired)
 }
 
 /// Returns the other program that renews the lease of `program`.
@@ -213,7 +214,7 @@ fn leader(program: Program, lease: Option<&Lease>, now: Timestamp) -> Finding {
     }
 }
 
-/// Returns the programs other than its own and this one, which writes what a user asks for once, that last wrote a field of some objects,
+/// Returns the programs other than its own and this one, which writes once at the wish of a user, that last wrote a field of some objects,
 /// and did `since`.
 fn writers<'a>(
     field: Field,
@@ -256,15 +257,16 @@ mod tests {
 
     use super::*;
 
+    fn lease(holder: &str, renewed: &str) -> Lease {
+        from_value(json!({ "metadata": {}, "spec": { "holderIdentity": holder,
+            "leaseDurationSeconds": 15, "renewTime": renewed } }))
+        .unwrap()
+    }
+
     /// A controller leads while its lease is renewed.
     #[test]
     fn renewed_lease_leads() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let lease = |holder: &str, renewed: &str| -> Lease {
-            from_value(json!({ "metadata": {}, "spec": { "holderIdentity": holder,
-                "leaseDurationSeconds": 15, "renewTime": renewed } }))
-            .unwrap()
-        };
         let live = lease("host_1", "2026-11-20T08:09:55.000000Z");
         let dead = lease("host_1", "2026-11-20T07:00:00.000000Z");
         let free = lease("", "2026-11-20T08:09:55.000000Z");
@@ -292,16 +294,17 @@ mod tests {
         }
     }
 
+    fn written_by(manager: &str) -> ObjectMeta {
+        from_value(
+            json!({ "managedFields": [{ "manager": manager, "operation": "Update",
+                "fieldsV1": { "f:status": { "f:remedyActions": {} } } }] }),
+        )
+        .unwrap()
+    }
+
     /// Another writer is named with the number of objects.
     #[test]
     fn other_writer_is_counted() {
-        let written_by = |manager: &str| -> ObjectMeta {
-            from_value(
-                json!({ "managedFields": [{ "manager": manager, "operation": "Update",
-                "fieldsV1": { "f:status": { "f:remedyActions": {} } } }] }),
-            )
-            .unwrap()
-        };
         let own = [
             written_by(REMEDY.name),
             written_by(NAME),
@@ -321,25 +324,26 @@ mod tests {
             shown.contains("last written by karmada-controller-manager (1 clusters)"),
             "{shown}"
         );
-        // What others wrote before ours began to lead is no contest.
+        // A write of others before ours began to lead is no contest.
         let since = Some("2026-11-20T08:10:00Z".parse().unwrap());
         let before =
             Finding::good("remedyActions of clusters is written by the remedy-controller alone");
         assert_eq!(writers(ACTIONS, both.iter(), since), before);
     }
 
+    fn held_by(manager: &str) -> Lease {
+        from_value(json!({
+            "metadata": { "managedFields": [{ "manager": manager, "operation": "Update",
+                "fieldsV1": { "f:spec": { "f:renewTime": {} } } }] },
+            "spec": { "holderIdentity": "host_1", "leaseDurationSeconds": 15,
+                "renewTime": "2026-11-20T08:09:55.000000Z" } }))
+        .unwrap()
+    }
+
     /// The scheduler and Karmada's own campaign for one lease; which of them holds it, its writer tells.
     #[test]
     fn foreign_leader_is_named() {
         let now: Timestamp = "2026-11-20T08:10:00Z".parse().unwrap();
-        let held_by = |manager: &str| -> Lease {
-            from_value(json!({
-                "metadata": { "managedFields": [{ "manager": manager, "operation": "Update",
-                    "fieldsV1": { "f:spec": { "f:renewTime": {} } } }] },
-                "spec": { "holderIdentity": "host_1", "leaseDurationSeconds": 15,
-                    "renewTime": "2026-11-20T08:09:55.000000Z" } }))
-            .unwrap()
-        };
         let (ours, theirs) = (held_by("scheduler"), held_by("karmada-scheduler"));
         for (lease, text) in [
             (

@@ -1,10 +1,10 @@
-//! What a Karmada whose features are switched otherwise than ours leaves to decide before ours take over.
+//! The decisions before ours take over from a Karmada that has other features switched on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, ResourceBinding, names};
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::dependencies::{listed, references};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::report::Finding;
 use crate::error::Error;
 use crate::interpret::customizations;
-use crate::lists::{list, pages};
+use crate::lists::{list, list_each};
 use crate::propagation::{Served, served};
 
 /// Returns the actions of ours that this Karmada may not take.
@@ -32,21 +32,20 @@ pub(super) async fn findings(client: &Client) -> Result<Vec<Finding>, Error> {
     Ok(told(left_alone(client, bindings).await?, preempting))
 }
 
-/// Returns `true` for a binding that what its template refers to should follow.
+/// Returns `true` for a binding that the dependencies of its template should follow.
 fn is_followed(binding: &ResourceBinding) -> bool {
     let spec = &binding.spec;
     let mut clusters = spec.clusters.iter().flatten();
     spec.propagate_deps == Some(true) && clusters.next().is_some()
 }
 
-/// Returns the number of those bindings that lack something of what their templates refer to: none was ever listed, or the
+/// Returns the number of those bindings that lack a dependency of their templates: none was ever listed, or the
 /// list is from the time when the feature was on.
 async fn left_alone(client: &Client, bindings: Vec<&Arc<ResourceBinding>>) -> Result<usize, Error> {
-    // Who lets it follow notes what there is, even if that is nothing.
-    let has_list = |binding: &&Arc<ResourceBinding>| {
-        binding.metadata.annotation(names::DEPENDENCIES).is_some()
-    };
-    let (with_list, without): (Vec<_>, Vec<_>) = bindings.into_iter().partition(has_list);
+    // Who lets it follow notes the list, even if that is empty.
+    let (with_list, without): (Vec<_>, Vec<_>) = bindings
+        .into_iter()
+        .partition(|binding| binding.metadata.annotation(names::DEPENDENCIES).is_some());
     let mut count = without.len();
     let mut by_kind = BTreeMap::<_, BTreeMap<_, _>>::new();
     for binding in with_list {
@@ -96,17 +95,16 @@ async fn templates(
     let Some(served) = served else {
         return Ok(Vec::new());
     };
-    let api = &served.objects(client, &kind.version, "");
-    let request = |page| async move { api.list(&page).await };
+    let api = served.objects(client, &kind.version, "");
     let mut templates = Vec::new();
-    // The elements of a list lack their kind.
-    let take = |object: DynamicObject| {
+    let read = list_each(&api, ListParams::default(), |object| {
         let mut object = json!(object);
+        // The elements of a list lack their kind.
         object["apiVersion"] = json!(kind.api_version());
         object["kind"] = json!(kind.kind);
         templates.push(object);
-    };
-    match pages(ListParams::default(), request, take).await {
+    });
+    match read.await {
         Ok(()) => Ok(templates),
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(Vec::new()),
         Err(source) => Err(Error::request(
@@ -139,7 +137,11 @@ mod tests {
 
     use super::*;
 
-    /// What was never listed has stayed at home, and so has what a template names since the feature was switched off.
+    fn lists(list: &str) -> Value {
+        json!({ (names::DEPENDENCIES): list })
+    }
+
+    /// A dependency that was never listed has stayed at home, and so has one that a template names since the feature was switched off.
     #[tokio::test]
     async fn dependencies_at_home_are_found() {
         let api = TestApi::with_kinds(karmada_api::crd::fleet().unwrap());
@@ -153,7 +155,6 @@ mod tests {
         api.create(&web).await;
         let keys =
             json!([{ "apiVersion": "v1", "kind": "Secret", "namespace": "shop", "name": "keys" }]);
-        let lists = |list: &str| json!({ (names::DEPENDENCIES): list });
         let member = json!([{ "name": "member1" }]);
         for (clusters, annotations, expected) in [
             (&member, json!({}), 1),

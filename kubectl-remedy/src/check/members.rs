@@ -25,7 +25,7 @@ const AT_A_TIME: usize = 8;
 /// (<https://kubernetes.io/releases/version-skew-policy/>).
 const SKEW: i64 = 3;
 
-/// What is known of the credentials for a member.
+/// The known state of the credentials for a member.
 #[derive(Debug)]
 enum Credentials {
     /// Nobody needs any: the member comes to the control plane.

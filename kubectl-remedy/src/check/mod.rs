@@ -28,8 +28,8 @@ use crate::terminal;
 /// The time between two checks, if it may take a while until nothing is wrong.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Checks the API, the rights of the caller, the controllers, the agents of every cluster, what is propagated, and the
-/// way to every member; or what an installation finds. What is wrong may become right within `--wait`; the last check is shown.
+/// Checks the API, the rights of the caller, the controllers, the agents of every cluster, the propagation, and the
+/// way to every member; or the surroundings of an installation. A trouble may end within `--wait`; the last check is shown.
 pub(crate) async fn run(
     args: &CheckArgs,
     source: &Source,

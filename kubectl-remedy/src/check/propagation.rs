@@ -1,4 +1,4 @@
-//! What is propagated: whether every policy selects something, and what it selects is where it is to be.
+//! The propagation: whether every policy selects something, and that is where it is to be.
 
 use super::report::{Finding, Section};
 use crate::propagation::{Remark, Survey};
@@ -6,7 +6,7 @@ use crate::propagation::{Remark, Survey};
 /// The number of remarks of one sort that are shown.
 const SHOWN: usize = 5;
 
-/// Checks policies, what they select, and bindings; `None` if the API serves no policies.
+/// Checks policies, their templates, and bindings; `None` if the API serves no policies.
 pub(super) fn section(survey: Option<Survey>) -> Section {
     Section {
         title: "Propagation",
@@ -52,13 +52,6 @@ fn shown(mut remarks: Vec<Remark>, well: String) -> Vec<Finding> {
         return vec![Finding::good(well)];
     }
     remarks.sort_by_key(|remark| !remark.is_wrong);
-    let finding = |remark: Remark| {
-        if remark.is_wrong {
-            Finding::bad(remark.text, remark.next)
-        } else {
-            Finding::doubtful(remark.text, remark.next)
-        }
-    };
     let rest = remarks.split_off(remarks.len().min(SHOWN));
     let mut findings: Vec<_> = remarks.into_iter().map(finding).collect();
     if let Some(next) = rest.first() {
@@ -71,18 +64,29 @@ fn shown(mut remarks: Vec<Remark>, well: String) -> Vec<Finding> {
     findings
 }
 
+fn finding(remark: Remark) -> Finding {
+    if remark.is_wrong {
+        Finding::bad(remark.text, remark.next)
+    } else {
+        Finding::doubtful(remark.text, remark.next)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of many remarks the wrong ones are shown, and the others are counted.
-    #[test]
-    fn wrong_remarks_come_first() {
-        let remark = |name: &str, is_wrong| Remark {
+    fn remark(name: &str, is_wrong: bool) -> Remark {
+        Remark {
             text: name.to_owned(),
             next: format!("kubectl get {name}"),
             is_wrong,
-        };
+        }
+    }
+
+    /// Of many remarks the wrong ones are shown, and the others are counted.
+    #[test]
+    fn wrong_remarks_come_first() {
         let mut remarks: Vec<_> = (0..8).map(|i| remark(&format!("idle{i}"), false)).collect();
         remarks.push(remark("broken", true));
         let findings = shown(remarks, "well".to_owned());

@@ -16,7 +16,7 @@ pub(super) struct Section {
 pub(super) struct Finding {
     verdict: Verdict,
     text: String,
-    /// A hint at what to do about it.
+    /// A hint at the next step.
     hint: Option<String>,
 }
 

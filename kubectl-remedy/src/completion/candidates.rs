@@ -97,7 +97,7 @@ pub(super) async fn subjects(
         .collect()
 }
 
-/// Returns the types of objects that are propagated, each with what stands behind it on the line.
+/// Returns the types of objects that are propagated, each with its description.
 async fn types(client: &Client) -> Vec<(String, String)> {
     let kinds = kinds(client).await.into_iter();
     kinds

@@ -14,7 +14,7 @@ use crate::terminal;
 const AT_ONCE: usize = 8;
 
 /// Sends writes to bindings, and returns these as they are then, but for those that have changed or gone since they were
-/// read. `done` says in a word what each means.
+/// read. `done` is the word for each.
 pub(super) async fn write_all(
     client: &Client,
     writes: Vec<Write>,

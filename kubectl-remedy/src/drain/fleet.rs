@@ -72,8 +72,8 @@ async fn empty(
     let (start, cluster) = (Instant::now(), &*args.cluster);
     let limit = args.wait.unwrap_or(TRAFFIC_LIMIT);
     let mut progress = Progress::new();
-    let traffic = |state: &State| vec![state.traffic(cluster)];
-    let left = observed.until_none(&mut progress, limit, traffic).await?;
+    let left = observed.until_none(&mut progress, limit, |state| vec![state.traffic(cluster)]);
+    let left = left.await?;
     if !args.workloads || !left.is_empty() {
         return Ok(report(cluster, &left));
     }
@@ -82,9 +82,11 @@ async fn empty(
     if args.wait.is_none() {
         return Ok(Answer::Yes);
     }
-    let both = |state: &State| vec![state.traffic(cluster), state.workloads(cluster)];
     let limit = limit.saturating_sub(start.elapsed());
-    let left = observed.until_none(&mut progress, limit, both).await?;
+    let left = observed.until_none(&mut progress, limit, |state| {
+        vec![state.traffic(cluster), state.workloads(cluster)]
+    });
+    let left = left.await?;
     let staying = observed.state.staying(cluster);
     if staying > 0 {
         terminal::print_error(&format!(
@@ -94,7 +96,7 @@ async fn empty(
     Ok(report(cluster, &left))
 }
 
-/// Has the workloads leave, after a note on each binding of what is to come back.
+/// Has the workloads leave, after a note on each binding that is to come back.
 async fn drive_out(
     args: &DrainArgs,
     target: &Target,

@@ -1,4 +1,4 @@
-//! `kubectl remedy drain` and `uncordon`: a cluster that is emptied for a while, and what is given back.
+//! `kubectl remedy drain` and `uncordon`: a cluster that is emptied for a while, and its return.
 //!
 //! ```text
 //! survey → taint NoSchedule → survey again → Remedy → traffic has left → notes → taint NoExecute → workloads have left
@@ -9,10 +9,10 @@
 //! clusters at once, each writes its taint before it looks for the last time, so that one of them sees the other's; and each
 //! looks at what leaves any of the two.
 //!
-//! - `target`: the cluster, in whichever API it is, and its taints. `survey`: what the rest lacks.
-//! - `remedy`: what takes its traffic away.
+//! - `target`: the cluster, in whichever API it is, and its taints. `survey`: the shortages of the rest.
+//! - `remedy`: the Remedy that takes its traffic away.
 //! - `fleet` and `hub`: the steps on a Karmada or in a fleet of its own, and on a hub of placements.
-//! - `observed`, `progress`: what is left, and how that is shown. `bindings`: the writes to them.
+//! - `observed`, `progress`: the rest, and how that is shown. `bindings`: the writes to them.
 
 mod bindings;
 mod fleet;
@@ -36,7 +36,7 @@ use crate::answer::Answer;
 use crate::args::DrainArgs;
 use crate::error::Error;
 
-/// Drains a cluster, or tells what that would do.
+/// Drains a cluster, or tells the effect of that.
 pub(crate) async fn run(
     args: &DrainArgs,
     client: &Client,

@@ -1,4 +1,4 @@
-//! What a drain waits for, as watches show it.
+//! The progress of a drain, as watches show it.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -33,7 +33,7 @@ pub(super) const TRAFFIC_LIMIT: Duration = Duration::from_mins(2);
 /// A change that a watch shows.
 type Change = Box<dyn FnOnce(&mut State) + Send>;
 
-/// The objects that tell what is left.
+/// The objects that tell the rest.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) bindings: Store<ResourceBinding>,
@@ -60,7 +60,7 @@ impl Observed {
         Ok(observed)
     }
 
-    /// Begins to watch only what tells of traffic.
+    /// Begins to watch only the objects that tell of traffic.
     pub(super) async fn of_traffic(client: &Client) -> Result<Self, Error> {
         let mut changes = vec![watch(client, |state| &mut state.ingresses)];
         if serves::<HttpRoute>(client).await? {
@@ -79,7 +79,7 @@ impl Observed {
                 return pending().await;
             };
             change?(&mut self.state);
-            // What has come at the same time is one change.
+            // Events that have come at the same time are one change.
             while let Some(Some(change)) = self.changes.next().now_or_never() {
                 change?(&mut self.state);
             }
@@ -89,7 +89,7 @@ impl Observed {
         }
     }
 
-    /// Shows what is left until nothing is, or the time is over. Returns the steps of which something is left.
+    /// Shows the rest until there is none, or the time is over. Returns the steps of which something is left.
     pub(super) async fn until_none(
         &mut self,
         progress: &mut Progress,
@@ -227,7 +227,7 @@ where
     }
 }
 
-/// Returns the kind, namespace and name of what a binding is of.
+/// Returns the kind, namespace and name of a binding's template.
 pub(super) fn template(binding: BindingRef<'_>) -> String {
     let resource = &binding.spec.resource;
     match resource.namespace.as_deref() {

@@ -1,4 +1,4 @@
-//! What is left of a drain, shown while somebody waits: a bar for each step on a terminal, lines elsewhere.
+//! The rest of a drain, shown while somebody waits: a bar for each step on a terminal, lines elsewhere.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -12,12 +12,12 @@ const WIDTH: usize = 20;
 /// The longest text behind a bar.
 const LONGEST: usize = 60;
 
-/// What is left of a step.
+/// The rest of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     /// The step.
     pub(super) step: &'static str,
-    /// What is left, each in words.
+    /// The rest, each in words.
     pub(super) items: Vec<String>,
 }
 
@@ -43,14 +43,14 @@ impl Progress {
         }
     }
 
-    /// Shows what is left, unless that is shown already.
+    /// Shows the rest, unless that is shown already.
     pub(super) fn show(&mut self, steps: &[Left]) {
         for line in self.next(steps) {
             terminal::print_error(&line);
         }
     }
 
-    /// Lets stand what is shown: something else was printed below.
+    /// Lets the lines stand: something else was printed below.
     pub(super) fn restart(&mut self) {
         self.shown.clear();
     }
@@ -95,7 +95,7 @@ impl Progress {
     }
 }
 
-/// Says what is left, if anything is.
+/// Prints the rest, if there is any.
 pub(super) fn report(cluster: &str, left: &[Left]) -> Answer {
     let items: Vec<_> = left.iter().flat_map(|left| &left.items).collect();
     for item in &items {

@@ -1,4 +1,4 @@
-//! Whether a fleet can do without a cluster: what is left of its backends, and of its room.
+//! Whether a fleet can do without a cluster: the rest of its backends, and of its room.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::plan::Plan;
 use crate::table::Table;
 use crate::terminal;
 
-/// What a drain would do to the rest of a fleet.
+/// The effect of a drain on the rest of a fleet.
 #[derive(Debug)]
 pub(super) struct Survey {
     /// The Remedy of an earlier drain of the cluster.
@@ -36,7 +36,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Reads the fleet, and tells what is left of it without the cluster until `end`, and without those that others drain.
+    /// Reads the fleet, and tells the rest of it without the cluster until `end`, and without those that others drain.
     pub(super) async fn read(
         args: &DrainArgs,
         end: Timestamp,

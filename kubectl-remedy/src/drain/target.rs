@@ -16,12 +16,12 @@ use crate::error::Error;
 use crate::send::{Edited, edit};
 use crate::terminal;
 
-/// What a taint does.
+/// The effect of a taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// It keeps away what is new.
+    /// It keeps new workloads away.
     KeepAway,
-    /// It drives out what is there.
+    /// It drives out those that are there.
     DriveOut,
 }
 
@@ -106,11 +106,11 @@ impl Target {
         dry_run: DryRun,
     ) -> Result<bool, Error> {
         let name = &self.name;
-        let decide = |cluster: &DynamicObject| {
+        let edited = edit(&self.clusters, name, dry_run, |cluster| {
             let taints = change(taints(cluster))?;
             Some(self.with_taints(cluster, taints))
-        };
-        match edit(&self.clusters, name, decide, dry_run).await {
+        });
+        match edited.await {
             Ok(Edited::Written(_)) => Ok(true),
             Ok(Edited::Unchanged(_)) => Ok(false),
             Ok(Edited::Absent(_)) => Err(absent(name)),
@@ -138,7 +138,7 @@ fn unread(name: &str, source: kube::Error) -> Error {
 fn tainted(taints: &[Value], effect: Effect, now: Timestamp) -> Option<Vec<Value>> {
     let (effect, added) = match effect {
         Effect::KeepAway => (NO_SCHEDULE, None),
-        // What is tolerated for a time is so from then on.
+        // A toleration for a time counts from then on.
         Effect::DriveOut => (NO_EXECUTE, Some(Time(now))),
     };
     if taints

@@ -291,7 +291,7 @@ async fn gone_cluster_is_forgotten() {
     assert_eq!(error, "there is no cluster m1");
 }
 
-/// Of two who take a drain back at once, the second does not stop at what the first has done. Case T21.
+/// Of two who take a drain back at once, the second does not stop at the writes of the first. Case T21.
 #[tokio::test(start_paused = true)]
 async fn gone_remedy_stops_nothing() {
     let stage = Stage::new(20).await;
@@ -326,8 +326,8 @@ async fn workloads_wait_for_traffic() {
     assert_eq!(after.annotations, [""; 0]);
 }
 
-/// Has drains of new stages die, each one write later than the last, until one is whole, and takes back what each has written:
-/// what `observe` returns is as it was. Returns the number of writes of the whole one.
+/// Has drains of new stages die, each one write later than the last, until one is whole, and takes back the writes of each:
+/// the state that `observe` returns is as it was. Returns the number of writes of the whole one.
 async fn dies_at_each_write<S: Debug + PartialEq>(
     start: impl AsyncFn() -> Stage,
     observe: impl AsyncFn(&Stage) -> S,
@@ -373,7 +373,7 @@ async fn any_write_may_be_last() {
     assert_eq!(writes, 4);
 }
 
-/// What lacks room elsewhere is not drained, unless that is asked for, and nothing is written. Case T23.
+/// A cluster of workloads without room elsewhere is not drained, unless that is asked for, and nothing is written. Case T23.
 #[tokio::test(start_paused = true)]
 async fn lack_of_room_refuses() {
     let stage = Stage::new(2).await;

@@ -1,4 +1,4 @@
-//! `kubectl remedy uncordon`: takes back what `drain` has written, and nothing else.
+//! `kubectl remedy uncordon`: takes back the writes of `drain`, and nothing else.
 
 use std::collections::BTreeMap;
 
@@ -227,7 +227,7 @@ impl Returning<'_> {
         let done = write_all(self.client, ends, "released", self.dry_run).await?;
         let missed = all - done.len();
         if missed > 0 && self.dry_run == DryRun::None {
-            // The watch has still to show what has become of them.
+            // The watch has still to show them.
             let item = format!("{missed} bindings were written by others at the same time");
             self.left.push(item);
         }

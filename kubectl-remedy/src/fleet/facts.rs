@@ -1,4 +1,4 @@
-//! What the rules of traffic ask of a fleet, answered from what was read of it.
+//! The questions of the rules of traffic to a fleet, answered from the objects that were read.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

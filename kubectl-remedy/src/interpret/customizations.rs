@@ -74,7 +74,7 @@ async fn list(client: &Client) -> Result<Vec<Value>, Error> {
     Ok(found)
 }
 
-/// Returns what interprets kinds in the fleet, with the customizations and configurations of webhooks that say so.
+/// Returns the interpreters of the fleet, with the customizations and configurations of webhooks that say so.
 pub(crate) async fn interpreters(client: &Client) -> Result<(Interpreters, Vec<Value>), Error> {
     let customized = list(client).await?;
     let interpreters =
@@ -85,9 +85,9 @@ pub(crate) async fn interpreters(client: &Client) -> Result<(Interpreters, Vec<V
 
 /// Returns a client that asks no API.
 fn without_fleet() -> Client {
-    let refuse = |_: Request<Body>| async {
+    let nobody = tower::service_fn(|_: Request<Body>| async {
         let why = "no fleet is asked where --customization is given";
         Err::<Response<Body>, _>(io::Error::other(why))
-    };
-    Client::new(tower::service_fn(refuse), "default")
+    });
+    Client::new(nobody, "default")
 }

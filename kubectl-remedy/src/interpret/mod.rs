@@ -1,4 +1,4 @@
-//! `kubectl remedy interpret`: what everybody who could be asked says of an object, and who decides.
+//! `kubectl remedy interpret`: the answer of everybody who could be asked about an object, and who decides.
 //!
 //! ```text
 //! files → question ─┐
@@ -28,7 +28,7 @@ use crate::identity::NAME;
 use crate::manifest::{self, Format};
 use crate::terminal;
 
-/// Prints what everybody says.
+/// Prints everybody's answers.
 pub(crate) async fn run(
     args: &InterpretArgs,
     connection: &ConnectionArgs,
@@ -47,9 +47,9 @@ async fn answers(
     let question = Question::read(args)?;
     let (client, objects) = customizations::find(&args.customization, connection).await?;
     let statements = statements(&question, client, &objects).await;
-    let is_bad = |statement: &Statement| statement.decides && statement.error.is_some();
-    let answer = Answer::from(!statements.iter().any(is_bad));
-    Ok((statements, answer))
+    let mut all = statements.iter();
+    let is_bad = all.any(|statement| statement.decides && statement.error.is_some());
+    Ok((statements, Answer::from(!is_bad)))
 }
 
 /// Returns everybody's answers to each operation of a question, those first who are asked first.
@@ -92,8 +92,8 @@ async fn statements(question: &Question, client: Client, objects: &[Value]) -> V
     statements
 }
 
-/// Returns `true` if what an interpreter says counts, where another, or itself, is asked `first`. What scripts find as
-/// dependencies is united.
+/// Returns `true` if the answer of an interpreter counts, where another, or itself, is asked `first`. The dependencies that
+/// scripts find are united.
 fn has_a_say(interpreter: &Interpreter, first: Option<&Interpreter>, operation: Operation) -> bool {
     let are_scripts = matches!(
         (interpreter, first),

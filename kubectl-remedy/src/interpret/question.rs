@@ -1,4 +1,4 @@
-//! What is asked: the object of a file, and what else an operation takes.
+//! The question: the object of a file, and the other inputs of an operation.
 
 use interpreters::{Failure, Interpreters};
 use objects::health::Health;
@@ -13,7 +13,7 @@ use crate::args::InterpretArgs;
 use crate::error::Error;
 use crate::manifest;
 
-/// The operations that are asked about, with what they take.
+/// The operations that are asked about, with their inputs.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) object: Value,
@@ -21,7 +21,7 @@ pub(super) struct Question {
     replicas: i32,
     /// The object as it is in a member.
     observed: Value,
-    /// What clusters report, as a binding has it.
+    /// The reports of clusters, as a binding has them.
     items: Vec<Value>,
 }
 
@@ -34,24 +34,16 @@ impl Question {
         let object = manifest::object(&args.filename)?;
         let observed = args.observed.as_deref().map(manifest::object).transpose()?;
         let items = args.items.as_deref().map(manifest::items).transpose()?;
-        let lacks = |operation| match operation {
-            Operation::ReviseReplica => args.replicas.is_none().then_some("--replicas"),
-            Operation::Retain => observed.is_none().then_some("--observed"),
-            Operation::AggregateStatus => items.is_none().then_some("--items"),
-            _ => None,
-        };
-        let operations = match args.operation {
-            None => Operation::ALL.to_vec(),
-            Some(operation) => match lacks(operation) {
-                None => vec![operation],
-                Some(flag) => return Err(Error::Unusable(format!("{operation} needs {flag}"))),
-            },
-        };
+        let mut operations = Operation::ALL.to_vec();
+        if let Some(operation) = args.operation {
+            if let Some(flag) = lacking(args, operation) {
+                return Err(Error::Unusable(format!("{operation} needs {flag}")));
+            }
+            operations = vec![operation];
+        }
+        operations.retain(|operation| lacking(args, *operation).is_none());
         Ok(Self {
-            operations: operations
-                .into_iter()
-                .filter(|operation| lacks(*operation).is_none())
-                .collect(),
+            operations,
             object,
             replicas: args.replicas.unwrap_or_default(),
             observed: observed.unwrap_or_default(),
@@ -59,7 +51,7 @@ impl Question {
         })
     }
 
-    /// Returns what the one interpreter that `interpreters` know answers; `None` if it is not asked.
+    /// Returns the answer of the one interpreter that `interpreters` know; `None` if it is not asked.
     pub(super) async fn ask(
         &self,
         interpreters: &Interpreters,
@@ -100,7 +92,7 @@ impl Question {
         Some(answer)
     }
 
-    /// Returns what is known without users: of other projects' kinds, or of Kubernetes' own.
+    /// Returns the answer without users: for other projects' kinds, or for Kubernetes' own.
     pub(super) fn built_in(&self, operation: Operation) -> Value {
         let object = &self.object;
         match operation {
@@ -144,6 +136,16 @@ impl Question {
             .get_mut("status")
             .map(Value::take)
             .unwrap_or_default()
+    }
+}
+
+/// Returns the flag that an operation needs and that is not given.
+fn lacking(args: &InterpretArgs, operation: Operation) -> Option<&'static str> {
+    match operation {
+        Operation::ReviseReplica => args.replicas.is_none().then_some("--replicas"),
+        Operation::Retain => args.observed.is_none().then_some("--observed"),
+        Operation::AggregateStatus => args.items.is_none().then_some("--items"),
+        _ => None,
     }
 }
 

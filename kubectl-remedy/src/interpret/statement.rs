@@ -1,4 +1,4 @@
-//! What one interpreter says to one operation.
+//! The statement of one interpreter on one operation.
 
 use propagation_rules::customization::Operation;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What interpreters say of an object.
+//! The answers of interpreters about an object.
 
 use std::fs;
 
@@ -32,7 +32,7 @@ spec:
         end
 "#;
 
-/// Writes the files, and returns what the command prints with these flags, as JSON, and its answer.
+/// Writes the files, and returns the output of the command with these flags, as JSON, and its answer.
 async fn interpret(files: &[(&str, &str)], flags: &[&str]) -> Result<(Value, Answer), Error> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -54,7 +54,16 @@ async fn interpret(files: &[(&str, &str)], flags: &[&str]) -> Result<(Value, Ans
     Ok((json!(statements), answer))
 }
 
-/// The first customization by name decides, and the others are shown, as is what would hold without them.
+fn statement(interpreter: &str, decides: bool, replicas: i32) -> Value {
+    json!({
+        "operation": "InterpretReplica",
+        "interpreter": interpreter,
+        "decides": decides,
+        "answer": { "replicas": replicas, "requirements": null },
+    })
+}
+
+/// The first customization by name decides, and the others are shown, and the answer without them.
 #[tokio::test]
 async fn everybody_is_shown() {
     let second = SCRIPTS
@@ -72,14 +81,6 @@ async fn everybody_is_shown() {
     ];
     let flags = [&flags[..], &["--operation", "InterpretReplica"]].concat();
     let (found, answer) = interpret(&files, &flags).await.unwrap();
-    let statement = |interpreter: &str, decides: bool, replicas: i32| {
-        json!({
-            "operation": "InterpretReplica",
-            "interpreter": interpreter,
-            "decides": decides,
-            "answer": { "replicas": replicas, "requirements": null },
-        })
-    };
     let wanted = json!([
         statement("customization a", true, 3),
         statement("customization b", false, 7),
@@ -154,16 +155,23 @@ webhooks:
     assert_eq!(found[2]["answer"], "Healthy");
 }
 
-/// What Kubernetes' own kinds do needs no customization: replicas, copies and the status of a Deployment, and the address
+fn object(kind: &str, spec: &str) -> String {
+    format!("apiVersion: {kind}\nmetadata: {{name: web, generation: 1}}\nspec: {{{spec}}}\n")
+}
+
+fn answer_to(found: &Value, operation: &str) -> Value {
+    let mut all = found.as_array().unwrap().iter();
+    let one = all.find(|statement| statement["operation"] == operation);
+    one.unwrap()["answer"].clone()
+}
+
+/// Kubernetes' own kinds need no customization: replicas, copies and the status of a Deployment, and the address
 /// that a Service keeps.
 #[tokio::test]
 async fn own_kinds_are_known() {
-    let of = |kind: &str, spec: &str| {
-        format!("apiVersion: {kind}\nmetadata: {{name: web, generation: 1}}\nspec: {{{spec}}}\n")
-    };
-    let deployment = of("apps/v1\nkind: Deployment", "replicas: 2");
-    let service = of("v1\nkind: Service", "ports: [{port: 80}]");
-    let observed = of(
+    let deployment = object("apps/v1\nkind: Deployment", "replicas: 2");
+    let service = object("v1\nkind: Service", "ports: [{port: 80}]");
+    let observed = object(
         "v1\nkind: Service",
         "clusterIP: 10.0.0.7, ports: [{port: 80}]",
     );
@@ -181,22 +189,17 @@ async fn own_kinds_are_known() {
         .await
         .unwrap();
     assert_eq!(answer, Answer::Yes);
-    let answer = |found: &Value, operation: &str| {
-        let mut all = found.as_array().unwrap().iter();
-        let one = all.find(|statement| statement["operation"] == operation);
-        one.unwrap()["answer"].clone()
-    };
-    assert_eq!(answer(&found, "InterpretReplica")["replicas"], 2);
-    assert_eq!(answer(&found, "ReviseReplica")["spec"]["replicas"], 4);
-    assert_eq!(answer(&found, "AggregateStatus")["readyReplicas"], 1);
+    assert_eq!(answer_to(&found, "InterpretReplica")["replicas"], 2);
+    assert_eq!(answer_to(&found, "ReviseReplica")["spec"]["replicas"], 4);
+    assert_eq!(answer_to(&found, "AggregateStatus")["readyReplicas"], 1);
     let flags = ["service", "--observed", "observed"];
     let (found, _) = interpret(&files, &[&alone[..], &flags].concat())
         .await
         .unwrap();
-    assert_eq!(answer(&found, "Retain")["spec"]["clusterIP"], "10.0.0.7");
+    assert_eq!(answer_to(&found, "Retain")["spec"]["clusterIP"], "10.0.0.7");
 }
 
-/// What is wrong with a file is said in a line.
+/// The mistake in a file is said in a line.
 #[tokio::test]
 async fn bad_files_are_refused() {
     let files = [

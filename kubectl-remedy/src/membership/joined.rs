@@ -1,16 +1,16 @@
-//! What came of a cluster that joins.
+//! The result of a cluster that joins.
 
 use crate::requests::Written;
 use crate::{terminal, token};
 
-/// What came of it.
+/// The result.
 pub(super) struct Joined {
     written: Written,
     token: String,
 }
 
 impl Joined {
-    /// Returns what came of a cluster of which `itself` was written: whatever was created `besides`, one that had that has joined
+    /// Returns the result of a cluster of which `itself` was written: whatever was created `besides`, one that had that has joined
     /// before.
     pub(super) fn new(itself: Written, besides: Written, token: String) -> Self {
         let written = match itself {

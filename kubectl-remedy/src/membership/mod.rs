@@ -59,7 +59,7 @@ pub(crate) async fn renew(
     if args.has_host() {
         answers.push(credentials::renew(args, source, now).await);
     }
-    // What one sort of tokens lacks holds up no other.
+    // One sort of tokens holds up no other.
     let mut are_renewed = true;
     for answer in answers {
         are_renewed &= answer.unwrap_or_else(|error| {

@@ -39,7 +39,7 @@ fn failing_open_takes_over() {
     assert!(plan.to_string().lines().any(|line| line == row), "{plan}");
 }
 
-/// A remedy that is replaced gives back what it took.
+/// A remedy that is replaced gives back the clusters that it took.
 #[test]
 fn replaced_remedy_gives_back() {
     let none = remedy("dns", &json!({ "actions": [] }));
@@ -53,7 +53,7 @@ fn replaced_remedy_gives_back() {
     );
 }
 
-/// A remedy that changes nothing says so and what may be wrong with it.
+/// A remedy that changes nothing says so and names its likely mistake.
 #[test]
 fn idle_remedy_explains_itself() {
     let plan = Plan::of(fleet(), vec![maintenance(&[])], &controllers(&[]));
@@ -98,7 +98,7 @@ fn bound_is_named() {
     assert_eq!(plan.backends, []);
 }
 
-/// What a remedy would do that only observes is shown and changes nothing.
+/// The effect of a remedy that only observes is shown and changes nothing.
 #[test]
 fn observing_remedy_changes_nothing() {
     let mut observing = maintenance(&["member2"]);

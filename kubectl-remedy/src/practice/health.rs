@@ -1,4 +1,4 @@
-//! What is well in the rest of a fleet.
+//! The health of the rest of a fleet.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Health {
         health
     }
 
-    /// Returns what was well at the `start` and is not now: a condition that is False, and a Service that has less than
+    /// Returns the parts that were well at the `start` and are not now: a condition that is False, and a Service that has less than
     /// half of its endpoints.
     pub(super) fn worse_than(&self, start: &Self) -> Vec<String> {
         let was_true = start
@@ -78,11 +78,14 @@ mod tests {
     use crate::fixtures::{cluster, fleet, slice};
     use crate::fleet::put;
 
-    /// What was well before and is not now is worse; the cluster itself does not count, nor what was never well.
+    fn health(fleet: &FleetSnapshot) -> Health {
+        Health::of(fleet, "member1")
+    }
+
+    /// A part that was well before and is not now is worse; the cluster itself does not count, nor a part that was never well.
     #[test]
     fn only_others_get_worse() {
         let start = fleet();
-        let health = |fleet: &FleetSnapshot| Health::of(fleet, "member1");
         assert_eq!(health(&start).worse_than(&health(&start)), [""; 0]);
 
         let mut dead = fleet();

@@ -8,7 +8,7 @@
 //! The Remedy ends by itself, so that a program which is killed leaves nothing behind. It stays when it has: its status
 //! has the outcome, and the next practice is by the same.
 //!
-//! - `health`: what is well, and what is worse than it was. `prometheus`: a query that must hold.
+//! - `health`: the parts that are well, and those that are worse than they were. `prometheus`: a query that must hold.
 //! - `outcome`: how it has ended, and where that is recorded.
 
 mod health;
@@ -208,9 +208,9 @@ impl Watched<'_> {
     }
 }
 
-/// What a look at the fleet has shown.
+/// The result of a look at the fleet.
 enum Look {
-    /// What is worse than it was.
+    /// The parts that are worse than they were.
     At(Vec<String>),
     /// The practice is over, for this reason.
     Over(String),

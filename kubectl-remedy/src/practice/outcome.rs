@@ -1,4 +1,4 @@
-//! How a practice has ended: what is said, in the status of its Remedy and as an Event on it.
+//! The end of a practice, recorded in the status of its Remedy and as an Event on it.
 
 use std::fmt;
 
@@ -63,9 +63,10 @@ impl Outcome {
     /// Records the outcome in the status of the Remedy, where it has one, and as an Event.
     pub(super) async fn record(&self, remedy: &str, client: &Client) -> Result<(), Error> {
         let remedies: Api<Remedy> = Api::all(client.clone());
-        let decide = |found: &Remedy| Some(self.write(found, Timestamp::now()));
-        let edited = edit(&remedies, remedy, decide, DryRun::None).await;
-        let found = match edited {
+        let edited = edit(&remedies, remedy, DryRun::None, |found| {
+            Some(self.write(found, Timestamp::now()))
+        });
+        let found = match edited.await {
             Ok(Edited::Written(found) | Edited::Unchanged(found)) => found,
             Ok(Edited::Absent(Some(found))) => {
                 terminal::print_error(

@@ -1,6 +1,7 @@
 //! A query of Prometheus that must hold.
 
-use form_urlencoded::byte_serialize;
+use form_urlencoded::Serializer;
+use health::prometheus::{NOT_PARTIAL, QUERY_PATH, values};
 use http::{Request, Uri};
 use karmada_runtime::client::{Addresses, connect_to_member};
 use karmada_runtime::error::Chain;
@@ -35,13 +36,14 @@ impl Query {
         }
         let config = Config::new(url.clone());
         let client = connect_to_member(config, &Addresses::by_system(), None, NAME)?;
-        let query: String = byte_serialize(promql.as_bytes()).collect();
+        let parameters = Serializer::new(String::new())
+            .append_pair("query", promql)
+            .append_pair("lookback_delta", MAX_AGE)
+            .extend_pairs([NOT_PARTIAL])
+            .finish();
         Ok(Self {
             client,
-            // While stores of a Thanos are away, a part of the samples would look like all of them.
-            path: format!(
-                "/api/v1/query?query={query}&lookback_delta={MAX_AGE}&partial_response=false"
-            ),
+            path: format!("{QUERY_PATH}?{parameters}"),
             promql: promql.to_owned(),
         })
     }
@@ -52,42 +54,23 @@ impl Query {
         let request = request.map_err(|error| format!("no query: {error}"))?;
         let answer = self.client.request::<Value>(request).await;
         let answer = answer.map_err(|error| format!("Prometheus fails: {}", Chain(&error)))?;
-        verdict(&answer).map_err(|reason| format!("`{}` {reason}", self.promql))
+        verdict(&answer).map_err(|reason| format!("`{}`: {reason}", self.promql))
     }
 }
 
 /// Returns why an answer is not that all is well.
 fn verdict(answer: &Value) -> Result<(), String> {
-    if answer["status"] != "success" {
-        let error = answer["error"].as_str().unwrap_or("is not answered");
-        return Err(format!("fails: {error}"));
-    }
-    // As VictoriaMetrics says it.
-    if answer["isPartial"] == true {
-        return Err("lacks the samples of stores that are away".to_owned());
-    }
-    let (kind, result) = (&answer["data"]["resultType"], &answer["data"]["result"]);
-    let values: Vec<&Value> = match kind.as_str() {
-        Some("scalar") => vec![&result[1]],
-        Some("vector") => {
-            let elements = result.as_array().into_iter().flatten();
-            elements.map(|element| &element["value"][1]).collect()
-        }
-        _ => return Err("is neither a number nor a list of numbers".to_owned()),
+    let values = values(answer)?;
+    let problem = if values.is_empty() {
+        "the answer is empty"
+    } else if values.iter().any(|value| value.is_nan()) {
+        "a value is NaN"
+    } else if values.contains(&0.0) {
+        "a value is 0"
+    } else {
+        return Ok(());
     };
-    if values.is_empty() {
-        return Err("has no answer".to_owned());
-    }
-    for value in values {
-        let number = value.as_str().and_then(|text| text.parse::<f64>().ok());
-        match number {
-            Some(number) if number.is_nan() => return Err("is no number".to_owned()),
-            Some(number) if number != 0.0 => {}
-            Some(_) => return Err("does not hold".to_owned()),
-            None => return Err("has an answer without a number".to_owned()),
-        }
-    }
-    Ok(())
+    Err(problem.to_owned())
 }
 
 #[cfg(test)]
@@ -107,23 +90,13 @@ mod tests {
     /// A query holds if each of its values, of which there is one, is a number other than 0.
     #[test]
     fn holding_query_has_values() {
-        let scalar = json!({ "status": "success",
-            "data": { "resultType": "scalar", "result": [1.5, "1"] } });
-        let matrix = json!({ "status": "success", "data": { "resultType": "matrix" } });
-        let error = json!({ "status": "error", "error": "parse error" });
-        let mut partial = vector(&["1"]);
-        partial["isPartial"] = json!(true);
         for (answer, expected) in [
-            (scalar, Ok(())),
             (vector(&["1"]), Ok(())),
             (vector(&["0.25", "+Inf"]), Ok(())),
-            (vector(&["1", "0"]), Err("does not hold")),
-            (vector(&["NaN"]), Err("is no number")),
-            (vector(&[]), Err("has no answer")),
-            (matrix, Err("is neither a number nor a list of numbers")),
-            (error, Err("fails: parse error")),
-            (partial, Err("lacks the samples of stores that are away")),
-            (json!({}), Err("fails: is not answered")),
+            (vector(&["1", "0"]), Err("a value is 0")),
+            (vector(&["NaN"]), Err("a value is NaN")),
+            (vector(&[]), Err("the answer is empty")),
+            (Value::Null, Err("the answer is none of Prometheus")),
         ] {
             let expected: Result<(), &str> = expected;
             assert_eq!(

@@ -50,7 +50,7 @@ fn practiced(remedy: &Value) -> &Value {
 }
 
 /// A practice that goes well, and one that is ended because another cluster gets worse: the outcome of the last is in the
-/// status of the Remedy, beside what the remedy-controller says, and each is an Event. Case T25.
+/// status of the Remedy, beside the conditions of the remedy-controller, and each is an Event. Case T25.
 #[tokio::test(start_paused = true)]
 async fn outcome_is_recorded() {
     let api = fleet().await;
@@ -100,7 +100,7 @@ async fn outcome_is_recorded() {
     }
 }
 
-/// What nobody carries out proves nothing. Case T25.
+/// A practice that nobody carries out proves nothing. Case T25.
 #[tokio::test(start_paused = true)]
 async fn unblocked_practice_has_no_outcome() {
     let api = fleet().await;

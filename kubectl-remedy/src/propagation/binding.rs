@@ -1,4 +1,4 @@
-//! The binding of a template: what scheduling says, and what it waits for.
+//! The binding of a template: the result of scheduling, and the reason why it waits.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(super) struct BindingLink {
     /// The bindings that require it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) required_by: Vec<String>,
-    /// What it waits for before it follows its policy.
+    /// The reason why it does not follow its policy yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<String>,
 }
@@ -133,12 +133,11 @@ fn requests(binding: BindingRef<'_>) -> BTreeMap<String, String> {
     let needs = binding.spec.replica_requirements.as_ref();
     let requests = needs.and_then(|needs| needs.get("resourceRequest")?.as_object());
     let requests = requests.into_iter().flatten();
-    let text = |amount: &Value| match amount {
-        Value::String(amount) => amount.clone(),
-        other => other.to_string(),
-    };
     requests
-        .map(|(name, amount)| (name.clone(), text(amount)))
+        .map(|(name, amount)| match amount {
+            Value::String(amount) => (name.clone(), amount.clone()),
+            other => (name.clone(), other.to_string()),
+        })
         .collect()
 }
 
@@ -161,7 +160,7 @@ impl Facts {
             name: name.to_owned(),
             ..Scheduler::default()
         };
-        // What is merely attached goes where others go.
+        // A template that is merely attached goes where others go.
         if !scheduler.schedules(binding) {
             return None;
         }

@@ -13,14 +13,14 @@ use crate::table::listed;
 
 /// The namespace of the leases of the programs.
 const SYSTEM: &str = "karmada-system";
-/// What clusters are chosen by.
+/// The columns by which clusters are chosen.
 const CHOSEN_BY: &str =
     "custom-columns=NAME:.metadata.name,LABELS:.metadata.labels,TAINTS:.spec.taints";
 /// The room that clusters have.
 const ROOM: &str = "custom-columns=NAME:.metadata.name,\
     ALLOCATABLE:.status.resourceSummary.allocatable,ALLOCATED:.status.resourceSummary.allocated";
 
-/// What holds an object up, in the order of the chain. Policies are named by their keys; one without a namespace is a
+/// The obstacle of an object, in the order of the chain. Policies are named by their keys; one without a namespace is a
 /// `ClusterPropagationPolicy`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
@@ -44,7 +44,7 @@ pub(super) enum Cause {
     AwaitsOverrides(Key, Vec<String>),
     /// The propagation-controller has no rights to its kind.
     NotGranted(Key, GroupResource),
-    /// Nobody says what it means, for this reason.
+    /// Nobody interprets it, for this reason.
     Uninterpreted(String),
     /// Its policy is Lazy, and has not been followed yet, or only as it was before, as the text says.
     AwaitsEdit(Key, Option<String>),
@@ -219,7 +219,7 @@ impl Cause {
                 "kubectl describe resourceinterpretercustomizations".to_owned()
             }
             Self::AwaitsEdit(..) => format!("kubectl edit {object}"),
-            // Its Events tell of what was tried.
+            // Its Events tell of the attempts.
             Self::NotBound(_) => format!("kubectl describe {object}"),
             Self::NotScheduled(_) => format!("kubectl get leases -n {SYSTEM}"),
             Self::Unschedulable(reason, _) if reason == NO_CLUSTER_FIT => {

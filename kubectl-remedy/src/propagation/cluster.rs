@@ -57,7 +57,7 @@ pub(super) struct WorkLink {
     /// The time since which it is not applied, if it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<Time>,
-    /// What it says of being applied, unless all is well.
+    /// The reason why it is not applied; empty if all is well.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,13 +129,10 @@ impl Facts {
     }
 
     fn link(&self, name: &str, need: Need, replicas: Option<i32>) -> ClusterLink {
-        let works = || {
-            self.works
-                .iter()
-                .filter(|work| cluster_of(work) == Some(name))
-        };
-        let work = works().find(|work| self.is_own(work));
-        let taken = works().find_map(|work| bound(&work.metadata));
+        let works = self.works.iter();
+        let mut works = works.filter(|work| cluster_of(work) == Some(name));
+        let taken = works.clone().find_map(|work| bound(&work.metadata));
+        let work = works.find(|work| self.is_own(work));
         let member = self.clusters.get(name).map(MemberLink::of);
         let trouble = match need {
             Need::Leaving => None,
@@ -248,7 +245,7 @@ impl MemberLink {
         }
     }
 
-    /// Returns what it says of being ready.
+    /// Returns its readiness, in words.
     fn says(&self) -> String {
         if self.ready.is_empty() {
             return "nobody has asked it".to_owned();

@@ -88,8 +88,9 @@ impl Served {
 
     /// Returns the kind as it is served, or as it was where it is not any more.
     pub(super) fn or_former(all: &[Self], kind: &GroupVersionKind, is_namespaced: bool) -> Self {
-        let is_of = |served: &&Self| served.group == kind.group && served.kind == kind.kind;
-        all.iter().find(is_of).cloned().unwrap_or_else(|| Self {
+        let mut all = all.iter();
+        let found = all.find(|served| served.group == kind.group && served.kind == kind.kind);
+        found.cloned().unwrap_or_else(|| Self {
             group: kind.group.clone(),
             kind: kind.kind.clone(),
             plural: kind.kind.to_lowercase(),
@@ -123,7 +124,7 @@ impl Served {
         }
     }
 
-    /// Returns by what it is requested in one of its versions.
+    /// Returns the resource by which it is requested in one of its versions.
     fn resource(&self, version: &str) -> ApiResource {
         let kind = self.in_version(version);
         ApiResource {
@@ -162,16 +163,17 @@ impl Served {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{from_value, json};
+    use serde_json::{Value, from_value, json};
 
     use super::*;
 
+    fn resource(plural: &str, singular: &str, kind: &str, short: &[&str]) -> Value {
+        json!({ "resource": plural, "singularResource": singular, "scope": "Namespaced",
+            "responseKind": { "group": "", "version": "", "kind": kind }, "verbs": ["get"],
+            "shortNames": short })
+    }
+
     fn served() -> Vec<Served> {
-        let resource = |plural: &str, singular: &str, kind: &str, short: &[&str]| {
-            json!({ "resource": plural, "singularResource": singular, "scope": "Namespaced",
-                "responseKind": { "group": "", "version": "", "kind": kind }, "verbs": ["get"],
-                "shortNames": short })
-        };
         let deployments = resource("deployments", "deployment", "Deployment", &["deploy"]);
         let mut reviews = resource("reviews", "review", "Review", &[]);
         reviews["verbs"] = json!(["create"]);

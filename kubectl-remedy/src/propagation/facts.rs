@@ -1,4 +1,4 @@
-//! What was read about one object on its way to the members.
+//! The facts that were read about one object on its way to the members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ pub(super) struct Facts {
     pub(super) works: Vec<Work>,
     /// Every cluster, where there is a Work or is to be one.
     pub(super) clusters: BTreeMap<String, ClusterView>,
-    /// Why nobody says what the template means.
+    /// The reason why nobody interprets the template.
     pub(super) refusal: Option<String>,
     /// The roles with which the propagation-controller propagates kinds, if they may be read.
     pub(super) roles: Option<Vec<ClusterRole>>,
@@ -80,13 +80,12 @@ impl Facts {
     /// Returns the version in which the template counts: of those in which a policy selects it, or the preferred one.
     pub(super) fn selected_version(&self) -> &str {
         let kind = &self.kind;
-        let is_selected = |version: &&String| {
+        let selected = kind.versions.iter().filter(|version| {
             let version = kind.in_version(version);
             let mut policies = self.candidates();
             let template = self.template.as_ref();
             template.is_some_and(|template| policies.any(|one| one.selects_in(&version, template)))
-        };
-        let selected = kind.versions.iter().filter(is_selected);
+        });
         let newest = selected.max_by_key(|version| priority(version));
         newest.map_or_else(|| kind.preferred(), String::as_str)
     }
@@ -106,10 +105,6 @@ impl Facts {
         let Some(template) = &self.template else {
             return Choice::None;
         };
-        let has_override = |namespace: Option<&str>, name: &str| {
-            let key = Key::new(namespace.unwrap_or_default(), name);
-            self.overrides.contains(&key)
-        };
         let claimed = self.claimed();
         // Whether it is switched off is a flag of a program that this one does not see.
         let preemption = Preemption::Allowed;
@@ -118,7 +113,10 @@ impl Facts {
             claimed.as_ref(),
             self.candidates(),
             preemption,
-            has_override,
+            |namespace, name| {
+                let key = Key::new(namespace.unwrap_or_default(), name);
+                self.overrides.contains(&key)
+            },
         )
     }
 

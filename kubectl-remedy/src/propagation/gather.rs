@@ -1,4 +1,4 @@
-//! What is read about an object: what is named, its policies, its binding, its Works and the clusters, each with one request,
+//! The reads about an object: itself, its policies, its binding, its Works and the clusters, each with one request,
 //! and more only where it decides.
 
 use karmada_api::{ResourceBinding, Work, cluster_of_execution_namespace};
@@ -21,7 +21,7 @@ use crate::error::Error;
 /// The group of bindings and Works.
 const WORK_GROUP: &str = "work.karmada.io";
 
-/// Reads everything that decides about what is named.
+/// Reads everything that decides about an object.
 ///
 /// # Errors
 /// Fails if it does not exist, is never propagated, or may not be read.
@@ -57,7 +57,7 @@ pub(super) async fn read(
 }
 
 impl Reader<'_> {
-    /// Reads what decides about a template.
+    /// Reads the facts about a template.
     async fn of_template(&self, kind: &Served, key: Key) -> Result<Facts, Error> {
         let object = json!({
             "apiVersion": kind.in_version(kind.preferred()).api_version(),
@@ -85,7 +85,7 @@ impl Reader<'_> {
         self.rest(facts).await
     }
 
-    /// Reads what decides about the template of a binding.
+    /// Reads the facts about the template of a binding.
     async fn of_binding(&self, kind: &Served, key: &Key) -> Result<Facts, Error> {
         let binding = self.binding(key).await?;
         let binding = binding.ok_or_else(|| missing(kind, key))?;
@@ -113,7 +113,7 @@ impl Reader<'_> {
         self.rest(facts).await
     }
 
-    /// Reads what decides about the template of a Work, which may have none.
+    /// Reads the facts about the template of a Work, which may have none.
     async fn of_work(&self, kind: &Served, key: &Key) -> Result<Facts, Error> {
         let works: Api<Work> = Api::namespaced(self.client.clone(), &key.namespace);
         let work = optional(works.get_opt(&key.name).await, "get the Work")?;
@@ -149,7 +149,7 @@ impl Reader<'_> {
         Ok(facts)
     }
 
-    /// Reads what is known of a template only once its policies and its binding are.
+    /// Reads the facts that follow from the policies and the binding of a template.
     async fn rest(&self, mut facts: Facts) -> Result<Facts, Error> {
         let version = facts.selected_version();
         if facts.template.is_some() && version != facts.kind.preferred() {
@@ -157,7 +157,7 @@ impl Reader<'_> {
         }
         facts.overrides = self.overrides(&facts).await?;
         let is_namespace = facts.is_namespace();
-        // What keeps a policy from being followed is not asked where nothing does.
+        // Obstacles of a policy are read only where it has one.
         if facts.bound().is_none() && matches!(facts.choice(), Choice::Policy(_)) {
             if let Some(template) = &facts.template {
                 facts.refusal = self.refusal(template).await?;

@@ -1,4 +1,4 @@
-//! `kubectl remedy why TYPE/NAME`: how far an object has come on its way to the members, and what holds it up.
+//! `kubectl remedy why TYPE/NAME`: how far an object has come on its way to the members, and its obstacle.
 //!
 //! ```text
 //! argument → named ─┐
@@ -9,7 +9,7 @@
 //!
 //! `survey` is all of it, for `kubectl remedy check`.
 //!
-//! `gather` makes every request. What follows is decided by the rules that the programs act by.
+//! `gather` makes every request. The rest is decided by the rules that the programs act by.
 
 mod binding;
 mod cause;
@@ -43,7 +43,7 @@ use crate::args::WhyArgs;
 use crate::error::Error;
 use crate::{manifest, terminal};
 
-/// Explains where an object stands that is propagated, or what is made of one on its way: a binding, a Work.
+/// Explains where an object stands that is propagated, or a binding or a Work that is made of one on its way.
 pub(crate) async fn run(
     named: &Named<'_>,
     args: &WhyArgs,

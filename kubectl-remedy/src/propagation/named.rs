@@ -13,7 +13,7 @@ pub(crate) struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Returns what an argument names, unless it is a name alone.
+    /// Returns the object of an argument, unless that is a name alone.
     ///
     /// # Errors
     /// Fails if the type or the name is empty.
@@ -45,10 +45,13 @@ impl<'a> Named<'a> {
 mod tests {
     use super::*;
 
+    fn named<'a>(type_: &'a str, group: Option<&'a str>, name: &'a str) -> Option<Named<'a>> {
+        Some(Named { type_, group, name })
+    }
+
     /// Arguments read as kubectl reads them, and a name alone is that of a cluster.
     #[test]
     fn arguments_read_as_kubectls() {
-        let named = |type_, group, name| Some(Named { type_, group, name });
         for (argument, expected) in [
             ("member1", None),
             ("deploy/web", named("deploy", None, "web")),

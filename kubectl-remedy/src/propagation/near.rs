@@ -1,4 +1,4 @@
-//! The policies that do not have a template, and what is in the way of each.
+//! The policies that do not have a template, and the obstacle of each.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use karmada_api::ResourceSelector;
@@ -20,7 +20,7 @@ const NEAREST: usize = 3;
 pub(super) struct NearPolicy {
     /// Its kind and name.
     pub(super) policy: String,
-    /// What is in the way.
+    /// The obstacle.
     pub(super) but: String,
     #[serde(skip)]
     pub(super) key: Key,
@@ -98,14 +98,15 @@ impl NearPolicy {
     }
 }
 
-/// Returns what a selector asks for that the template is not; `None` if that is another kind.
+/// Returns the part of a selector that the template does not match; `None` if that is the kind.
 fn missed(miss: Mismatch, selector: &ResourceSelector) -> Option<String> {
-    let given = |text: &Option<String>| text.clone().unwrap_or_default();
+    let name = selector.name.as_deref().unwrap_or_default();
+    let namespace = selector.namespace.as_deref().unwrap_or_default();
     Some(match miss {
         Mismatch::Kind => return None,
         Mismatch::Version => format!("selects the version {}", selector.api_version),
-        Mismatch::Namespace => format!("selects the namespace {}", given(&selector.namespace)),
-        Mismatch::Name => format!("selects the name {}", given(&selector.name)),
+        Mismatch::Namespace => format!("selects the namespace {namespace}"),
+        Mismatch::Name => format!("selects the name {name}"),
         Mismatch::Labels => {
             let labels = selector.label_selector.as_ref().map(labels);
             format!("selects the labels {}", labels.unwrap_or_default())

@@ -73,9 +73,8 @@ impl Facts {
         }
         if self.skipped.apis.contain(template) {
             // A Namespace goes to the members all the same: it needs no policy.
-            let kept_out = || kept_out(template, &self.skipped);
             return if self.is_namespace() {
-                kept_out()
+                kept_out(template, &self.skipped)
             } else {
                 Some(Cause::SkippedKind)
             };
@@ -90,7 +89,7 @@ impl Facts {
         }
         match self.choice() {
             Choice::None if self.is_namespace() => kept_out(template, &self.skipped),
-            // What others require needs no policy.
+            // A template that others require needs no policy.
             Choice::None if !self.required_by().is_empty() => None,
             Choice::None => Some(self.no_policy()),
             Choice::Unsupported { policy, problems } => {
@@ -144,7 +143,7 @@ impl Facts {
         }
     }
 
-    /// Returns the policy that the binding does not follow yet, and what it waits for.
+    /// Returns the policy that the binding does not follow yet, and the reason.
     pub(super) fn waiting(&self) -> Option<(Key, String)> {
         let Choice::Policy(policy) = self.choice() else {
             return None;

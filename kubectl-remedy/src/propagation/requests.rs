@@ -10,8 +10,8 @@ use karmada_api::{
     OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
 };
 use karmada_runtime::error::Chain;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::{DeserializeGuard, PartialObjectMeta};
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding_ref::BindingRef;
@@ -27,10 +27,10 @@ use super::facts::Facts;
 use super::unavailable::forbidden;
 use crate::error::Error;
 use crate::interpret::customizations;
-use crate::lists::pages;
+use crate::lists::{by_name, list_each, list_each_metadata};
 use crate::terminal;
 
-/// What requests need.
+/// Makes requests.
 pub(super) struct Reader<'a> {
     pub(super) client: &'a Client,
     pub(super) kinds: &'a [Served],
@@ -70,13 +70,11 @@ impl Reader<'_> {
         let api = kind.objects(self.client, version, own.unwrap_or_default());
         let of = kind.in_version(version);
         let mut found = Vec::new();
-        let api = &api;
-        let request = |page| async move { api.list_metadata(&page).await };
-        let take = |object: PartialObjectMeta<DynamicObject>| {
+        let read = list_each_metadata(&api, |object| {
             found.push(json!({ "apiVersion": of.api_version(), "kind": of.kind,
                 "metadata": object.metadata }));
-        };
-        match pages(ListParams::default(), request, take).await {
+        });
+        match read.await {
             Ok(()) => Ok(Some(found)),
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(None),
             Err(source) => Err(Error::request(format!("list {}", kind.full_name()), source)),
@@ -141,12 +139,10 @@ impl Reader<'_> {
         key: &Key,
         template: &Value,
     ) -> Result<Option<ResourceBinding>, Error> {
-        let is_its = |binding: &ResourceBinding| {
-            BindingRef::from(binding).is_of(&kind.group, &kind.kind, key)
-        };
         for name in names::bindings(&kind.group, &kind.kind, &key.name) {
-            let found = self.binding(&Key::new(&*key.namespace, name)).await?;
-            if let Some(binding) = found.filter(is_its) {
+            if let Some(binding) = self.binding(&Key::new(&*key.namespace, name)).await?
+                && BindingRef::from(&binding).is_of(&kind.group, &kind.kind, key)
+            {
                 return Ok(Some(binding));
             }
         }
@@ -154,8 +150,8 @@ impl Reader<'_> {
         if Claim::of(template).is_none() {
             return Ok(None);
         }
-        let all = self.bindings_in(&key.namespace).await?;
-        Ok(all.into_iter().find(is_its))
+        let mut all = self.bindings_in(&key.namespace).await?.into_iter();
+        Ok(all.find(|binding| BindingRef::from(binding).is_of(&kind.group, &kind.kind, key)))
     }
 
     pub(super) async fn binding(&self, key: &Key) -> Result<Option<ResourceBinding>, Error> {
@@ -199,20 +195,20 @@ impl Reader<'_> {
         let Some(binding) = facts.binding() else {
             return Ok(Vec::new());
         };
-        let has_work = |cluster: &&str| {
+        let has_all = wanted_clusters(binding).keys().all(|cluster| {
             let mut works = facts.works.iter();
             works.any(|work| Key::of(work).namespace == execution_namespace(cluster))
-        };
-        if wanted_clusters(binding).keys().all(has_work) {
+        });
+        if has_all {
             return Ok(Vec::new());
         }
         let named = by_name(&work_name(binding));
-        let named = self
+        let mut found = self
             .list::<Work>(Api::all(self.client.clone()), named)
             .await?;
         let own = binding.key();
-        let is_others = |work: &Work| bound(&work.metadata).is_some_and(|owner| owner != own);
-        Ok(named.into_iter().filter(is_others).collect())
+        found.retain(|work| bound(&work.metadata).is_some_and(|owner| owner != own));
+        Ok(found)
     }
 
     pub(super) async fn clusters(&self) -> Result<BTreeMap<String, ClusterView>, Error> {
@@ -230,7 +226,7 @@ impl Reader<'_> {
         Ok(interpreters)
     }
 
-    /// Returns why nobody says what the template means, if that is so: a script cannot be read, or whoever is asked for
+    /// Returns why nobody interprets the template, if that is so: a script cannot be read, or whoever is asked for
     /// its replicas fails.
     pub(super) async fn refusal(&self, template: &Value) -> Result<Option<String>, Error> {
         let interpreters = self.interpreters().await?;
@@ -263,18 +259,16 @@ impl Reader<'_> {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
     {
         let mut found = Vec::new();
-        let api = &api;
-        let request = |page| async move { api.list(&page).await };
-        let take = |object: DeserializeGuard<K>| match object.0 {
+        let read = list_each(&api, selected, |object| match object.0 {
             Ok(object) => found.push(object),
             Err(invalid) => {
                 let (kind, key) = (K::kind(&()), invalid.metadata.key());
                 let problem = format!("{kind} {key} cannot be read: {}", invalid.error);
                 terminal::print_error(&format!("warning: {problem}"));
             }
-        };
-        let read = pages(selected, request, take).await;
-        read.map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
+        });
+        read.await
+            .map_err(|source| Error::request(format!("list {}", K::plural(&())), source))?;
         Ok(found)
     }
 }
@@ -285,10 +279,6 @@ pub(super) fn optional<K>(
     attempt: &str,
 ) -> Result<Option<K>, Error> {
     found.map_err(|source| Error::request(attempt, source))
-}
-
-fn by_name(name: &str) -> ListParams {
-    ListParams::default().fields(&format!("metadata.name={name}"))
 }
 
 /// Returns the policy as one of either scope: without a namespace it is a `ClusterPropagationPolicy`.

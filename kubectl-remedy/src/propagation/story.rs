@@ -9,7 +9,7 @@ use super::cluster::{ClusterLink, links};
 use super::facts::Facts;
 use super::policy::PolicyLink;
 
-/// Where an object stands, and what holds it up.
+/// The place where an object stands, and its obstacle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Story {
@@ -40,7 +40,7 @@ pub(super) struct TemplateLink {
 }
 
 impl Story {
-    /// Tells what the facts say.
+    /// Tells the story of the facts.
     pub(super) fn of(facts: &Facts) -> Self {
         let clusters = links(facts);
         let cause = cause(facts, &clusters);
@@ -91,7 +91,7 @@ fn cause(facts: &Facts, clusters: &[ClusterLink]) -> Cause {
     Cause::Nothing(needing)
 }
 
-/// Returns what keeps the binding from having clusters, or a cluster from having what it is to have.
+/// Returns the reason why the binding has no clusters, or a cluster lacks something.
 pub(super) fn delivery_cause(facts: &Facts, clusters: &[ClusterLink]) -> Option<Cause> {
     facts.binding_cause().or_else(|| {
         let troubles = clusters.iter();

@@ -29,7 +29,7 @@ use super::templates::Templates;
 use crate::error::Error;
 use crate::lists::scoped;
 
-/// What a fleet propagates, or is to propagate.
+/// The objects that a fleet propagates, or is to propagate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
     pub(super) kinds: Vec<Served>,
@@ -65,14 +65,13 @@ impl Remark {
 }
 
 impl Survey {
-    /// Reads what is propagated, of one namespace or of all; `None` if the API serves no policies.
+    /// Reads the propagated objects, of one namespace or of all; `None` if the API serves no policies.
     pub(crate) async fn read(
         client: &Client,
         namespace: Option<&str>,
     ) -> Result<Option<Self>, Error> {
         let kinds = served(client).await?;
-        let is_policy = |kind: &Served| kind.group == "policy.karmada.io";
-        if !kinds.iter().any(is_policy) {
+        if !kinds.iter().any(|kind| kind.group == "policy.karmada.io") {
             return Ok(None);
         }
         let reader = Reader {
@@ -188,20 +187,15 @@ impl Survey {
             namespaces: SKIPPED_NAMESPACES.parse().into_iter().collect(),
             ..Skipped::default()
         };
-        // In whichever version.
-        let id = |(of, key): (GroupVersionKind, Key)| (of.group, of.kind, key);
-        let bound: BTreeSet<_> = self
-            .bindings
-            .iter()
-            .map(|one| id(template_of(one)))
-            .collect();
+        let bound = self.bindings.iter().map(template_of);
+        let bound: BTreeSet<_> = bound.map(unversioned).collect();
         let mut remarks = Vec::new();
         for of_kind in &self.templates {
             let objects = of_kind.objects.iter().flatten();
             let left = objects.filter(|object| {
                 let mut candidates = self.policies.iter().map(Candidate::from);
                 !is_excluded(object, &skipped)
-                    && !bound.contains(&id((GroupVersionKind::of(object), object.key())))
+                    && !bound.contains(&unversioned((GroupVersionKind::of(object), object.key())))
                     && !candidates.any(|policy| policy.selects(object))
             });
             remarks.extend(left.map(|object| {
@@ -232,7 +226,7 @@ impl Survey {
             let own = BindingRef::from(&binding).key();
             facts.works = works.remove(&own).unwrap_or_default();
             facts.kind = Served::or_former(&self.kinds, &kind, !key.namespace.is_empty());
-            // What is asked here does not depend on the rest of it.
+            // The cause does not depend on the rest of it.
             facts.template = Some(json!({ "metadata": { "name": key.name } }));
             facts.key = key;
             facts.binding = Some(binding);
@@ -261,4 +255,9 @@ fn template_of(binding: &ResourceBinding) -> (GroupVersionKind, Key) {
 
 fn edit(key: &Key) -> String {
     format!("kubectl edit {}", policy(key))
+}
+
+/// Returns the identity of a template, in whichever version.
+fn unversioned((kind, key): (GroupVersionKind, Key)) -> (String, String, Key) {
+    (kind.group, kind.kind, key)
 }

@@ -19,7 +19,7 @@ pub(super) struct Templates {
     pub(super) version: String,
     /// Their metadata, each as an object; `None` if they may not be listed.
     pub(super) objects: Option<Vec<Value>>,
-    /// Why nobody can be asked what they mean.
+    /// The reason why nobody can be asked about their meaning.
     pub(super) refusal: Option<String>,
 }
 
@@ -39,12 +39,13 @@ impl Templates {
             .collect();
         let mut found = Vec::new();
         for wanted in &selected {
-            let is_it = |kind: &&Served| {
+            let mut kinds = reader.kinds.iter();
+            let served = kinds.find(|kind| {
                 kind.group == wanted.group
                     && kind.kind == wanted.kind
                     && kind.versions.contains(&wanted.version)
-            };
-            let Some(kind) = reader.kinds.iter().find(is_it) else {
+            });
+            let Some(kind) = served else {
                 continue;
             };
             found.push(Self {

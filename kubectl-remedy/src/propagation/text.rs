@@ -115,7 +115,7 @@ impl ClusterLink {
         ]
     }
 
-    /// Returns what the cluster and its Work say, if anything is wrong.
+    /// Returns the messages of the cluster and its Work, if anything is wrong.
     fn says(&self) -> Option<String> {
         let work = self.work.as_ref().map(|work| one_line(&work.message));
         let member = self.member.as_ref().filter(|member| member.ready != "True");

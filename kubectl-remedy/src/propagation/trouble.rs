@@ -1,4 +1,4 @@
-//! What may be wrong with an object in a cluster.
+//! The troubles that an object may have in a cluster.
 
 use karmada_api::execution_namespace;
 use objects::Key;
@@ -6,7 +6,7 @@ use objects::Key;
 use super::command::{made, named, policy};
 use super::facts::Facts;
 
-/// What is wrong in a cluster, the gravest first.
+/// A trouble in a cluster, the gravest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     /// There is no such cluster.
@@ -23,7 +23,7 @@ pub(super) enum Trouble {
     Deleting,
     /// Its Work has not been applied as it is now, and says nothing.
     Unapplied,
-    /// Nothing is created or changed; true if the cluster has what it is to have.
+    /// Nothing is created or changed; true if the cluster is up to date.
     Paused(bool),
     /// Its copy is not healthy.
     Unhealthy,

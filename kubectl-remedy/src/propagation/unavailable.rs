@@ -1,4 +1,4 @@
-//! The errors of what cannot be explained, each on one line.
+//! The errors about objects that cannot be explained, each on one line.
 
 use objects::Key;
 
@@ -52,7 +52,7 @@ pub(super) fn forbidden(kind: &Served, key: &Key, message: &str) -> Error {
 mod tests {
     use super::*;
 
-    /// Whoever may not read a kind is told on one line what lets him.
+    /// Whoever may not read a kind is told on one line the command that lets him.
     #[test]
     fn forbidden_kind_names_command() {
         let kind = Served {

@@ -35,18 +35,19 @@ fn wide_table_explains_verdicts() {
     );
 }
 
+fn names(line: &Line) -> Vec<String> {
+    line.remedies
+        .iter()
+        .map(|acting| acting.name.clone())
+        .collect()
+}
+
 /// All that acts on a cluster is named.
 #[test]
 fn acting_remedies_are_named() {
     let mut fleet = fleet();
     put(&mut fleet.remedies, maintenance(&["member1", "member2"]));
     let report = Report::of(&fleet);
-    let names = |line: &Line| -> Vec<String> {
-        line.remedies
-            .iter()
-            .map(|acting| acting.name.clone())
-            .collect()
-    };
     assert_eq!(names(&report.clusters[0]), ["dns", "maintenance"]);
     assert_eq!(names(&report.clusters[1]), ["maintenance"]);
     assert_eq!(report.clusters[1].actions, [""; 0], "not done yet");
@@ -116,6 +117,10 @@ fn empty_fleet_says_so() {
     assert_eq!(shown, "No clusters found\n");
 }
 
+fn numbers(line: &Line) -> (usize, usize) {
+    (line.ingresses.blocked, line.ingresses.located)
+}
+
 /// An ingress counts once for a cluster however many of its services run there.
 #[test]
 fn ingress_counts_once_per_cluster() {
@@ -131,7 +136,6 @@ fn ingress_counts_once_per_cluster() {
     }));
     put(&mut fleet.ingresses, twice.unwrap());
     let report = Report::of(&fleet);
-    let numbers = |line: &Line| (line.ingresses.blocked, line.ingresses.located);
     assert_eq!(numbers(&report.clusters[0]), (1, 2));
     assert_eq!(numbers(&report.clusters[1]), (1, 1));
 }

@@ -25,7 +25,7 @@ use crate::writer::{Writer, metadata};
 pub(super) struct Traces {
     /// The lease of its agents.
     pub(super) lease: Option<Lease>,
-    /// What they tell of conditions that the API refuses.
+    /// Their Events about conditions that the API refuses.
     pub(super) refusals: Vec<Refusal>,
     /// The last writer of its actions. That of a condition, which the action is on a hub, nobody knows.
     pub(super) actions: Option<Writer>,
@@ -58,7 +58,7 @@ pub(super) struct ReporterLease {
     pub(super) name: &'static str,
     pub(super) exists: bool,
     pub(super) holder: Option<Holder>,
-    /// What the agents told of conditions that the API refuses, for as long as it keeps Events.
+    /// The Events of the agents about conditions that the API refuses, for as long as it keeps them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) refusals: Vec<Refusal>,
 }
@@ -111,7 +111,7 @@ pub(super) struct IngressState {
     /// Those of its load balancer.
     pub(super) addresses: Vec<String>,
     pub(super) last_writer: Option<Writer>,
-    /// The backends in the cluster; `None` if another controller decides what serves them.
+    /// The backends in the cluster; `None` if another controller decides who serves them.
     pub(super) backends: Option<Vec<BackendState>>,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn requires(remedy: &Remedy, action: &str) -> bool {
     actions.any(|required| required == action)
 }
 
-/// Reads what the agents of a cluster told of conditions that the API refuses, in the namespace of their lease: nothing for a
+/// Reads the Events of a cluster's agents about conditions that the API refuses, in the namespace of their lease: nothing for a
 /// caller who may not read Events.
 async fn refusals(client: &Client, namespace: &str) -> Result<Vec<Refusal>, Error> {
     let events: Api<Event> = Api::namespaced(client.clone(), namespace);

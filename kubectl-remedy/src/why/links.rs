@@ -7,7 +7,7 @@ use karmada_api::{
 };
 use kube::ResourceExt;
 use traffic::ingress::Desired;
-use traffic::remedy::{self, Decision, Effect, Forecast, Mode, Problem, covers, is_met, problems};
+use traffic::remedy::{self, Decision, Effect, Mode, Problem, covers, is_met, problems};
 
 use super::explanation::{
     Actions, BackendState, IngressState, RemedyEffect, ReporterLease, Traces, requires,
@@ -107,10 +107,9 @@ impl Links<'_> {
             has_condition: &|_| true,
         };
         let mut problems = problems(remedy, fleet).into_iter();
-        let empty = |problem: &Problem| {
-            matches!(problem, Problem::SelectsNoCluster | Problem::NeverMatches)
-        };
-        if let Some(empty) = problems.find(empty) {
+        let empty = problems
+            .find(|problem| matches!(problem, Problem::SelectsNoCluster | Problem::NeverMatches));
+        if let Some(empty) = empty {
             return empty.to_string();
         }
         if !covers(remedy, &self.name()) {
@@ -164,16 +163,12 @@ impl Links<'_> {
 
     pub(super) fn actions(&self) -> Actions {
         let fleet = self.fleet.forecast(self.controllers.max_blocked_clusters);
-        let own = |known: &&Forecast| known.cluster.name_any() == self.name();
+        let mut all = fleet.iter();
+        let own = all.find(|known| known.cluster.name_any() == self.name());
         Actions {
             present: self.cluster.remedy_actions().to_vec(),
             last_writer: self.traces.actions.clone(),
-            pending: fleet
-                .iter()
-                .find(own)
-                .into_iter()
-                .flat_map(Change::all_of)
-                .collect(),
+            pending: own.into_iter().flat_map(Change::all_of).collect(),
         }
     }
 

@@ -33,11 +33,14 @@ fn fleet() -> FleetSnapshot {
     }
 }
 
-fn traces() -> Traces {
-    let writer = |name: &str| Writer {
+fn writer(name: &str) -> Writer {
+    Writer {
         name: name.to_owned(),
         time: from_value(json!("2026-11-20T08:01:00Z")).unwrap(),
-    };
+    }
+}
+
+fn traces() -> Traces {
     let spec = json!({ "holderIdentity": "n1_x", "renewTime": "2026-11-20T08:11:57.000000Z" });
     Traces {
         lease: from_value(json!({ "metadata": {}, "spec": spec })).unwrap(),
@@ -84,7 +87,7 @@ Ingresses with a backend there
     );
 }
 
-/// A member of a hub is explained by what the hub has: its lease is in the namespace of the member.
+/// A member of a hub is explained by the objects of the hub: its lease is in the namespace of the member.
 #[tokio::test]
 async fn member_of_hub_is_explained() {
     let (client, now) = (hub().await.client(), fleet().now);
@@ -127,7 +130,7 @@ fn addresses_are_shown() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
-/// What the API refuses of its agents is said beside their lease.
+/// A write of its agents that the API refuses is told beside their lease.
 #[test]
 fn refused_condition_is_said() {
     let refusal = Refusal {
@@ -143,7 +146,7 @@ fn refused_condition_is_said() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
-/// What is not done yet is said.
+/// A change that is not made yet is told.
 #[test]
 fn pending_steps_are_said() {
     let mut fleet = fleet();
@@ -171,6 +174,12 @@ fn readmitted_cluster_serves() {
     assert!(shown.lines().any(|shown| shown == line), "{shown}");
 }
 
+/// Returns the spec of a Remedy that acts on a condition.
+fn on(kind: &str, operator: &str) -> Value {
+    let wanted = json!({ "conditionType": kind, "operator": operator, "conditionStatus": "True" });
+    json!({ "decisionMatches": [{ "clusterConditionMatch": wanted }] })
+}
+
 /// Every reason why a remedy does not act has its words.
 #[test]
 fn every_inaction_has_words() {
@@ -182,11 +191,6 @@ fn every_inaction_has_words() {
         cluster: fleet.require("member2").unwrap(),
         traces: &traces,
         controllers: &controllers,
-    };
-    let on = |kind: &str, operator: &str| {
-        let wanted =
-            json!({ "conditionType": kind, "operator": operator, "conditionStatus": "True" });
-        json!({ "decisionMatches": [{ "clusterConditionMatch": wanted }] })
     };
     let dns = "ServiceDomainNameResolutionReady";
     for (spec, reason) in [

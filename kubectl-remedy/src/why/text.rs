@@ -38,7 +38,7 @@ impl Explanation {
             let mut known = self.conditions.iter();
             match known.find(|known| known.type_ == kind) {
                 Some(condition) => lines.extend(condition_lines(condition, now)),
-                // What agents do only where they are asked to is not missed.
+                // A condition that agents have only on demand is not missed.
                 None if [DNS_READY, REPORTER_READY].contains(&kind) => {
                     lines.push(format!("{kind}: none"));
                 }
@@ -124,11 +124,9 @@ fn remedies(effects: &[RemedyEffect]) -> Vec<String> {
 impl RemedyEffect {
     /// Returns its reason and its end, in parentheses.
     fn remarks(&self) -> String {
-        // Anyone wrote it, and a row is one line.
-        let words = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let reason = self.reason.as_ref().map(words);
-        let end = self.expires_at.as_ref();
-        let end = end.map(|end| format!("until {}", words(end)));
+        let reason = self.reason.as_deref().map(on_one_line);
+        let end = self.expires_at.as_deref();
+        let end = end.map(|end| format!("until {}", on_one_line(end)));
         let remarks: Vec<String> = reason.into_iter().chain(end).collect();
         if remarks.is_empty() {
             String::new()
@@ -193,13 +191,18 @@ impl BackendState {
         let is_readmitted = serving
             .any(|serving| serving.name == cluster && serving.state == ServingState::Readmitted);
         if is_readmitted {
-            // What the flag is cannot be seen, and this is what it was taken for.
+            // The flag cannot be seen, and this value was assumed.
             let assumed = WhenAllBlocked::FailOpen;
             format!("{line}: no other cluster does, and {assumed} is assumed")
         } else {
             line
         }
     }
+}
+
+/// Returns a text of anyone as a row has it.
+fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn written(writer: Option<&Writer>, now: Timestamp) -> String {

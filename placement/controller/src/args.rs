@@ -165,12 +165,6 @@ impl Args {
     }
 }
 
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
-}
-
 /// Parses a taint with the only effect that those of a `MemberCluster` have.
 fn fleet_taint(text: &str) -> Result<ConditionTaint, String> {
     let taint = text.parse::<ConditionTaint>().ok();

@@ -18,6 +18,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::as_text::AsText;
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::metrics::count_value;
 use karmada_runtime::store::Store;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
@@ -338,9 +339,7 @@ impl Index {
         for (_, placement) in self.placements.iter() {
             let status = placement.status.as_ref();
             let first = status.and_then(|status| status.conditions.first());
-            let reason = first.map_or("", |condition| &condition.reason);
-            let known = SCHEDULED_REASONS.iter().find(|known| **known == reason);
-            *counts.entry(known.copied().unwrap_or("")).or_default() += 1;
+            count_value(&mut counts, first.map_or("", |it| &it.reason));
         }
         counts
     }

@@ -8,6 +8,7 @@ use fleet_api::conditions::SUCCEEDED;
 use fleet_api::names::TARGET_RUN;
 use fleet_api::{ApprovalRequest, StagedUpdateRun, StagedUpdateStrategy};
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::metrics::count_value;
 use objects::condition::TRUE;
 use objects::{Key, Metadata};
 use placement_rules::update::{asks_for_latest, is_finished, placement_of, said, snapshot_of};
@@ -109,9 +110,7 @@ impl RunIndex {
         let mut counts = BTreeMap::from(REASONS.map(|reason| (reason, 0)));
         for (_, run) in self.runs.iter() {
             let said = run.status.as_ref().and_then(said);
-            let reason = said.map_or("", |said| &said.reason);
-            let known = REASONS.iter().find(|known| **known == reason);
-            *counts.entry(known.copied().unwrap_or("")).or_default() += 1;
+            count_value(&mut counts, said.map_or("", |said| &said.reason));
         }
         counts.into_iter().collect()
     }

@@ -55,12 +55,6 @@ pub struct Args {
     pub(crate) common: CommonArgs,
 }
 
-impl AsRef<CommonArgs> for Args {
-    fn as_ref(&self) -> &CommonArgs {
-        &self.common
-    }
-}
-
 /// The parts of bindings that are there for the scheduler, beside replicas and placement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Features {

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use karmada_api::{ClusterResourceBinding, ClusterView, ResourceBinding, TargetCluster};
 use karmada_runtime::cache::Transition;
 use karmada_runtime::expectations::Expectations;
+use karmada_runtime::metrics::count_value;
 use karmada_runtime::store::Store;
 use objects::Key;
 use propagation_rules::schedule::{
@@ -257,9 +258,7 @@ impl Index {
         let ours = self.ours();
         for binding in ours.filter(|binding| self.scheduler.schedules(binding.view())) {
             let condition = binding.view().scheduled();
-            let reason = condition.map_or("", |condition| &condition.reason);
-            let known = REASONS.into_iter().find(|known| *known == reason);
-            *counts.entry(known.unwrap_or("")).or_default() += 1;
+            count_value(&mut counts, condition.map_or("", |it| &it.reason));
         }
         counts
     }

@@ -108,7 +108,7 @@ impl Hub {
     }
 }
 
-/// Case F119: the condition of a member decides, and so does its Remedy: the action comes and goes beside what others say.
+/// Case F119: the condition of a member decides, and so does its Remedy: the action comes and goes beside the conditions of others.
 #[tokio::test(start_paused = true)]
 async fn action_follows_condition() {
     let hub = Hub::start().await;

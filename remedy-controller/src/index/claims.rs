@@ -10,7 +10,7 @@ use traffic::remedy::{Claim, Reached};
 use super::{Index, Reference};
 
 impl Index {
-    /// Takes in the clusters that a read showed to be blocked, which may be newer than what the watch has shown, and
+    /// Takes in the clusters that a read showed to be blocked, which may be newer than those of the watch, and
     /// returns those that are concerned or admitted now.
     pub(crate) fn surveyed(&mut self, blocked: Vec<Cluster>) -> Vec<Key> {
         let mut woken = Vec::new();
@@ -25,7 +25,7 @@ impl Index {
         woken
     }
 
-    /// Updates what the clusters in the scope of remedies claim, and returns them, and those that are admitted thereby.
+    /// Updates the claims of the clusters in the scope of remedies, and returns them, and those that are admitted thereby.
     pub(super) fn claim_all(&mut self, references: &BTreeSet<Reference>) -> Vec<Key> {
         let mut woken = if references.contains(&Reference::EveryCluster) {
             self.keys()
@@ -38,7 +38,7 @@ impl Index {
         woken
     }
 
-    /// Updates the number of clusters, what these claim of the bound and which remedies concern them, and returns those that
+    /// Updates the number of clusters, their claims to the bound and which remedies concern them, and returns those that
     /// are admitted thereby.
     pub(crate) fn claim<'a>(&mut self, clusters: impl IntoIterator<Item = &'a Key>) -> Vec<Key> {
         let now = self.now();

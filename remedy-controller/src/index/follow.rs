@@ -48,7 +48,7 @@ impl Index {
         self.claim_all(&concerned)
     }
 
-    /// Returns every cluster, after what each claims is updated.
+    /// Returns every cluster, after the claims of each are updated.
     pub(crate) fn every_cluster(&mut self) -> Vec<Key> {
         self.claim_all(&[Reference::EveryCluster].into())
     }

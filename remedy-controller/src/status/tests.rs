@@ -29,6 +29,10 @@ fn pair(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
+fn left(end: Timestamp) -> Duration {
+    Duration::try_from(end.duration_since(clock())).unwrap()
+}
+
 /// A remedy that expires lets its clusters go at that moment and says so once.
 #[tokio::test(start_paused = true)]
 async fn expired_remedy_lets_go() {
@@ -46,7 +50,6 @@ async fn expired_remedy_lets_go() {
     );
     assert_eq!(fleet.metric("remedies_expiring"), 0);
     let end: Timestamp = "2026-11-20T10:00:00Z".parse().unwrap();
-    let left = |of: Timestamp| Duration::try_from(of.duration_since(clock())).unwrap();
     let moment = Duration::from_millis(10);
     sleep(left(end).saturating_sub(moment)).await;
     assert_eq!(fleet.blocked().await, ["m1", "m2"]);
@@ -111,7 +114,7 @@ async fn moved_expiry_counts() {
     assert_eq!(fleet.blocked().await, ["m1"]);
 }
 
-/// A remedy that only observes says once what it would do and does nothing.
+/// A remedy that only observes tells its effect once and does nothing.
 #[tokio::test(start_paused = true)]
 async fn observing_remedy_only_tells() {
     let fleet = Fleet::start(true, &[]).await;
@@ -148,7 +151,7 @@ async fn observing_remedy_only_tells() {
     patched.unwrap();
     sleep(SETTLED).await;
     assert_eq!(fleet.blocked().await, ["m1", "m2"]);
-    // What it means is unknown: what is blocked stays so, and nothing else is.
+    // Its meaning is unknown: blocked clusters stay so, and no others are.
     let unreadable =
         Patch::Merge(json!({ "metadata": { "annotations": { OBSERVE_ONLY: "yes" } } }));
     let patched = fleet
@@ -253,7 +256,7 @@ async fn actions_precede_statuses() {
     }
 }
 
-/// A status follows what the remedy refers to.
+/// A status follows the clusters that the remedy refers to.
 #[tokio::test(start_paused = true)]
 async fn status_follows_references() {
     let fleet = Fleet::start(true, &[]).await;
@@ -368,7 +371,7 @@ async fn dropped_status_is_given_up() {
     assert!((1..=12).contains(&writes), "{writes} writes in ten minutes");
 }
 
-/// A cluster whose decision was a write is woken once the watch shows that, or what came after.
+/// A cluster whose decision was a write is woken once the watch shows that, or a later one.
 /// Another client undoes the block before the watch shows it, which then looks as if nothing had been (karmada#7776).
 #[tokio::test(start_paused = true)]
 async fn unsettled_cluster_is_woken() {

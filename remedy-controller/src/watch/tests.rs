@@ -25,8 +25,12 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(max_blocked: MaxBlocked, expectations: &Expectations) -> Self {
-        let clock = || Timestamp::UNIX_EPOCH;
-        let index = Index::new(ClusterKind::Cluster, max_blocked, clock, expectations);
+        let index = Index::new(
+            ClusterKind::Cluster,
+            max_blocked,
+            || Timestamp::UNIX_EPOCH,
+            expectations,
+        );
         let (index, queues) = (Arc::new(Mutex::new(index)), Queues::default());
         Self {
             clusters: clusters(&index, &queues),
@@ -55,6 +59,10 @@ impl Watched {
     fn snapshot(&self, cluster: &str) -> Option<Snapshot> {
         let key = Key::cluster_scoped(cluster);
         self.index.lock().snapshot(&key)
+    }
+
+    fn is_over_bound(&self, cluster: &str) -> bool {
+        self.snapshot(cluster).unwrap().over_bound.is_some()
     }
 
     fn needs_survey(&self, cluster: &str) -> bool {
@@ -134,7 +142,7 @@ fn own_echo_wakes_cluster() {
     let mut watched = watched();
     let failed = Event::Apply(cluster("m1", 2, Some("False"), &[]));
     assert_eq!(watched.cluster(failed), keys(&["m1"]));
-    // karmada#7776: what was decided before this showed must be decided again.
+    // karmada#7776: a decision from before this showed must be made again.
     let echo = Event::Apply(cluster("m1", 3, Some("False"), &["A"]));
     assert_eq!(watched.cluster(echo), keys(&["m1"]));
 }
@@ -180,25 +188,30 @@ fn emptied_remedy_wakes_former_clusters() {
     assert!(watched.snapshot("m1").unwrap().remedies.is_empty());
 }
 
+fn when_annotated(version: u32, when: &str) -> Event<Decoded<Remedy>> {
+    let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
+        unreachable!()
+    };
+    remedy.spec.decision_matches = Some(Vec::new());
+    remedy.metadata.annotations = Some([(WHEN.to_owned(), when.to_owned())].into());
+    Event::Apply(Decoded::Valid(remedy))
+}
+
 /// The annotation with conditions that must all match decides, too.
 #[test]
 fn changed_when_wakes_clusters() {
     let mut watched = watched();
-    let of = |version, when: &str| {
-        let Decoded::Valid(mut remedy) = remedy("r", version, Some(&["m1"])) else {
-            unreachable!()
-        };
-        remedy.spec.decision_matches = Some(Vec::new());
-        remedy.metadata.annotations = Some([(WHEN.to_owned(), when.to_owned())].into());
-        Event::Apply(Decoded::Valid(remedy))
-    };
     for (version, when, woken) in [
         (1, "Ready!=True", &["m1"][..]),
         (2, "Ready=False", &["m1"]),
         (3, "Ready=False", &[]),
         (4, "Ready", &["m1"]),
     ] {
-        assert_eq!(watched.remedy(of(version, when)), keys(woken), "{when}");
+        assert_eq!(
+            watched.remedy(when_annotated(version, when)),
+            keys(woken),
+            "{when}"
+        );
     }
 }
 
@@ -288,8 +301,9 @@ fn on_dns(name: &str) -> Decoded<Remedy> {
 
 /// The clusters that may not be blocked although a condition requires it.
 fn over_bound(watched: &Watched) -> Vec<&'static str> {
-    let over = |name: &&str| watched.snapshot(name).unwrap().over_bound.is_some();
-    ["m1", "m2", "m3", "m4"].into_iter().filter(over).collect()
+    let mut names = vec!["m1", "m2", "m3", "m4"];
+    names.retain(|name| watched.is_over_bound(name));
+    names
 }
 
 /// A freed place under the bound wakes the next cluster.
@@ -325,11 +339,10 @@ fn unreadable_cluster_raises_bound() {
     let mut watched = Watched::unexpecting(MaxBlocked::Percent(50));
     watched.remedy(Event::Apply(on_dns("dns")));
     watched.cluster(Event::Apply(cluster("m1", 1, Some("False"), &[])));
-    let is_over = |watched: &Watched| watched.snapshot("m1").unwrap().over_bound.is_some();
-    assert!(is_over(&watched));
+    assert!(watched.is_over_bound("m1"));
     let unread = invalid(&cluster("m2", 1, None, &[]));
     assert_eq!(watched.cluster(Event::Apply(unread)), keys(&["m1"]));
-    assert!(!is_over(&watched));
+    assert!(!watched.is_over_bound("m1"));
 }
 
 /// A new term keeps the blocks that are set and admits the others by name.
@@ -372,8 +385,9 @@ fn survey_counts_all_first() {
         blocked
     });
     watched.index.lock().surveyed(blocked.into());
-    let over = |name: &&&str| watched.snapshot(name).unwrap().over_bound.is_some();
-    assert_eq!(names.iter().filter(over).collect::<Vec<_>>(), [&"m1"]);
+    let mut over = names.to_vec();
+    over.retain(|name| watched.is_over_bound(name));
+    assert_eq!(over, ["m1"]);
 }
 
 /// A bound that spares no cluster needs no survey.

@@ -46,8 +46,10 @@ fn slices() -> Slices {
 
 fn shown(slices: &Slices) -> Vec<String> {
     let list = slices.list().unwrap();
-    let line = |(key, peer): (&String, &Peer)| format!("{key} {}", peer.addresses.join(" "));
-    list.iter().map(line).collect()
+    let lines = list.iter();
+    lines
+        .map(|(key, peer)| format!("{key} {}", peer.addresses.join(" ")))
+        .collect()
 }
 
 #[test]
@@ -268,8 +270,8 @@ impl Discovered {
 #[tokio::test(start_paused = true)]
 async fn only_an_agent_that_stands_by_watches_the_others_list_from_time_to_time() {
     let mut discovered = Discovered::start(None).await;
-    let listed = |known: &Option<usize>| *known == Some(3);
-    discovered.known.wait_for(listed).await.unwrap();
+    let listed = discovered.known.wait_for(|known| *known == Some(3));
+    listed.await.unwrap();
 
     // One list follows after some ten minutes.
     sleep(Duration::from_mins(7)).await;
@@ -290,8 +292,8 @@ async fn only_an_agent_that_stands_by_watches_the_others_list_from_time_to_time(
     for (lists, off) in (3..).zip(off) {
         let before = *discovered.watches.borrow();
         discovered.mode.send_replace(CampaignMode::Eager);
-        let watches = |count: &u32| *count > before;
-        discovered.watches.wait_for(watches).await.unwrap();
+        let watches = discovered.watches.wait_for(|count| *count > before);
+        watches.await.unwrap();
         assert_eq!(*discovered.lists.borrow(), lists);
         sleep(Duration::from_mins(1)).await;
         discovered.mode.send_replace(off);
@@ -306,8 +308,8 @@ async fn only_an_agent_that_stands_by_watches_the_others_list_from_time_to_time(
 #[tokio::test(start_paused = true)]
 async fn a_leader_watches_whether_or_not_it_would_campaign() {
     let mut discovered = Discovered::start(Some(Leadership::always())).await;
-    let watches = |count: &u32| *count == 1;
-    discovered.watches.wait_for(watches).await.unwrap();
+    let watches = discovered.watches.wait_for(|count| *count == 1);
+    watches.await.unwrap();
     // A watch lasts for five minutes, then the next begins.
     sleep(Duration::from_mins(7)).await;
     assert!(*discovered.watches.borrow() > 1);
@@ -326,15 +328,15 @@ async fn an_agent_that_becomes_the_leader_in_its_turn_lists_the_others_at_once()
     let client = Client::new(api(0).await.service(), "default");
     let leadership = lease::campaign(&mut program, client, config);
     let mut discovered = Discovered::start(Some(leadership)).await;
-    let listed = |known: &Option<usize>| *known == Some(3);
-    discovered.known.wait_for(listed).await.unwrap();
+    let listed = discovered.known.wait_for(|known| *known == Some(3));
+    listed.await.unwrap();
     sleep(Duration::from_mins(5)).await;
     let (before, turn) = (*discovered.watches.borrow(), Instant::now());
     for mode in [&seeking, &discovered.mode] {
         mode.send_replace(CampaignMode::Spread(Duration::ZERO));
     }
-    let watches = |count: &u32| *count > before;
-    discovered.watches.wait_for(watches).await.unwrap();
+    let watches = discovered.watches.wait_for(|count| *count > before);
+    watches.await.unwrap();
     assert!(turn.elapsed() < Duration::from_secs(5));
     assert_eq!(*discovered.lists.borrow(), 2);
 }

@@ -119,21 +119,20 @@ impl Polling {
     }
 
     fn shows(&self, line: &str) -> bool {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
+        let text = self.metrics.encode().unwrap();
         text.lines().any(|shown| shown == line)
     }
 }
 
 fn list(addresses: Vec<String>) -> PeerList {
-    let peer = |address: String| {
+    let peers = addresses.into_iter().map(|address| {
         let peer = Peer {
             node: None,
             addresses: vec![address.clone()],
         };
         (address, peer)
-    };
-    addresses.into_iter().map(peer).collect()
+    });
+    peers.collect()
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ fn dns(ballot: Ballot) -> PerTarget<Ballot> {
     PerTarget::from_iter([(&DNS, ballot)])
 }
 
-/// On what the leader alone is asked about, its vote is the only one, and those who do not ask are not silent.
+/// On a signal that the leader alone probes, its vote is the only one, and those who do not ask are not silent.
 #[test]
 fn leaders_vote_stands_alone() {
     static ERRORS: Signal = Signal {
@@ -77,14 +77,14 @@ fn claim(node: &str) -> Claim {
 
 /// Returns peers by key, with the node that the member's API names and their addresses.
 fn list(peers: &[(&str, Option<&str>, &[&str])]) -> PeerList {
-    let peer = |(key, node, addresses): &(&str, Option<&str>, &[&str])| {
+    let peers = peers.iter().map(|(key, node, addresses)| {
         let peer = Peer {
             node: node.map(ToOwned::to_owned),
             addresses: addresses.iter().map(ToString::to_string).collect(),
         };
         ((*key).to_owned(), peer)
-    };
-    peers.iter().map(peer).collect()
+    });
+    peers.collect()
 }
 
 fn roster(peers: &[(&str, Option<&str>, &[&str])]) -> Roster {
@@ -95,15 +95,15 @@ fn roster(peers: &[(&str, Option<&str>, &[&str])]) -> Roster {
 
 /// Returns a roster of peers of which only the address is known.
 fn addressed(addresses: &[&str]) -> Roster {
-    let peer = |address: &&str| {
+    let peers = addresses.iter().map(|address| {
         let peer = Peer {
             node: None,
             addresses: vec![(*address).to_owned()],
         };
         ((*address).to_owned(), peer)
-    };
+    });
     let mut roster = Roster::new(Arc::new(own()));
-    roster.update(&addresses.iter().map(peer).collect());
+    roster.update(&peers.collect());
     roster
 }
 

@@ -1,4 +1,4 @@
-//! `cluster-health-agent check FILE`: says what is wrong with a file of signals, and runs each of its probes once.
+//! `cluster-health-agent check FILE`: tells the mistakes in a file of signals, and runs each of its probes once.
 
 use std::ffi::OsString;
 use std::fs;

@@ -116,7 +116,7 @@ impl Endpoint {
     }
 }
 
-/// A URL, with what its server is trusted by and what it is told.
+/// A URL, with the authorities of its server and the token for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Location<'a> {
     pub(super) url: &'a str,
@@ -147,7 +147,7 @@ impl Answer {
 }
 
 impl Location<'_> {
-    /// Checks what the file says.
+    /// Checks the declaration.
     ///
     /// # Errors
     /// Returns a message for the user.
@@ -165,14 +165,14 @@ impl Location<'_> {
     }
 
     fn parts(&self) -> Result<(Uri, Endpoint), String> {
-        let no_url = || "url is none, such as https://registry.example.com/v2/".to_owned();
-        let uri: Uri = self.url.parse().map_err(|_| no_url())?;
+        const NO_URL: &str = "url is none, such as https://registry.example.com/v2/";
+        let uri: Uri = self.url.parse().map_err(|_| NO_URL)?;
         let default = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
             _ => return Err("url begins with neither http:// nor https://".to_owned()),
         };
-        let authority = uri.authority().ok_or_else(no_url)?;
+        let authority = uri.authority().ok_or(NO_URL)?;
         if authority.as_str().contains('@') {
             return Err("url has credentials: put a token in a file and name that".to_owned());
         }
@@ -293,7 +293,7 @@ pub(super) async fn driven<T>(
     tokio::select! {
         biased;
         exchanged = &mut exchanging => return exchanged,
-        // How it ended is in what comes of the exchange, too.
+        // The result of the exchange tells how it ended, too.
         _ = &mut connection => {}
     }
     exchanging.await

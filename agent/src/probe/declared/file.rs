@@ -1,4 +1,4 @@
-//! The file with the signals that users declare, and what is wrong with one.
+//! The file with the signals that users declare, and the mistakes in one.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Reads the file of signals when it changes, and starts and ends what it declares.
+//! Reads the file of signals when it changes, and starts and ends the signals in it.
 //!
 //! The descriptions of signals live as long as the process, like its flags: one for each name with its condition and kind that a
 //! file has ever declared, two hundred bytes. So everything that is about a signal is as cheap as about one that is compiled in.
@@ -23,22 +23,24 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::bounded::read_up_to;
 use super::file::{Declaration, Defaults, LARGEST, parse};
-use super::metrics::{RoundMetrics, file_is_invalid};
 use super::network::Node;
-use super::round::Prober;
+use super::round::{Prober, SignalRoundMetrics, every_result};
 use crate::metrics::DeclaredVoteMetrics;
+use crate::probe::metrics::RoundMetrics;
 use crate::probe::schedule::Schedule;
 use crate::vote::{Votes, Voting};
 
 /// The interval of reads. The kubelet brings a changed `ConfigMap` within a minute or so.
 const READ_EVERY: Duration = Duration::from_secs(5);
+/// The prefix of the metrics of every declared signal.
+const METRIC_PREFIX: &str = "signal_";
 
 /// The parts of the agent that the probes of declared signals share.
 pub(crate) struct Shared {
     pub(crate) defaults: Defaults,
     /// The API of the agent's own cluster.
     pub(crate) member: Option<Client>,
-    /// What the leader alone is asked about waits for this.
+    /// A signal that the leader alone probes waits for this.
     pub(crate) leadership: Leadership,
     pub(crate) votes: watch::Sender<Votes>,
     /// Which signals are declared, as soon as that is known.
@@ -50,7 +52,7 @@ pub(super) struct Follower {
     path: PathBuf,
     node: Node,
     shared: Shared,
-    rounds: RoundMetrics,
+    rounds: SignalRoundMetrics,
     votes: DeclaredVoteMetrics,
     invalid: Gauge,
     /// Every signal that was ever declared.
@@ -69,13 +71,21 @@ struct Running {
 
 impl Follower {
     pub(super) fn new(path: PathBuf, node: Node, shared: Shared, registry: &mut Registry) -> Self {
+        let help = [
+            "Rounds of the probe of a declared signal, by result: succeeded, the class of failure, or internal (nothing could be observed)",
+            "Duration of a round of the probe of a declared signal",
+        ];
         Self {
             path,
             node,
             shared,
-            rounds: RoundMetrics::register(registry),
+            rounds: RoundMetrics::register(registry, METRIC_PREFIX, help),
             votes: DeclaredVoteMetrics::register(registry),
-            invalid: file_is_invalid(registry),
+            invalid: registry.register(
+                "signals_file_invalid",
+                "1 while the file of signals cannot be used and the last good one counts; 0 otherwise",
+                Gauge::default(),
+            ),
             known: Vec::new(),
             running: BTreeMap::new(),
             read: None,
@@ -90,7 +100,7 @@ impl Follower {
         }
     }
 
-    /// Reads the file, and takes in what it says if that is another than before. A file that cannot be used changes nothing.
+    /// Reads the file, and takes in its content if that is another than before. A file that cannot be used changes nothing.
     pub(super) async fn look(&mut self) {
         let read = read(&self.path);
         if self.read.as_ref() == Some(&read) {
@@ -168,7 +178,7 @@ impl Follower {
         let signal: &'static Signal = Box::leak(Box::new(Signal {
             name,
             subject: name,
-            metric_prefix: "signal_",
+            metric_prefix: METRIC_PREFIX,
             condition: declared.condition.clone().leak(),
             ready_reason: DECLARED_READY_REASON,
             failed_reason: DECLARED_FAILED_REASON,
@@ -203,7 +213,7 @@ impl Follower {
             votes: self.shared.votes.clone(),
             metrics: self.votes.of(signal),
         };
-        self.rounds.begin(signal);
+        self.rounds.begin(every_result(signal));
         self.shared
             .votes
             .send_modify(|votes| votes.insert(signal, None));
@@ -230,7 +240,7 @@ impl Follower {
         drop(task.await);
         self.shared.votes.send_modify(|votes| votes.remove(signal));
         self.votes.remove(signal);
-        self.rounds.remove(signal);
+        self.rounds.remove(every_result(signal));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What each kind of probe does.
+//! The functions of each kind of probe.
 
 use std::time::Duration;
 
@@ -33,9 +33,9 @@ pub(super) struct Attempt<'a> {
     pub(super) period: Duration,
 }
 
-/// A kind of probe, with what the file says of one.
+/// A kind of probe, with its declaration.
 pub(super) trait Kind: Send + Sync {
-    /// Checks what the file says.
+    /// Checks the declaration.
     ///
     /// # Errors
     /// Returns a message for the user if it makes no sense.
@@ -49,7 +49,7 @@ pub(super) trait Kind: Send + Sync {
         Voters::Nodes
     }
 
-    /// Returns what a user may not know of it.
+    /// Returns warnings about likely mistakes.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
@@ -57,6 +57,6 @@ pub(super) trait Kind: Send + Sync {
     /// Runs a round.
     fn observe<'a>(&'a self, attempt: &'a Attempt<'a>) -> BoxFuture<'a, Result<(), Unmet>>;
 
-    /// Ends what it keeps from one round to the next, before a time without rounds.
+    /// Drops the state that it keeps between rounds, before a time without any.
     fn rest(&self) {}
 }

@@ -4,12 +4,12 @@
 //!   file → declarations → probe and vote of each, which start and end with its declaration
 //! ```
 //!
-//! - What a file may say, and what is wrong with one: [`mod@file`], whose probes are of a kind in [`probe`].
-//! - When is it read, and what starts and ends then: [`follow`].
+//! - The content of a file, and the mistakes in one: [`mod@file`]. Its probes are of a kind in [`probe`].
+//! - When is it read, and which probes start and end then: [`follow`].
 //! - How does a round of a probe go: [`round`], the same for all kinds.
 //! - How is each kind asked: [`http`], [`tcp`], [`grpc`], [`dns`], [`prometheus`] and [`nodes`]. They reach servers by
 //!   [`network`] and [`tls`], read files of users as far as [`bounded`] lets them, [`exchange`] sends requests over HTTP, and [`unmet`] is how a round ends that does not succeed.
-//! - What does a person see who tries a file: [`check`].
+//! - The output for a person who tries a file: [`check`].
 //!
 //! Another kind is a file beside these, and its lines in [`probe`].
 
@@ -22,7 +22,6 @@ mod follow;
 mod grpc;
 mod http;
 mod kind;
-mod metrics;
 mod network;
 mod nodes;
 mod probe;
@@ -63,7 +62,7 @@ impl DeclaredArgs {
             shared.declared.send_replace(Some(PerTarget::default()));
             return;
         };
-        // Of their own: what the agent itself must reach is known without these.
+        // Of their own: the agent's own servers are known without these.
         let addresses = Addresses::by_system();
         let node = Node::new(addresses, self.node_ip, shared.member.clone());
         let follower = Follower::new(path, node, shared, &mut program.registry);

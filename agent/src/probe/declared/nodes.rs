@@ -55,11 +55,11 @@ struct Counts {
     all: usize,
 }
 
-/// The watch of the nodes, while there is one. It is no part of what the file says.
+/// The watch of the nodes, while there is one. It is no part of the declaration.
 #[derive(Clone, Default)]
 struct Watching(Arc<Mutex<Option<Running>>>);
 
-/// The counts, or why there are none. While the API does not answer, what it said before may not be so any more.
+/// The counts, or why there are none. While the API does not answer, its former answer may be wrong by now.
 type Known = Result<Counts, String>;
 
 struct Running {
@@ -125,7 +125,7 @@ impl Kind for Nodes {
                 )
             })?;
             let mut counts = self.watching.counts(client);
-            // In time or late, the newest is what is known.
+            // In time or late, the newest count is known.
             drop(timeout_at(attempt.deadline, counts.wait_for(Result::is_ok)).await);
             let known = counts.borrow().clone();
             self.judge(known.map_err(Unmet::unobserved)?)
@@ -223,27 +223,37 @@ mod tests {
 
     use super::*;
 
+    fn is_ready(status: &Value) -> bool {
+        IsReady::from(&json!({ "status": status })).0
+    }
+
+    fn ready(status: &str) -> bool {
+        let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
+        is_ready(&json!({ "conditions": conditions }))
+    }
+
     /// Whoever leaves the condition out, or says that it is unknown, is not ready.
     #[test]
     fn only_true_is_ready() {
-        let is_ready = |status: &Value| IsReady::from(&json!({ "status": status })).0;
-        let ready = |status: &str| {
-            let conditions = json!([{ "type": "DiskPressure", "status": "True" }, { "type": "Ready", "status": status }]);
-            is_ready(&json!({ "conditions": conditions }))
-        };
         assert!(ready("True"));
         assert!(!ready("False") && !ready("Unknown"));
         assert!(!is_ready(&Value::Null));
         assert!(!is_ready(&json!({ "conditions": null })));
     }
 
-    #[test]
-    fn share_is_exact() {
-        let nodes = |ready_share| Nodes {
+    fn nodes(ready_share: f64) -> Nodes {
+        Nodes {
             ready_share,
             watching: Watching::default(),
-        };
-        let judged = |share: f64, ready, all| nodes(share).judge(Counts { ready, all });
+        }
+    }
+
+    fn judged(share: f64, ready: usize, all: usize) -> Result<(), Unmet> {
+        nodes(share).judge(Counts { ready, all })
+    }
+
+    #[test]
+    fn share_is_exact() {
         assert_eq!(judged(0.7, 7, 10), Ok(()));
         let few = Unmet::nowhere(NOT_READY, "6 of 10 nodes are ready");
         assert_eq!(judged(0.7, 6, 10), Err(few));

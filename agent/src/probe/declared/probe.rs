@@ -23,7 +23,7 @@ pub(super) enum Probe {
 }
 
 impl Probe {
-    /// Returns what it does, by which everything else knows it.
+    /// Returns its kind, by which everything else knows it.
     pub(super) fn kind(&self) -> &dyn Kind {
         match self {
             Self::Http(http) => http,

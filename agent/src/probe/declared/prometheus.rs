@@ -1,7 +1,7 @@
 //! A query that is to hold in a Prometheus. The leader alone asks, since the answer is the same for all nodes.
 //!
 //! A Prometheus that is away, an error, an empty answer, a part of one and NaN are no vote. An answer is no proof of freshness
-//! either: for five minutes Prometheus finds the last sample of what is gone, and says the time of the query. So each query
+//! either: for five minutes Prometheus finds the last sample of a target that is gone, and says the time of the query. So each query
 //! comes with the longest age of a sample, `lookback_delta`.
 
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use form_urlencoded::Serializer;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use health::failure::FailureClass;
+use health::prometheus::{NOT_PARTIAL, QUERY_PATH, values};
 use health::signal::Voters;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,9 +20,8 @@ use super::exchange::Location;
 use super::kind::{Attempt, Kind, length};
 use super::unmet::Unmet;
 
-/// What holds does not.
+/// The comparison does not hold of the value.
 const NOT_HOLDING: FailureClass = FailureClass::new(0, "not-holding");
-const PATH: &str = "/api/v1/query";
 /// The largest response that is read, in bytes.
 const LARGEST: usize = 64 * 1024;
 /// The default of `maxAge`, in periods.
@@ -34,7 +34,7 @@ pub(super) struct Prometheus {
     /// Without the path of its API.
     url: String,
     query: String,
-    /// What holds of the value, such as `value < 0.05`.
+    /// The comparison that is to hold of the value, such as `value < 0.05`.
     holds: String,
     /// Of which of several series.
     #[serde(default)]
@@ -132,8 +132,7 @@ impl Prometheus {
             .append_pair("query", &self.query)
             .append_pair("lookback_delta", &format!("{}ms", age.as_millis()))
             .append_pair("timeout", &format!("{}ms", timeout.as_millis().max(1)))
-            // While stores of a Thanos are away, a part of the samples would look like all of them.
-            .append_pair("partial_response", "false")
+            .extend_pairs([NOT_PARTIAL])
             .finish()
     }
 
@@ -191,7 +190,7 @@ impl Kind for Prometheus {
     fn observe<'a>(&'a self, attempt: &'a Attempt<'a>) -> BoxFuture<'a, Result<(), Unmet>> {
         async move {
             let comparison = Comparison::parse(&self.holds).map_err(Unmet::unobserved)?;
-            let url = format!("{}{PATH}", self.url.trim_end_matches('/'));
+            let url = format!("{}{QUERY_PATH}", self.url.trim_end_matches('/'));
             let left = attempt
                 .deadline
                 .saturating_duration_since(tokio::time::Instant::now());
@@ -200,15 +199,17 @@ impl Kind for Prometheus {
             let location = self.location(&url);
             let answer = location.get(Some(&parameters), LARGEST, attempt).await;
             let answer = answer.map_err(|unmet| match unmet {
-                // Silence is no verdict on what is measured.
+                // Silence is no verdict on the measured value.
                 Unmet::Failed { failure, details } => {
                     Unmet::unobserved(format!("Prometheus does not answer: {failure}: {details}"))
                 }
                 unobserved @ Unmet::Unobserved(_) => unobserved,
             })?;
-            let unobserved = |text: &str| Unmet::unobserved(answer.without_token(text));
-            let values = values(&answer.body)
-                .map_err(|error| unobserved(&format!("status {}: {error}", answer.status)))?;
+            let response: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let values = values(&response).map_err(|problem| {
+                let problem = format!("status {}: {problem}", answer.status);
+                Unmet::unobserved(answer.without_token(&problem))
+            })?;
             match self.judge(&values, comparison) {
                 Ok(true) => Ok(()),
                 Ok(false) => {
@@ -216,50 +217,18 @@ impl Kind for Prometheus {
                     let details = format!("{} is not {}", shown.join(", "), self.holds);
                     Err(Unmet::failed(NOT_HOLDING, answer.server, details))
                 }
-                Err(problem) => Err(unobserved(&with_warnings(&problem, &answer.body))),
+                Err(problem) => {
+                    let problem = with_warnings(&problem, &response);
+                    Err(Unmet::unobserved(answer.without_token(&problem)))
+                }
             }
         }
         .boxed()
     }
 }
 
-/// Returns the values in a response: that of a scalar, or those of a vector.
-fn values(body: &[u8]) -> Result<Vec<f64>, String> {
-    let response: Value = serde_json::from_slice(body)
-        .map_err(|_| "the answer is no JSON of Prometheus".to_owned())?;
-    if response["status"] != "success" {
-        let text = |field: &str| response[field].as_str().unwrap_or("unknown").to_owned();
-        return Err(format!("{}: {}", text("errorType"), text("error")));
-    }
-    // As VictoriaMetrics says it.
-    if response["isPartial"] == true {
-        return Err("the answer lacks the samples of stores that are away".to_owned());
-    }
-    let data = &response["data"];
-    let result = &data["result"];
-    let samples = match data["resultType"].as_str() {
-        Some("scalar") => vec![result],
-        Some("vector") => {
-            let elements = result.as_array().map(Vec::as_slice).unwrap_or_default();
-            elements.iter().map(|element| &element["value"]).collect()
-        }
-        Some(kind) => {
-            return Err(format!(
-                "the answer is a {kind}, neither a scalar nor a vector"
-            ));
-        }
-        None => return Err("the answer has no result".to_owned()),
-    };
-    let values = samples.into_iter().map(|sample| {
-        let value = sample[1].as_str().and_then(|text| text.parse().ok());
-        value.ok_or_else(|| "the answer has a value that is no number".to_owned())
-    });
-    values.collect()
-}
-
-/// Adds to a problem what Prometheus warns of.
-fn with_warnings(problem: &str, body: &[u8]) -> String {
-    let response: Value = serde_json::from_slice(body).unwrap_or_default();
+/// Adds the warnings of Prometheus to a problem.
+fn with_warnings(problem: &str, response: &Value) -> String {
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let texts = warnings.filter_map(Value::as_str);
     let all: Vec<_> = std::iter::once(problem).chain(texts).collect();

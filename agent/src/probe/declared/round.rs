@@ -9,14 +9,20 @@ use karmada_runtime::panics::caught;
 use tokio::time::{Instant, timeout};
 
 use super::kind::Attempt;
-use super::metrics::{RoundMetrics, result};
 use super::network::Node;
 use super::probe::Probe;
 use super::unmet::Unmet;
+use crate::metrics::OfSignal;
+use crate::probe::metrics::{RoundLabels, RoundMetrics};
 use crate::probe::schedule::Schedule;
 
-/// The time by which a round may miss its deadline: what waits for a server ends at the deadline, and says which one it is.
+/// The time by which a round may miss its deadline: a wait for a server ends at the deadline, and tells for which one.
 const GRACE: Duration = Duration::from_millis(100);
+/// The result of a round that succeeds.
+const SUCCEEDED: &str = "succeeded";
+
+/// The metrics of the rounds of all declared signals.
+pub(super) type SignalRoundMetrics = RoundMetrics<OfSignal<RoundLabels>>;
 
 /// Runs rounds.
 pub(super) struct Prober {
@@ -25,9 +31,9 @@ pub(super) struct Prober {
     pub(super) node: Node,
     pub(super) period: Duration,
     pub(super) timeout: Duration,
-    /// Set for what the leader alone asks about.
+    /// Set for a signal that the leader alone probes.
     pub(super) leadership: Option<Leadership>,
-    pub(super) metrics: RoundMetrics,
+    pub(super) metrics: SignalRoundMetrics,
 }
 
 impl Prober {
@@ -44,10 +50,14 @@ impl Prober {
             let observation = outcome
                 .as_ref()
                 .map_or_else(Unmet::observation, |()| Observation::Success);
-            self.metrics
-                .record_round(self.signal, observation, started.elapsed());
+            let now = RoundLabels::of(observation, SUCCEEDED);
+            let signal = self.signal.name;
+            let result = OfSignal {
+                signal,
+                labels: now,
+            };
+            self.metrics.record([result], started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = result(observation);
             if before.replace(now) != Some(now) {
                 log(self.signal, &outcome);
             }
@@ -66,6 +76,15 @@ impl Prober {
             leadership.acquired().await;
         }
     }
+}
+
+/// Returns the labels of every result of a signal's rounds.
+pub(super) fn every_result(signal: &'static Signal) -> impl Iterator<Item = OfSignal<RoundLabels>> {
+    let results = RoundLabels::all(signal, SUCCEEDED);
+    results.map(|labels| OfSignal {
+        signal: signal.name,
+        labels,
+    })
 }
 
 /// Runs one round of `probe`.

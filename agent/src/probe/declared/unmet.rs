@@ -102,7 +102,7 @@ fn class_of(error: &io::Error) -> Option<FailureClass> {
         | ErrorKind::UnexpectedEof => RESET,
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => UNREACHABLE,
         ErrorKind::TimedOut => TIMEOUT,
-        // rustls says so of what the server has sent.
+        // rustls says so of data that the server has sent.
         ErrorKind::InvalidData => TLS,
         _ => return None,
     })
@@ -112,7 +112,7 @@ fn class_of(error: &io::Error) -> Option<FailureClass> {
 mod tests {
     use super::*;
 
-    /// What this node lacks is no observation, and what rustls says of a server is one of it.
+    /// A lack of this node is no observation, and an error of rustls about a server is one of it.
     #[test]
     fn own_trouble_is_no_failure() {
         use io::ErrorKind::{ConnectionRefused, InvalidData, PermissionDenied};

@@ -268,14 +268,15 @@ mod tests {
         }
     }
 
+    fn judge(flags: &[&str]) -> Result<Vec<Resolver>, String> {
+        let args = Program::try_parse_from(["agent"].iter().chain(flags));
+        let args = args.map_err(|error| error.to_string())?.dns;
+        args.check()?;
+        Ok(args.probe(Duration::from_secs(2)).judge.each)
+    }
+
     #[test]
     fn any_resolver_or_each_of_some() {
-        let judge = |flags: &[&str]| {
-            let args = Program::try_parse_from(["agent"].iter().chain(flags));
-            let args = args.map_err(|error| error.to_string())?.dns;
-            args.check()?;
-            Ok::<_, String>(args.probe(Duration::from_secs(2)).judge.each)
-        };
         let [glibc, musl, go] = Resolver::ALL;
         assert_eq!(judge(&[]), Ok(vec![]));
         assert_eq!(judge(&["--judge-as=any"]), Ok(vec![]));

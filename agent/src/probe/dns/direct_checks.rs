@@ -97,7 +97,7 @@ pub(super) fn start(
     Ok(direct)
 }
 
-/// Keeps `direct` at what the API lists, until the program stops.
+/// Keeps `direct` at the servers that the API lists, until the program stops.
 async fn discover(
     client: Client,
     targets: DirectTargets,
@@ -175,7 +175,7 @@ enum WatchEvent {
     Slice(Box<Event<Decoded<EndpointSlice>>>),
 }
 
-/// The lists that are complete: what is missing in one is not there.
+/// The lists that are complete: a server that is missing in one is not there.
 #[derive(Debug, Default)]
 struct Listed {
     service: bool,

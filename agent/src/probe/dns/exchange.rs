@@ -10,7 +10,7 @@ use health::diagnosis::Transport;
 use health::observation::Failure;
 use health::resolvers::Answer;
 use hickory_proto::op::{Header, Message, MessageType, OpCode, Query, ResponseCode};
-use hickory_proto::rr::{Name, RData, Record};
+use hickory_proto::rr::{Name, RData};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -260,8 +260,10 @@ fn read(message: &Message, query: &Query) -> Response {
             None => break,
         }
     }
-    let typed = |record: &&Record| record.record_type() == query.query_type;
-    let mut typed = message.answers.iter().filter(typed).peekable();
+    let typed = message.answers.iter();
+    let mut typed = typed
+        .filter(|record| record.record_type() == query.query_type)
+        .peekable();
     if typed.peek().is_none() {
         return Response::Other(without_address(message));
     }

@@ -200,11 +200,10 @@ impl<C: DnsClient> Lookup<'_, C> {
                     begin = legs.len().div_ceil(usize::from(LAST_QUARTER + 1 - quarter));
                 }
                 else => {
-                    let no_server = || ProbeError::Internal(io::Error::other("resolv.conf names no server"));
-                    return Err(NotFound {
-                        error: worst.unwrap_or_else(no_server),
-                        complete,
+                    let error = worst.unwrap_or_else(|| {
+                        ProbeError::Internal(io::Error::other("resolv.conf names no server"))
                     });
+                    return Err(NotFound { error, complete });
                 }
             }
         }
@@ -259,8 +258,10 @@ impl<C: DnsClient> Lookup<'_, C> {
         leg: Leg<'l>,
         answers: &'l Mutex<Answers>,
     ) -> Result<(Found, impl Stream<Item = Result<Found, ProbeError>> + Unpin), ProbeError> {
-        let query = move |family: &RecordType| self.query(leg, *family, answers);
-        let mut queries: FuturesUnordered<_> = leg.families.iter().map(query).collect();
+        let queries = leg.families.iter();
+        let mut queries: FuturesUnordered<_> = queries
+            .map(move |family| self.query(leg, *family, answers))
+            .collect();
         let mut worst = None;
         while let Some(result) = queries.next().await {
             match result {

@@ -3,26 +3,24 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use health::diagnosis::{Diagnosis, DirectCheck, DirectChecks, Location, Transport};
 use health::dns::DNS;
 use health::failure::{FailureClass, Server};
-use health::observation::{Family as AddressFamily, Observation, Partial, Symptom};
+use health::observation::{Family as AddressFamily, Partial, Symptom};
 use health::resolver::Resolver;
 use karmada_runtime::metrics::Registry;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::Unit;
+
+use crate::probe::metrics::{INTERNAL, RoundLabels, RoundMetrics};
 
 /// Counts rounds, queries and direct checks.
 #[derive(Clone, Debug)]
 pub(super) struct DnsMetrics {
-    rounds: Family<RoundLabels, Counter>,
-    duration: Histogram,
+    pub(super) rounds: RoundMetrics,
     queries: Family<QueryLabels, Counter>,
     /// The servers that `queries` has series of.
     servers: Arc<Mutex<BTreeSet<SocketAddr>>>,
@@ -34,16 +32,19 @@ pub(super) struct DnsMetrics {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RoundLabels {
-    /// `resolved`, a failure class, or `internal`.
-    result: &'static str,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QueryLabels {
     server: String,
     /// `address`, a failure class, or `internal`.
     result: &'static str,
+}
+
+impl QueryLabels {
+    fn of(server: SocketAddr, result: &'static str) -> Self {
+        Self {
+            server: Server(server).to_string(),
+            result,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,20 +79,11 @@ struct FaultLabels {
     place: &'static str,
 }
 
-const RESOLVED: &str = "resolved";
+/// The result of a round, or of a part of one, that succeeds.
+pub(super) const RESOLVED: &str = "resolved";
 const ADDRESS: &str = "address";
-const INTERNAL: &str = "internal";
 const SERVICE: &str = "service";
 const POD: &str = "pod";
-
-/// Returns the result of a round in one word, as `probe_rounds` and the log have it.
-pub(super) fn result(observation: Observation) -> &'static str {
-    match observation {
-        Observation::Success | Observation::Partial(_) => RESOLVED,
-        Observation::Failed(failure) => failure.class.as_str(),
-        Observation::Internal => INTERNAL,
-    }
-}
 
 fn classes() -> impl Iterator<Item = &'static str> {
     DNS.classes.iter().map(|class| class.as_str())
@@ -99,18 +91,12 @@ fn classes() -> impl Iterator<Item = &'static str> {
 
 impl DnsMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
+        let help = [
+            "Rounds of DNS queries, by result: resolved, the worst class of failure, or internal (no query could be sent)",
+            "Duration of a round of DNS queries",
+        ];
         let metrics = Self {
-            rounds: registry.register(
-                "probe_rounds",
-                "Rounds of DNS queries, by result: resolved, the worst class of failure, or internal (no query could be sent)",
-                Family::default(),
-            ),
-            duration: registry.register_with_unit(
-                "probe_round_duration",
-                "Duration of a round of DNS queries",
-                Unit::Seconds,
-                Histogram::new(exponential_buckets(0.001, 2.0, 13)),
-            ),
+            rounds: RoundMetrics::register(registry, DNS.metric_prefix, help),
             queries: registry.register(
                 "probe_answers",
                 "Single queries, by the server that pods query and its response: address, the class of failure, or internal; a healthy server returns nxdomain for a name of the search list that does not exist",
@@ -144,12 +130,7 @@ impl DnsMetrics {
             ),
         };
         // Series that start at 0 let `rate()` see their first increase.
-        for result in classes().chain([RESOLVED, INTERNAL]) {
-            metrics
-                .rounds
-                .get_or_create(&RoundLabels { result })
-                .inc_by(0);
-        }
+        metrics.rounds.begin(RoundLabels::all(&DNS, RESOLVED));
         for family in AddressFamily::ALL.map(AddressFamily::as_str) {
             let labels = SilentLabels { family };
             metrics.silent.get_or_create(&labels).inc_by(0);
@@ -171,27 +152,18 @@ impl DnsMetrics {
         metrics
     }
 
-    pub(super) fn record_round(&self, observation: Observation, took: Duration) {
-        let result = result(observation);
-        self.rounds.get_or_create(&RoundLabels { result }).inc();
-        self.duration.observe(took.as_secs_f64());
-    }
-
     /// Replaces the servers that have series.
     pub(super) fn set_servers(&self, servers: &[SocketAddr]) {
         let mut known = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let now: BTreeSet<_> = servers.iter().copied().collect();
         // A server that left `resolv.conf` must not keep series for ever.
         for result in classes().chain([ADDRESS, INTERNAL]) {
-            let labels = |server: &SocketAddr| QueryLabels {
-                server: Server(*server).to_string(),
-                result,
-            };
             for gone in known.difference(&now) {
-                self.queries.remove(&labels(gone));
+                self.queries.remove(&QueryLabels::of(*gone, result));
             }
             for new in now.difference(&known) {
-                self.queries.get_or_create(&labels(new)).inc_by(0);
+                let labels = QueryLabels::of(*new, result);
+                self.queries.get_or_create(&labels).inc_by(0);
             }
         }
         *known = now;
@@ -203,10 +175,8 @@ impl DnsMetrics {
             QueryOutcome::Failure(class) => class.as_str(),
             QueryOutcome::Internal => INTERNAL,
         };
-        let server = Server(server).to_string();
-        self.queries
-            .get_or_create(&QueryLabels { server, result })
-            .inc();
+        let labels = QueryLabels::of(server, result);
+        self.queries.get_or_create(&labels).inc();
     }
 
     /// Counts a round in which names resolved.
@@ -287,8 +257,7 @@ mod tests {
     use super::*;
 
     fn shown(registry: &Registry) -> Vec<String> {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        let text = registry.encode().unwrap();
         text.lines().map(ToOwned::to_owned).collect()
     }
 

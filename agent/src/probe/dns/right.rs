@@ -85,16 +85,16 @@ fn same(own: IpAddr, found: IpAddr) -> bool {
 /// Returns the domains of the search list that hold the namespaces of a cluster, such as `svc.cluster.local`. A pod has its
 /// own namespace's before that; where a list has such a pair, a company's domain that also begins with `svc` is none.
 pub(super) fn services_zones(conf: &ResolvConf) -> impl Iterator<Item = &Name> {
-    let holds_namespace = |domain: &Name| {
-        let mut searched = conf.search.iter();
-        searched.any(|other| other.iter().len() == domain.iter().len() + 1 && domain.zone_of(other))
-    };
-    let services = || {
-        let begins = |domain: &&Name| domain.iter().next() == Some(SERVICES);
-        conf.search.iter().filter(begins)
-    };
-    let is_pods = services().any(holds_namespace);
-    services().filter(move |domain| !is_pods || holds_namespace(domain))
+    let domains = conf.search.iter();
+    let domains = domains.filter(|domain| domain.iter().next() == Some(SERVICES));
+    let is_pods = domains.clone().any(|domain| holds_namespace(domain, conf));
+    domains.filter(move |domain| !is_pods || holds_namespace(domain, conf))
+}
+
+/// Returns `true` if the search list has the domain of a namespace in this one.
+fn holds_namespace(domain: &Name, conf: &ResolvConf) -> bool {
+    let mut searched = conf.search.iter();
+    searched.any(|other| other.iter().len() == domain.iter().len() + 1 && domain.zone_of(other))
 }
 
 /// Returns the domain beside the full name of a Service: the one that holds the namespaces, or else the one

@@ -20,10 +20,11 @@ use tokio::time::Instant;
 use super::direct_checks::DirectServers;
 use super::exchange::{ProbeError, Response};
 use super::lookup::{DnsClient, Expected, Found, Lookup, NotFound, transport};
-use super::metrics::{DnsMetrics, QueryOutcome, result};
+use super::metrics::{DnsMetrics, QueryOutcome, RESOLVED};
 use super::outage::{LookupPlan, NameState};
 use super::right::{Right, beside, services_zones};
 use super::{DnsProbe, Schedule};
+use crate::probe::metrics::RoundLabels;
 
 /// The most pods queried in one round, so that its size does not grow with the cluster. Each round
 /// picks others.
@@ -32,7 +33,7 @@ const MOST_PODS: usize = 32;
 /// may have lost both copies of a query.
 const ROUNDS_BEFORE: usize = 2;
 
-/// Runs rounds, and keeps what one round leaves for the next.
+/// Runs rounds, and keeps the state from one round to the next.
 #[derive(Debug)]
 pub(super) struct Prober<C> {
     probe: DnsProbe,
@@ -87,9 +88,10 @@ impl<C: DnsClient> Prober<C> {
             let started = Instant::now();
             let round = self.round().await;
             let observation = round.observation();
-            self.metrics.record_round(observation, started.elapsed());
+            let result = RoundLabels::of(observation, RESOLVED);
+            self.metrics.rounds.record([result], started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = (result(observation), round.diagnosis, round.partial);
+            let now = (result, round.diagnosis, round.partial);
             if before.replace(now) != Some(now) {
                 round.log();
             }
@@ -146,7 +148,8 @@ impl<C: DnsClient> Prober<C> {
             start,
             deadline: start + self.probe.timeout,
         };
-        let lookup_name = async |((name, plan), right): ((&NameState, &LookupPlan), &Right<'_>)| {
+        let names = self.names.iter().zip(&plans).zip(&rights);
+        let names = join_all(names.map(async |((name, plan), right)| {
             let lookup = Lookup {
                 expected: Expected::Addresses(right),
                 ..lookup
@@ -162,12 +165,10 @@ impl<C: DnsClient> Prober<C> {
             if !self.probe.judge.names_resolvers() {
                 return Ok(found);
             }
-            // A short lookup has too few responses to tell what becomes of pods with a resolver.
+            // A short lookup has too few responses to judge pods with a resolver.
             let full = lookup.resolve(&plan.candidates, None).await;
             Ok(full.unwrap_or(found))
-        };
-        let names = self.names.iter().zip(&plans).zip(&rights);
-        let names = join_all(names.map(lookup_name));
+        }));
         let denial = async {
             let Some(name) = uncached else { return Ok(()) };
             let lookup = Lookup {
@@ -204,7 +205,7 @@ impl<C: DnsClient> Prober<C> {
         }
     }
 
-    /// Combines the results of all names and of the denial, and remembers them. Returns what is wrong in this
+    /// Combines the results of all names and of the denial, and remembers them. Returns the troubles of this
     /// round, if names resolve.
     fn result(
         &mut self,

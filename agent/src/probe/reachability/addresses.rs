@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::watch::{Decoded, events};
 use kube::runtime::watcher::{Config, Event};
@@ -118,13 +117,13 @@ impl Slices {
                 };
             }
             Event::Delete(slice) => {
-                self.known.remove(&key_of(slice.metadata()));
+                self.known.remove(&Key::of(&slice));
             }
         }
     }
 
     fn read(&self, slice: Decoded<EndpointSlice>) -> (Key, Option<Backends>) {
-        let key = key_of(slice.metadata());
+        let key = Key::of(&slice);
         let backends = match slice {
             Decoded::Valid(slice) => {
                 probed(&slice).map(|(cluster, addresses)| (Arc::from(cluster), addresses))
@@ -146,9 +145,4 @@ impl Slices {
         }
         all
     }
-}
-
-fn key_of(meta: &ObjectMeta) -> Key {
-    let namespace = meta.namespace.as_deref().unwrap_or_default();
-    Key::new(namespace, meta.name.as_deref().unwrap_or_default())
 }

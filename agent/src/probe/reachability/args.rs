@@ -70,8 +70,8 @@ impl FromStr for HttpRequest {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (host, path) = text.split_once('/').unwrap_or((text, ""));
-        let is_plain = |c: char| c.is_ascii_graphic();
-        if host.is_empty() || host.ends_with(':') || !text.chars().all(is_plain) {
+        let is_plain = text.chars().all(|c| c.is_ascii_graphic());
+        if host.is_empty() || host.ends_with(':') || !is_plain {
             return Err(
                 "write a host and a path without a scheme, such as shop.example.com/healthz"
                     .to_owned(),

@@ -1,24 +1,22 @@
 //! The probe of a gateway: connects from this node to the backends of each member cluster, once a period.
 //!
 //! The way that requests take is probed: whether something answers where the gateway's proxies send them. Neither
-//! the member's API nor the fleet's takes part in it, so what cuts the control plane off is no outage here.
+//! the member's API nor the fleet's takes part in it, so a control plane that is cut off is no outage here.
 //!
 //! - Which addresses: [`addresses`], from a flag or from the slices that the ingress-controller keeps in the gateway.
-//! - What is sent, and what counts as reached: [`exchange`].
-//! - How many connections, until when, and what is observed: [`round`].
+//! - The request, and the responses that count as reached: [`exchange`].
+//! - How many connections, until when, and the observation: [`round`].
 
 mod addresses;
 mod args;
 mod exchange;
-mod metrics;
 mod round;
 
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
 pub(crate) use self::args::{ReachabilityArgs, ReachabilityProbe};
-use self::metrics::ReachabilityMetrics;
-use self::round::Prober;
+use self::round::{Prober, metrics};
 use super::schedule::Schedule;
 use crate::vote::ByCluster;
 
@@ -37,7 +35,7 @@ impl ReachabilityProbe {
             addresses: addresses::start(program, &self.addresses, gateway)?,
             request: self.request.clone(),
             timeout: self.timeout,
-            metrics: ReachabilityMetrics::register(&mut program.registry),
+            metrics: metrics(&mut program.registry),
         };
         program.run_until_stopped("reachability", prober.run(schedule));
         Ok(())

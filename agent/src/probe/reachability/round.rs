@@ -10,18 +10,22 @@ use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::FuturesUnordered;
 use health::observation::{Failure, Observation};
-use health::reachability::{ReachabilityClass, tried};
+use health::reachability::{REACHABILITY, ReachabilityClass, tried};
+use karmada_runtime::metrics::Registry;
 use karmada_runtime::panics::caught;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::addresses::Known;
 use super::exchange::{HttpRequest, Unreached, exchange};
-use super::metrics::{ReachabilityMetrics, result};
+use crate::metrics::OfMember;
+use crate::probe::metrics::{RoundLabels, RoundMetrics};
 use crate::probe::schedule::Schedule;
 use crate::vote::ByCluster;
 
 /// The part of a round after which the next connection begins: the last of five still has half of it.
 const NEXT_AFTER: u32 = 8;
+/// The result of a round for a cluster that is reached.
+const REACHED: &str = "reached";
 
 /// Runs rounds.
 #[derive(Debug)]
@@ -29,21 +33,34 @@ pub(super) struct Prober {
     pub(super) addresses: Known,
     pub(super) request: Option<HttpRequest>,
     pub(super) timeout: Duration,
-    pub(super) metrics: ReachabilityMetrics,
+    pub(super) metrics: RoundMetrics<OfMember<RoundLabels>>,
+}
+
+/// Registers the metrics of the rounds.
+pub(super) fn metrics(registry: &mut Registry) -> RoundMetrics<OfMember<RoundLabels>> {
+    let help = [
+        "Rounds of connections to each member cluster, by result: reached, the worst class of failure, or internal (no connection could be tried)",
+        "Duration of a round of connections to all member clusters",
+    ];
+    RoundMetrics::register(registry, REACHABILITY.metric_prefix, help)
 }
 
 impl Prober {
     /// Runs one round after another until nobody receives their observations.
     pub(super) async fn run(self, mut schedule: Schedule<ByCluster>) {
-        let mut before: BTreeMap<Arc<str>, &'static str> = BTreeMap::new();
+        let mut before: BTreeMap<Arc<str>, RoundLabels> = BTreeMap::new();
         loop {
             let scheduled = schedule.due().await;
             let started = Instant::now();
             let observed = self.round().await;
-            self.metrics.record_round(&observed, started.elapsed());
+            let results = observed.iter().map(|(cluster, observation)| OfMember {
+                member: Arc::clone(cluster),
+                labels: RoundLabels::of(*observation, REACHED),
+            });
+            self.metrics.record(results, started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
             for (cluster, observation) in &observed {
-                let now = result(*observation);
+                let now = RoundLabels::of(*observation, REACHED);
                 if before.insert(Arc::clone(cluster), now) != Some(now) {
                     log(cluster, *observation);
                 }

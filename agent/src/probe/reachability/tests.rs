@@ -19,7 +19,7 @@ use super::*;
 
 const TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Returns what a round observes of a cluster with these addresses.
+/// Returns the observation of a round about a cluster with these addresses.
 async fn observed(addresses: &[SocketAddr], request: Option<&str>) -> Observation {
     let known: Addresses = [("m1".into(), addresses.iter().copied().collect())].into();
     let request = request.map(|text| text.parse::<HttpRequest>().unwrap());
@@ -27,7 +27,7 @@ async fn observed(addresses: &[SocketAddr], request: Option<&str>) -> Observatio
         addresses: Known::Given(known),
         request,
         timeout: TIMEOUT,
-        metrics: ReachabilityMetrics::register(&mut Registry::default()),
+        metrics: metrics(&mut Registry::default()),
     };
     prober.round().await["m1"]
 }
@@ -130,17 +130,24 @@ fn slice(name: &str, cluster: &str, addresses: &[&str]) -> EndpointSlice {
     .unwrap()
 }
 
+fn shown(slices: &Slices) -> Vec<(String, usize)> {
+    let all = slices.by_cluster().into_iter();
+    all.map(|(cluster, addresses)| (cluster.to_string(), addresses.len()))
+        .collect()
+}
+
+fn one(name: &str, count: usize) -> (String, usize) {
+    (name.to_owned(), count)
+}
+
+fn valid(name: &str, cluster: &str, addresses: &[&str]) -> Decoded<EndpointSlice> {
+    Decoded::Valid(slice(name, cluster, addresses))
+}
+
 /// The slices of the gateway tell the addresses of each cluster, and a list that is cut off takes none away.
 #[test]
 fn slices_tell_addresses() {
     let mut slices = Slices::default();
-    let shown = |slices: &Slices| -> Vec<(String, usize)> {
-        let all = slices.by_cluster().into_iter();
-        all.map(|(cluster, addresses)| (cluster.to_string(), addresses.len()))
-            .collect()
-    };
-    let one = |name: &str, count| (name.to_owned(), count);
-    let valid = |name, cluster, addresses| Decoded::Valid(slice(name, cluster, addresses));
     slices.observe(Event::Init);
     slices.observe(Event::InitApply(valid(
         "a",

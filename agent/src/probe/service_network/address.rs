@@ -75,7 +75,7 @@ pub(super) fn start(
     Ok(address)
 }
 
-/// Keeps `address` at what the API answers, until the program stops.
+/// Keeps `address` at the answer of the API, until the program stops.
 async fn keep(
     client: Client,
     service: Service,

@@ -84,7 +84,7 @@ fn is_agents(response: &[u8], cluster: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A Service without endpoints is refused, however the network of the node says so; what the node itself lacks is no
+    /// A Service without endpoints is refused, however the network of the node says so; a lack of the node itself is no
     /// observation.
     #[test]
     fn refusals_are_told_apart() {

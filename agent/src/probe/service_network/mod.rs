@@ -1,24 +1,22 @@
 //! The probe of the Service network: connects to the cluster IP of the agents' Service, once a period.
 //!
-//! What is probed is the work of kube-proxy, or of what replaces it: that this node translates a cluster IP
+//! It probes the work of kube-proxy, or of its replacement: that this node translates a cluster IP
 //! into the address of an endpoint, on whichever node that is. The member's API takes no part in it.
 //!
 //! - Which address: [`address`], from a flag or from the Service.
-//! - What is sent, and what counts as a response: [`exchange`].
-//! - How many connections, until when, and what is observed: [`round`].
+//! - The request, and the answers that count as a response: [`exchange`].
+//! - How many connections, until when, and the observation: [`round`].
 
 mod address;
 mod args;
 mod exchange;
-mod metrics;
 mod round;
 
 use karmada_runtime::program::{Program, StartError};
 use kube::Client;
 
 pub(crate) use self::args::{ServiceNetworkArgs, ServiceNetworkProbe};
-use self::metrics::ServiceNetworkMetrics;
-use self::round::Prober;
+use self::round::{Prober, metrics};
 use super::schedule::Schedule;
 
 impl ServiceNetworkProbe {
@@ -37,7 +35,7 @@ impl ServiceNetworkProbe {
             address: address::start(program, &self.address, member)?,
             cluster: cluster.to_owned(),
             timeout: self.timeout,
-            metrics: ServiceNetworkMetrics::register(&mut program.registry),
+            metrics: metrics(&mut program.registry),
         };
         program.run_until_stopped("service-network", prober.run(schedule));
         Ok(())

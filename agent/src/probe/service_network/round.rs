@@ -6,18 +6,21 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use health::observation::{Failure, Observation};
-use health::service_network::ServiceNetworkClass;
+use health::service_network::{SERVICE_NETWORK, ServiceNetworkClass};
+use karmada_runtime::metrics::Registry;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::address::Address;
 use super::exchange::{Unanswered, exchange};
-use super::metrics::{ServiceNetworkMetrics, result};
+use crate::probe::metrics::{RoundLabels, RoundMetrics};
 use crate::probe::schedule::Schedule;
 
 /// The most connections of a round. Each goes to an endpoint at random, so with several the death of one
 /// other node, which stays an endpoint for a while, does not look like a fault of this one.
 const CONNECTIONS: u32 = 3;
+/// The result of a round that succeeds.
+const ANSWERED: &str = "answered";
 
 /// Runs rounds.
 #[derive(Debug)]
@@ -26,7 +29,18 @@ pub(super) struct Prober {
     /// The cluster whose agents answer.
     pub(super) cluster: String,
     pub(super) timeout: Duration,
-    pub(super) metrics: ServiceNetworkMetrics,
+    pub(super) metrics: RoundMetrics,
+}
+
+/// Registers the metrics of the rounds.
+pub(super) fn metrics(registry: &mut Registry) -> RoundMetrics {
+    let help = [
+        "Rounds of connections to the Service's cluster IP, by result: answered, the worst class of failure, or internal (no connection could be tried)",
+        "Duration of a round of connections to the Service's cluster IP",
+    ];
+    let metrics = RoundMetrics::register(registry, SERVICE_NETWORK.metric_prefix, help);
+    metrics.begin(RoundLabels::all(&SERVICE_NETWORK, ANSWERED));
+    metrics
 }
 
 impl Prober {
@@ -37,9 +51,9 @@ impl Prober {
             let scheduled = schedule.due().await;
             let started = Instant::now();
             let observation = self.round().await;
-            self.metrics.record_round(observation, started.elapsed());
+            let now = RoundLabels::of(observation, ANSWERED);
+            self.metrics.record([now], started.elapsed());
             // Logged when it changes, and not once per period for as long as an outage lasts.
-            let now = result(observation);
             if before.replace(now) != Some(now) {
                 log(observation);
             }

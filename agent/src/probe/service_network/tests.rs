@@ -26,7 +26,7 @@ fn prober(address: Address, timeout: Duration) -> Prober {
         address: watch::channel(address).1,
         cluster: "member1".to_owned(),
         timeout,
-        metrics: ServiceNetworkMetrics::register(&mut Registry::default()),
+        metrics: metrics(&mut Registry::default()),
     }
 }
 

@@ -80,7 +80,7 @@ async fn condition_goes_with_declaration() {
     assert_eq!(karmada.condition("Ready").await, ready());
 }
 
-/// The file was emptied while no agent ran: the next leader removes what is left, and no sooner than it has read the file.
+/// The file was emptied while no agent ran: the next leader removes the old conditions, and no sooner than it has read the file.
 #[tokio::test(start_paused = true)]
 async fn left_over_condition_is_removed() {
     let left = element(CONDITION, FALSE, DECLARED_FAILED_REASON, "all fail");

@@ -133,11 +133,11 @@ impl Karmada {
 
     /// Waits until the condition of type `kind` has this status.
     pub(super) async fn until(&self, kind: &str, status: &str) {
-        let has_status = |cluster: Option<&Cluster>| {
+        let clusters = self.clusters.clone();
+        let reached = await_condition(clusters, "member1", |cluster: Option<&Cluster>| {
             let condition = cluster.and_then(|cluster| cluster.condition(kind));
             condition.is_some_and(|condition| condition.status == status)
-        };
-        let reached = await_condition(self.clusters.clone(), "member1", has_status);
+        });
         let reached = timeout(LONGEST_WAIT, reached).await;
         reached
             .expect("the condition never gets that status")

@@ -54,11 +54,12 @@ async fn join(karmada: &Karmada, name: &str) {
 
 /// Waits until the condition of a member has this status, and returns its reason.
 async fn until(karmada: &Karmada, member: &str, kind: &str, status: &str) -> String {
-    let of = |cluster: Option<&Cluster>| cluster?.condition(kind).cloned();
-    let has = |cluster: Option<&Cluster>| of(cluster).is_some_and(|it| it.status == status);
-    let reached = await_condition(clusters(karmada), member, has);
+    let reached = await_condition(clusters(karmada), member, |cluster: Option<&Cluster>| {
+        let condition = cluster.and_then(|cluster| cluster.condition(kind));
+        condition.is_some_and(|condition| condition.status == status)
+    });
     let cluster = timeout(LONGEST_WAIT, reached).await.unwrap().unwrap();
-    of(cluster.as_ref()).unwrap().reason
+    cluster.unwrap().condition(kind).unwrap().reason.clone()
 }
 
 /// Each member gets its verdict, also one that joins later; one that nobody votes on gets none.

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The agents may write no Event about a Cluster: their Lease says once what is refused, and by whom.
+/// The agents may write no Event about a Cluster: their Lease tells the refusal once, and by whom.
 #[tokio::test(start_paused = true)]
 async fn refusal_is_on_lease() {
     let before = cluster(&[dns_true(), reporting()]);

@@ -35,9 +35,7 @@ fn agent(karmada: &Karmada, node: &str, vote: Option<Vote>, silent_peers: u16) -
 }
 
 fn shows(agent: &Running, line: &str) -> bool {
-    let mut text = String::new();
-    let registry = &agent.program.registry;
-    prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+    let text = agent.program.registry.encode().unwrap();
     text.lines().any(|shown| shown.ends_with(line))
 }
 
@@ -82,14 +80,14 @@ async fn two_leaders_that_hear_too_few_take_turns_ever_more_slowly_and_mark_the_
     let ends = Instant::now() + LONG;
     let mut free = Instant::now();
     while Instant::now() < ends {
-        let led_by = |agent: &Running| agent.leadership.held_until().is_some();
-        if led_by(&one) || led_by(&two) {
+        let now_leads = one.leadership.held_until().is_some();
+        if now_leads || two.leadership.held_until().is_some() {
             free = Instant::now();
         }
         // The lease is never free for as long as a reporter may be silent.
         assert!(free.elapsed() < 3 * DURATION);
-        changes += u32::from(led_by(&one) != leads);
-        leads = led_by(&one);
+        changes += u32::from(now_leads != leads);
+        leads = now_leads;
         sleep(Duration::from_millis(100)).await;
     }
     // One led for 30 s, then 60 s, 2, 4, 8 and 10 minutes, and so did the other in between.

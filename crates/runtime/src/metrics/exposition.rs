@@ -3,8 +3,6 @@
 
 use std::fmt::{self, Write};
 
-use prometheus_client::encoding::text;
-
 use super::registry::Registry;
 
 /// A format of metrics.
@@ -55,8 +53,7 @@ impl Format {
 
     /// Encodes the metrics of a registry.
     pub(crate) fn encode(self, registry: &Registry) -> Result<String, fmt::Error> {
-        let mut encoded = String::new();
-        text::encode(&mut encoded, registry)?;
+        let encoded = registry.encode()?;
         match self {
             Self::OpenMetrics => Ok(encoded),
             Self::Text => as_text(&encoded),

@@ -112,13 +112,22 @@ impl Registry {
         self.metrics.register_collector(Box::new(collector));
     }
 
+    /// Returns the metrics in the format of `OpenMetrics`.
+    ///
+    /// # Errors
+    /// Fails if a metric cannot be encoded.
+    pub fn encode(&self) -> Result<String, fmt::Error> {
+        let mut encoded = String::new();
+        text::encode(&mut encoded, &self.metrics)?;
+        Ok(encoded)
+    }
+
     /// Returns the descriptions of all metrics, by name.
     ///
     /// # Errors
     /// Fails if a metric cannot be encoded.
     pub fn descriptions(&self) -> Result<BTreeSet<Description>, fmt::Error> {
-        let mut encoded = String::new();
-        text::encode(&mut encoded, &self.metrics)?;
+        let encoded = self.encode()?;
         let known: BTreeSet<&str> = self
             .described
             .iter()

@@ -1,7 +1,7 @@
 //! The steps of a drain on a hub of placements: a taint of the MemberCluster, a Remedy where the hub has such, and, once
 //! the traffic has left, evictions, which budgets bound.
 //!
-//! - `placements`: what becomes of each, with what others drain at the same time.
+//! - `placements`: the departure of each, with the clusters that others drain at the same time.
 //! - `evictions`: those of the drain, again and again until the cluster is empty.
 
 mod evictions;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, timeout};
 use self::evictions::evict_all;
 pub(super) use self::evictions::take_back;
 use self::placements::{Hub, namespaced};
-use super::observed::{Observed, State, TRAFFIC_LIMIT};
+use super::observed::{Observed, TRAFFIC_LIMIT};
 use super::progress::{Left, Progress, report};
 use super::remedy::{name, remedy};
 use super::survey::refuse;
@@ -33,7 +33,7 @@ use crate::lists::{if_served, serves};
 use crate::table::Table;
 use crate::terminal;
 
-/// The time between two looks at what is left.
+/// The time between two looks at the rest.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Drains a cluster.
@@ -155,13 +155,14 @@ async fn traffic(args: &DrainArgs, client: &Client) -> Result<Vec<Left>, Error> 
     }
     let mut observed = Observed::of_traffic(client).await?;
     let limit = args.wait.unwrap_or(TRAFFIC_LIMIT);
-    let traffic = |state: &State| vec![state.traffic(&args.cluster)];
-    observed
-        .until_none(&mut Progress::new(), limit, traffic)
-        .await
+    let mut progress = Progress::new();
+    let left = observed.until_none(&mut progress, limit, |state| {
+        vec![state.traffic(&args.cluster)]
+    });
+    left.await
 }
 
-/// Evicts what may leave, and waits for it, if there is a limit.
+/// Evicts the placements that may leave, and waits for them, if there is a limit.
 async fn empty(
     args: &DrainArgs,
     limit: Option<Duration>,

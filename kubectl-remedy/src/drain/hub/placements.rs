@@ -1,4 +1,4 @@
-//! What becomes of the placements of a hub whose clusters are emptied.
+//! The departures of placements from the clusters of a hub that are emptied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Taint;
 use karmada_api::remedy::DRAIN;
 use kube::api::ListParams;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use objects::taint::NO_SCHEDULE;
 use objects::{Metadata, Scope};
 use placement_rules::drain::{Departure, DrainFacts, departure};
@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 
 use crate::drain::target::Effect;
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each;
 
-/// What a hub has.
+/// The objects of a hub.
 pub(super) struct Hub {
     clusters: Vec<MemberCluster>,
     placements: Vec<Placement>,
@@ -32,15 +32,11 @@ impl Hub {
     /// Reads it.
     pub(super) async fn read(client: &Client) -> Result<Self, Error> {
         let scope = &Scope::Cluster;
-        let client = || client.clone();
         let (clusters, placements, policies, bindings) = futures::try_join!(
-            all::<MemberCluster>(Api::all(client()), "MemberClusters"),
-            all::<Placement>(Api::all_with(client(), scope), "ClusterResourcePlacements"),
-            all::<PolicySnapshot>(
-                Api::all_with(client(), scope),
-                "ClusterSchedulingPolicySnapshots"
-            ),
-            all::<Binding>(Api::all_with(client(), scope), "ClusterResourceBindings"),
+            all::<MemberCluster>(client, &()),
+            all::<Placement>(client, scope),
+            all::<PolicySnapshot>(client, scope),
+            all::<Binding>(client, scope),
         )?;
         Ok(Self {
             clusters,
@@ -156,15 +152,15 @@ fn of_placement<'a, K>(
         .collect()
 }
 
-/// Reads objects page by page.
-async fn all<K>(objects: Api<K>, kinds: &str) -> Result<Vec<K>, Error>
+/// Reads all objects of a kind.
+async fn all<K>(client: &Client, kind: &K::DynamicType) -> Result<Vec<K>, Error>
 where
-    K: Clone + DeserializeOwned + Debug,
+    K: Resource + Clone + DeserializeOwned + Debug,
 {
-    let (objects, mut found) = (&objects, Vec::new());
-    let request = |page| async move { objects.list(&page).await };
-    let read = pages(ListParams::default(), request, |object| found.push(object)).await;
-    read.map_err(|source| Error::request(format!("list {kinds}"), source))?;
+    let objects: Api<K> = Api::all_with(client.clone(), kind);
+    let mut found = Vec::new();
+    let read = list_each(&objects, ListParams::default(), |object| found.push(object)).await;
+    read.map_err(|source| Error::request(format!("list {}s", K::kind(kind)), source))?;
     Ok(found)
 }
 

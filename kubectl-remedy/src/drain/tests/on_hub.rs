@@ -81,7 +81,7 @@ async fn evict(api: TestApi) {
     api.send("DELETE", &binding, &Value::Null).await;
 }
 
-/// A placement is evicted, and what the drain has written goes; the taints of others stay. Case T24.
+/// A placement is evicted, and the writes of the drain go; the taints of others stay. Case T24.
 #[tokio::test(start_paused = true)]
 async fn evicted_placement_leaves() {
     let stage = hub(&either()).await;
@@ -148,7 +148,7 @@ async fn placements_wait_for_traffic() {
     }
 }
 
-/// What the user may not read may send requests to the cluster: nothing is evicted, unless the hub has no such kind. Case T24.
+/// Ingresses that the user may not read may send requests to the cluster: nothing is evicted, unless the hub has no such kind. Case T24.
 #[tokio::test(start_paused = true)]
 async fn unreadable_traffic_is_not_none() {
     for (path, is_served, evictions) in [
@@ -169,7 +169,7 @@ async fn unreadable_traffic_is_not_none() {
     }
 }
 
-/// A placement that finds no other cluster is not evicted, and what names its clusters stays. Case T23.
+/// A placement that finds no other cluster is not evicted, and one that names its clusters stays. Case T23.
 #[tokio::test(start_paused = true)]
 async fn placement_without_place_refuses() {
     let untolerated = json!({ "placementType": "PickN", "numberOfClusters": 1 });
@@ -189,7 +189,7 @@ async fn placement_without_place_refuses() {
     );
 }
 
-/// The only place of what leaves a drained cluster is not drained, too. Case T23.
+/// The only other place of the placements of a drained cluster is not drained, too. Case T23.
 #[tokio::test(start_paused = true)]
 async fn last_place_is_kept() {
     let stage = hub(&either()).await;

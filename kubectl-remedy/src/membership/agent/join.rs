@@ -37,7 +37,7 @@ enum Place {
     Output(Format),
 }
 
-/// What is the same for each cluster.
+/// The part that is the same for each cluster.
 struct Joining<'a> {
     args: &'a JoinArgs,
     address: Address,
@@ -64,13 +64,13 @@ pub(in crate::membership) async fn run(
         components,
         place: place(args, source, &names).await?,
     };
-    let join = async |cluster: &str| {
+    let joined = each(&names, async |cluster: &str| {
         if !args.clusters.all {
             require(cluster, client).await?;
         }
         join(cluster, &joining, client, now).await
-    };
-    let joined = each(&names, join).await;
+    });
+    let joined = joined.await;
     let are_written = joined.len() == names.len();
     let are_well = match &joining.place {
         Place::Output(_) => true,
@@ -94,7 +94,7 @@ async fn place(args: &JoinArgs, source: &Source, names: &[String]) -> Result<Pla
     Ok(place)
 }
 
-/// Writes what a cluster needs. Nothing is written if something is missing for the agent itself.
+/// Writes the objects of a cluster. Nothing is written if something is missing for the agent itself.
 async fn join(
     cluster: &str,
     joining: &Joining<'_>,
@@ -205,18 +205,19 @@ async fn report(
     client: &Client,
 ) -> Result<bool, Error> {
     let joined: BTreeMap<String, Joined> = joined.into_iter().collect();
-    let print = |key: &Key| {
+    if !args.wait {
+        for (cluster, joined) in &joined {
+            joined.print(cluster);
+        }
+        return Ok(true);
+    }
+    let clusters = joined.keys().map(|cluster| Key::new("", cluster));
+    let waiting = Waiting::<Cluster>::new(Goal::Is(unreported::reports), clusters);
+    let left = waiting.run(&[Watched::All], args.timeout, client, |key| {
         if let Some(joined) = joined.get(&*key.name) {
             joined.print(&key.name);
         }
-    };
-    let clusters: Vec<Key> = joined.keys().map(|cluster| Key::new("", cluster)).collect();
-    if !args.wait {
-        clusters.iter().for_each(print);
-        return Ok(true);
-    }
-    let waiting = Waiting::<Cluster>::new(Goal::Is(unreported::reports), clusters);
-    let left = waiting.run(&[Watched::All], args.timeout, client, print);
+    });
     let left = left.await?;
     for key in left.keys() {
         let why = held_up(&key.name, member, client).await;
@@ -225,7 +226,7 @@ async fn report(
     Ok(left.is_empty())
 }
 
-/// Tells what holds up the agents of a cluster, by what can be read of them.
+/// Tells the obstacle of the agents of a cluster, as far as they can be read.
 async fn held_up(cluster: &str, member: Option<&Client>, client: &Client) -> String {
     let Some(member) = member else {
         let works: Api<Work> = Api::namespaced(client.clone(), &execution_namespace(cluster));

@@ -15,7 +15,7 @@ const KARMADA: &str = "karmada";
 /// The address of the Karmada API, and how it is known there.
 #[derive(Debug)]
 pub(super) struct Address {
-    /// What the flags say.
+    /// The flags, where given.
     server: Option<String>,
     tls_server_name: Option<String>,
     /// That of the connection of this command.
@@ -23,7 +23,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Reads that of the connection, and what the flags say in its place.
+    /// Reads that of the connection, and the flags that replace it.
     pub(super) fn of(args: &JoinArgs, source: &Source) -> Result<Self, Error> {
         Ok(Self {
             server: args.server.clone(),
@@ -32,8 +32,8 @@ impl Address {
         })
     }
 
-    /// Returns the kubeconfig of a member, whose token is in the file `token` beside it. What no flag says is as in
-    /// `present`, the kubeconfig that it has.
+    /// Returns the kubeconfig of a member, whose token is in the file `token` beside it. The rest is as in
+    /// `present`, the kubeconfig that it has, where no flag is given.
     ///
     /// # Errors
     /// Fails if only the server of the connection is known, and no member can reach that.
@@ -42,20 +42,18 @@ impl Address {
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default();
         let present = &present["clusters"][0]["cluster"];
-        let known = |given: &Option<String>, field: &str| {
-            let present = || present[field].as_str().map(ToOwned::to_owned);
-            given.clone().or_else(present)
-        };
-        let server = match known(&self.server, "server") {
-            Some(server) => server,
+        let server = self.server.as_deref();
+        let server = match server.or_else(|| present["server"].as_str()) {
+            Some(server) => server.to_owned(),
             None => reachable(self.own.server.as_deref().unwrap_or_default())?,
         };
         let mut cluster = json!({ "server": server });
-        let name = known(&self.tls_server_name, "tls-server-name");
+        let name = self.tls_server_name.as_deref();
+        let name = name.or_else(|| present["tls-server-name"].as_str());
         for (field, value) in [
             (
                 "tls-server-name",
-                name.or_else(|| self.own.tls_server_name.clone())
+                name.or(self.own.tls_server_name.as_deref())
                     .map(Value::from),
             ),
             (
@@ -114,7 +112,7 @@ mod tests {
         kubeconfig["clusters"][0]["cluster"].clone()
     }
 
-    /// An address that only the host or this machine reaches is refused with what to give.
+    /// An address that only the host or this machine reaches is refused with the flag to give.
     #[test]
     fn unreachable_server_is_refused() {
         for server in [
@@ -143,7 +141,7 @@ mod tests {
         assert_eq!(cluster(&reached), expected);
     }
 
-    /// What a member has stays until a flag says otherwise, but for the certificates.
+    /// The address of a member stays until a flag says otherwise, but its certificates do not.
     #[test]
     fn known_address_is_kept() {
         let present = json!({ "clusters": [{ "cluster": { "server": "https://203.0.113.7",

@@ -1,5 +1,5 @@
-//! What users change of the agent: components of kustomize. The agent has their files in an annotation, so that the next `join` applies
-//! them to what it makes then, of another version too.
+//! The changes of users to the agent: components of kustomize. The agent has their files in an annotation, so that the next `join` applies
+//! them to its agent, of another version too.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::namespace::NAMESPACE;
 const ANNOTATION: &str = "karmada-rs.io/kustomize";
 /// The most bytes of their files: an object has 256 KiB of annotations at most.
 const MOST: usize = 64 * 1024;
-/// The file with what the components change.
+/// The file that the components change.
 const AGENT: &str = "agent.yaml";
 
 /// Components, each as its files by name.
@@ -102,7 +102,7 @@ impl Components {
     }
 }
 
-/// Returns the files of a folder by name. What is in folders below it, a component cannot have.
+/// Returns the files of a folder by name. A component cannot have folders below it.
 fn files(folder: &Path) -> io::Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -125,7 +125,7 @@ fn plain(file: &str) -> io::Result<&str> {
 }
 
 fn kustomization(components: &[String]) -> Value {
-    // As in manifests/member: what a component adds without a namespace is in that of the agent.
+    // As in manifests/member: an object that a component adds without a namespace is in that of the agent.
     let namespace = json!({
         "apiVersion": "builtin",
         "kind": "NamespaceTransformer",
@@ -144,7 +144,7 @@ fn kustomization(components: &[String]) -> Value {
 fn kubectl_kustomize(folder: &Path) -> io::Result<String> {
     let mut command = Command::new("kubectl");
     command.arg("kustomize").arg(folder).stdin(Stdio::null());
-    // What is fetched would not be what is kept, and an annotation must not have this machine fetch anything. Go asks loopback
+    // Files that are fetched would not be those that are kept, and an annotation must not have this machine fetch anything. Go asks loopback
     // addresses without a proxy all the same: docs/security.md says so.
     command.env("GIT_ALLOW_PROTOCOL", "none");
     for proxy in ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"] {
@@ -169,7 +169,7 @@ mod tests {
         json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "a" } })
     }
 
-    /// What a folder has is found again where it is kept.
+    /// The files of a folder are found again where they are kept.
     #[test]
     fn components_are_kept() {
         let folder = tempfile::tempdir().unwrap();
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(objects, [agents()]);
     }
 
-    /// Files that are too large, or that would be written elsewhere, are refused with what is wrong.
+    /// Files that are too large, or that would be written elsewhere, are refused with the reason.
     #[test]
     fn odd_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();

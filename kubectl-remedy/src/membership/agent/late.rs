@@ -11,7 +11,7 @@ pub(super) const UNAPPLIED: &str = "its Work is not applied";
 /// The fault of one whose deletion is not.
 pub(super) const NOT_GONE: &str = "its Work is not gone";
 
-/// Tells why a Work is `late`, and what to look at.
+/// Tells why a Work is `late`, and where to look.
 pub(super) fn explain(late: &str, work: Option<&Work>, cluster: Option<&ClusterView>) -> String {
     let failed = work.and_then(|work| work.condition(APPLIED));
     if let Some(failed) = failed.filter(|failed| failed.status != TRUE) {
@@ -44,17 +44,18 @@ mod tests {
         from_value(json!({ "status": { "conditions": conditions } })).unwrap()
     }
 
+    fn cluster(mode: &str, ready: &str) -> ClusterView {
+        let ready = json!({ "type": "Ready", "status": ready, "reason": "R", "message": "m" });
+        from_value(
+            json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": mode },
+                "status": { "conditions": [ready] } }),
+        )
+        .unwrap()
+    }
+
     /// Whoever waits in vain learns where to look.
     #[test]
     fn late_work_is_explained() {
-        let cluster = |mode: &str, ready: &str| -> ClusterView {
-            let ready = json!({ "type": "Ready", "status": ready, "reason": "R", "message": "m" });
-            from_value(
-                json!({ "metadata": { "name": "m1" }, "spec": { "syncMode": mode },
-                "status": { "conditions": [ready] } }),
-            )
-            .unwrap()
-        };
         let failed = json!([{ "type": "Applied", "status": "False", "message": "no such kind" }]);
         let (failed, silent) = (work(&failed), work(&json!([])));
         let (push, pull) = (cluster("Push", "True"), cluster("Pull", "True"));

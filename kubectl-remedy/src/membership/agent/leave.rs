@@ -1,4 +1,4 @@
-//! `kubectl remedy leave`: takes away what `join` has made, and what the agents have written.
+//! `kubectl remedy leave`: takes away the objects of `join`, and those of the agents.
 
 use karmada_api::condition::{OF_MEMBER, is_declared};
 use karmada_api::{Cluster, Work, execution_namespace};
@@ -98,7 +98,7 @@ async fn begin(cluster: &str, member: Option<&Client>, client: &Client) -> Resul
     Ok(had)
 }
 
-/// What was left of the agents.
+/// The remains of the agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cleaned {
     Something,
@@ -106,11 +106,11 @@ enum Cleaned {
     NoCluster,
 }
 
-/// Deletes what the agents have written: their lease, and the conditions of the cluster.
+/// Deletes the writes of the agents: their lease, and the conditions of the cluster.
 async fn clean(cluster: &str, client: &Client) -> Result<Cleaned, Error> {
     let had_lease = delete(client, &rights::lease(cluster)).await?;
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let edited = edit(&clusters, cluster, removal, DryRun::None).await;
+    let edited = edit(&clusters, cluster, DryRun::None, removal).await;
     let edited =
         edited.map_err(|source| refused(format!("remove the conditions of {cluster}"), source))?;
     Ok(match edited {

@@ -1,4 +1,4 @@
-//! What a member gets: the agent on every node, and the Secret with which it reaches the Karmada API.
+//! The objects of a member: the agent on every node, and the Secret with which it reaches the Karmada API.
 
 use kube::Client;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const MANIFESTS: [&str; 2] = [
 const IMAGE: &str = "cluster-health-agent";
 const IMAGE_PATH: &str = "/spec/template/spec/containers/0/image";
 
-/// What tells the agent of one member from that of another, as far as it is known.
+/// The parts that tell the agent of one member from that of another, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) image: Option<String>,
@@ -52,7 +52,7 @@ impl Found {
     }
 }
 
-/// Returns the agent of a member: the Secret with this kubeconfig and token, and what runs, as the components change it.
+/// Returns the agent of a member: the Secret with this kubeconfig and token, and the rest, as the components change it.
 pub(super) fn objects(
     image: &str,
     kubeconfig: &str,
@@ -70,7 +70,7 @@ pub(super) fn objects(
     Ok(objects)
 }
 
-/// Returns what is to be found of it in a member, without its contents.
+/// Returns the objects of an agent in a member, without their contents.
 pub(super) fn names() -> Result<Vec<Value>, Error> {
     objects(IMAGE, "", "", &Components::default())
 }
@@ -146,7 +146,7 @@ mod tests {
         );
     }
 
-    /// What was written is found again.
+    /// An agent that was written is found again.
     #[test]
     fn written_agent_is_found() {
         let objects =

@@ -4,9 +4,9 @@
 //!   clusters → rights, token (Karmada API) → kubeconfig → member → work → waiting
 //! ```
 //!
-//! - What a cluster has in the Karmada API: `rights`; how members reach that: `kubeconfig`.
-//! - What is in the member: `member`; what users change of it: `kustomize`; how it gets there: `work`, and why nobody has carried it out: `late`.
-//! - Why what was carried out has not reported: `unreported`.
+//! - The objects of a cluster in the Karmada API: `rights`; how members reach that: `kubeconfig`.
+//! - The agent in the member: `member`; the changes of users to it: `kustomize`; how it gets there: `work`, and why nobody has carried it out: `late`.
+//! - Why an agent that was installed has not reported: `unreported`.
 
 mod join;
 pub(crate) mod kubeconfig;

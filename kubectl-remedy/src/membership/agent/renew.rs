@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use karmada_api::{Work, cluster_of_execution_namespace, execution_namespace};
-use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
 
 use super::member::Found;
@@ -14,7 +13,7 @@ use crate::args::DryRun;
 use crate::args::join::RenewArgs;
 use crate::clusters::each;
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::{by_name, list_each};
 use crate::requests::refused;
 use crate::send::{Edited, edit};
 use crate::{terminal, token};
@@ -37,33 +36,30 @@ pub(in crate::membership) async fn run(
         }
         return Ok(Answer::Yes);
     }
-    let renew = async |cluster: &str| match works.get(cluster) {
+    let renewed = each(&names, async |cluster: &str| match works.get(cluster) {
         Some(work) => renew(cluster, work, args, client, now).await,
         // The cluster of a fleet need not have one.
         None if args.fleet => Ok(()),
         None => Err(Error::Unusable(
             "it has no Work of `kubectl remedy join`".to_owned(),
         )),
-    };
-    let renewed = each(&names, renew).await;
+    });
+    let renewed = renewed.await;
     Ok((renewed.len() == names.len()).into())
 }
 
 /// Returns the Work of each agent, by cluster.
 pub(crate) async fn works(client: &Client) -> Result<BTreeMap<String, Work>, Error> {
     let works: Api<Work> = Api::all(client.clone());
+    let mut found = BTreeMap::new();
     // A right to this name is enough.
-    let named = ListParams::default().fields(&format!("metadata.name={}", work::AGENT));
-    let (works, mut found) = (&works, BTreeMap::new());
-    let request = |page| async move { works.list(&page).await };
-    let take = |work: Work| {
+    let read = list_each(&works, by_name(work::AGENT), |work| {
         let namespace = work.namespace().unwrap_or_default();
         if let Some(cluster) = cluster_of_execution_namespace(&namespace) {
             found.insert(cluster.to_owned(), work);
         }
-    };
-    let read = pages(named, request, take).await;
-    read.map_err(|source| refused("list works", source))?;
+    });
+    read.await.map_err(|source| refused("list works", source))?;
     Ok(found)
 }
 
@@ -88,11 +84,11 @@ async fn renew(
 
 /// Puts the token `new` in the place of `old` in the Work of an agent, of which anything else may change meanwhile.
 pub(super) async fn replace(works: &Api<Work>, old: &str, new: &str) -> Result<(), Error> {
-    let decide = |work: &Work| {
+    let edited = edit(works, work::AGENT, DryRun::None, |work| {
         let is_old = token_of(work).is_ok_and(|token| token == old);
         is_old.then(|| work::replace_token(work, new)).flatten()
-    };
-    match edit(works, work::AGENT, decide, DryRun::None).await {
+    });
+    match edited.await {
         Ok(Edited::Written(_)) => Ok(()),
         Ok(Edited::Absent(_)) => Err(lacking()),
         Ok(Edited::Unchanged(work)) => {

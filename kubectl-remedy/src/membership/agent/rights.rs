@@ -1,4 +1,4 @@
-//! What the agents of a cluster have in the Karmada API: an account with its rights, and the Secret with which its tokens end.
+//! The objects of a cluster's agents in the Karmada API: an account with its rights, and the Secret with which its tokens end.
 
 use karmada_api::condition::REPORTER_LEASE;
 use karmada_api::execution_namespace;

@@ -294,7 +294,7 @@ async fn silent_agents_fail() {
     assert_eq!(brought.unwrap(), Answer::Yes);
 }
 
-/// Whoever runs it again, or without what was given before, changes nothing.
+/// Whoever runs it again, or without the flags of before, changes nothing.
 #[tokio::test]
 async fn second_run_writes_nothing() {
     let karmada = Karmada::joined(&["m1", "m2"]).await;
@@ -490,7 +490,7 @@ async fn held_work_is_told() {
     );
 }
 
-/// Who may not is told what is missing, in one line.
+/// Who may not is told the missing right, in one line.
 #[tokio::test]
 async fn missing_right_is_named() {
     let karmada = Karmada::with(&["m1"]).await;

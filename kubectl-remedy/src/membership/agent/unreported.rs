@@ -13,7 +13,7 @@ pub(super) fn reports(cluster: &Cluster) -> bool {
     fresh.is_some_and(|fresh| fresh.reason != REPORTER_SILENT_REASON)
 }
 
-/// Tells what holds up the agents of a Work that is applied, and what to look at.
+/// Tells the obstacle of the agents of a Work that is applied, and where to look.
 pub(crate) fn explain(work: Option<&Work>) -> String {
     let status = work.and_then(|work| work.status.as_ref());
     let statuses = status.into_iter().flat_map(|it| &it.manifest_statuses);
@@ -33,17 +33,16 @@ pub(super) fn explain_pods(status: Option<&Value>) -> String {
             "nothing is known of its agents' pods: {LOOK} describe daemonset {ACCOUNT}` tells of them"
         );
     };
-    let count = |name: &str| status[name].as_i64().unwrap_or_default();
-    let desired = count("desiredNumberScheduled");
+    let desired = count(status, "desiredNumberScheduled");
     if desired == 0 {
         return "none of its nodes is to have an agent: look at its nodes, and at the nodeSelector of the agents".to_owned();
     }
-    if count("currentNumberScheduled") == 0 {
+    if count(status, "currentNumberScheduled") == 0 {
         return format!(
             "none of its {desired} agents could be created: its admission refuses them, as OpenShift does a fixed user (docs/before.md, \"Your environment\"), or a quota is used up; {LOOK} describe daemonset {ACCOUNT}` says which"
         );
     }
-    if count("numberReady") == 0 {
+    if count(status, "numberReady") == 0 {
         return format!(
             "none of its {desired} agents is ready: their image cannot be pulled, or they do not start; {LOOK} describe pods` says which"
         );
@@ -51,6 +50,10 @@ pub(super) fn explain_pods(status: Option<&Value>) -> String {
     format!(
         "its agents run, and do not reach the Karmada API: look at the address, its certificate, proxies and policies for what leaves the member; {LOOK} logs daemonset/{ACCOUNT}` says which"
     )
+}
+
+fn count(status: &Value, name: &str) -> i64 {
+    status[name].as_i64().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -92,15 +95,16 @@ mod tests {
         }
     }
 
+    fn cluster(reason: &str) -> Cluster {
+        let fresh = json!({ "type": REPORTER_READY, "status": "False", "reason": reason });
+        from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
+            "status": { "conditions": [fresh] } }))
+        .unwrap()
+    }
+
     /// Agents without enough votes have reported, and those whose lease has ended have not.
     #[test]
     fn stale_report_is_one() {
-        let cluster = |reason: &str| -> Cluster {
-            let fresh = json!({ "type": REPORTER_READY, "status": "False", "reason": reason });
-            from_value(json!({ "metadata": { "name": "m1" }, "spec": {},
-                "status": { "conditions": [fresh] } }))
-            .unwrap()
-        };
         assert!(reports(&cluster("InsufficientObservations")));
         assert!(!reports(&cluster(REPORTER_SILENT_REASON)));
     }

@@ -1,4 +1,4 @@
-//! What a fleet has of a member: the Secret with the credentials, and the Cluster that names it.
+//! The objects of a fleet about a member: the Secret with the credentials, and the Cluster that names it.
 
 use karmada_api::names::{TOKEN_ENDPOINT, TOKEN_INSECURE};
 use karmada_api::{Cluster, ClusterView};
@@ -15,7 +15,7 @@ use crate::secret::{decoded, encoded};
 /// The namespace of the credentials (`karmadactl join --cluster-namespace` has the same default).
 pub(super) const NAMESPACE: &str = "karmada-cluster";
 
-/// The address of a member's API, and by what it is known.
+/// The address of a member's API, and the way to it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address {
     endpoint: String,
@@ -34,28 +34,27 @@ impl Address {
         args: &JoinArgs,
         present: Option<&str>,
     ) -> Result<Self, Error> {
-        let unusable = |problem: String| Err(Error::Unusable(problem));
         let server = connection.server.unwrap_or_default();
         let endpoint = match args.server.as_deref().or(present) {
             Some(endpoint) => endpoint.to_owned(),
             None => match (unreachable(&server), connection.tls_server_name) {
                 (Some(why), _) => {
-                    return unusable(format!(
+                    return Err(Error::Unusable(format!(
                         "the fleet cannot reach the member at {server}: {why}; give --server an address that the fleet's programs reach, such as https://203.0.113.8:6443"
-                    ));
+                    )));
                 }
                 (None, Some(name)) => {
-                    return unusable(format!(
+                    return Err(Error::Unusable(format!(
                         "its context knows {server} by the tls-server-name {name}, which a Cluster cannot say; give --server a URL with a host that the certificate has"
-                    ));
+                    )));
                 }
                 (None, None) => server,
             },
         };
         if !endpoint.to_ascii_lowercase().starts_with("https://") {
-            return unusable(format!(
+            return Err(Error::Unusable(format!(
                 "{endpoint} does not begin with https://: anybody could read the token that is sent there; give --server"
-            ));
+            )));
         }
         let bundle = connection.certificate_authority_data.unwrap_or_default();
         Ok(Self {
@@ -75,9 +74,8 @@ pub(super) fn endpoint<'a>(
 ) -> Option<&'a str> {
     let stored =
         secret.and_then(|secret| secret["metadata"]["annotations"][TOKEN_ENDPOINT].as_str());
-    let present = || cluster?["spec"]["apiEndpoint"].as_str();
     stored
-        .or_else(present)
+        .or_else(|| cluster?["spec"]["apiEndpoint"].as_str())
         .filter(|endpoint| !endpoint.is_empty())
 }
 
@@ -175,7 +173,7 @@ mod tests {
         }
     }
 
-    /// An address that the fleet cannot reach, or a Cluster not say, is refused with what to give.
+    /// An address that the fleet cannot reach, or a Cluster not say, is refused with the flag to give.
     #[test]
     fn unusable_address_is_refused() {
         let mut by_name = connection("https://203.0.113.8:6443");
@@ -195,7 +193,7 @@ mod tests {
         }
     }
 
-    /// A Cluster says what the kubeconfig does, and keeps the address that it has.
+    /// A Cluster is as the kubeconfig, and keeps the address that it has.
     #[test]
     fn cluster_is_as_kubeconfig() {
         let mut proxied = connection("https://203.0.113.8:6443");
@@ -217,14 +215,15 @@ mod tests {
         assert_eq!(again.unwrap().endpoint, "https://203.0.113.8:6443");
     }
 
+    fn address(flags: &[&str], present: Option<&str>) -> Result<Address, Error> {
+        let connection = connection("https://203.0.113.8:6443");
+        Address::of(connection, &args(flags), present)
+    }
+
     /// The Secret says where its token belongs. A Cluster that somebody has changed is put right by it, and a member that has moved
     /// by a flag.
     #[test]
     fn token_is_stored_for_its_endpoint() {
-        let address = |flags: &[&str], present| {
-            let connection = connection("https://203.0.113.8:6443");
-            Address::of(connection, &args(flags), present)
-        };
         let stored = secret("m1", &address(&[], None).unwrap(), "t");
         let annotations = &stored["metadata"]["annotations"];
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a member has for its fleet: an account, its rights, and the Secret with which its tokens end.
+//! The objects of a member for its fleet: an account, its rights, and the Secret with which its tokens end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use crate::token::Account;
 const ACCOUNT: &str = "fleet";
 /// The Secret with which its tokens end.
 const SECRET: &str = "fleet-token";
-/// Its role, and what binds that.
+/// Its role, and the binding of that.
 const ROLE: &str = "karmada-rs:fleet";
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The groups of kinds that are worth more than what runs: whoever writes them has every right, or changes what others mean.
+/// The groups of kinds that are worth more than a workload: whoever writes them has every right, or redefines other kinds.
 const WITHHELD: [&str; 2] = [RBAC, "apiextensions.k8s.io"];
 
 /// The kinds that the propagation-controller may propagate as shipped.
@@ -49,7 +49,7 @@ pub(super) fn identity() -> [Value; 2] {
     ]
 }
 
-/// Returns the role by which it gets new tokens of its own, and what gives it this and [`role`].
+/// Returns the role by which it gets new tokens of its own, and the bindings of this and of [`role`].
 pub(super) fn rights() -> [Value; 3] {
     let version = format!("{RBAC}/v1");
     let mut renewal = object(&version, "Role", ROLE);
@@ -68,14 +68,14 @@ pub(super) fn rights() -> [Value; 3] {
     [renewal, within, everywhere]
 }
 
-/// Returns the role that lets the fleet write these kinds, and read what its programs read.
+/// Returns the role that lets the fleet write these kinds, and read those that its programs read.
 pub(super) fn role(kinds: &[GroupResource]) -> Value {
     let mut groups: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for kind in kinds {
         let group = groups.entry(&kind.group).or_default();
         group.insert(&kind.resource);
     }
-    // What is propagated is in namespaces, which come first.
+    // Propagated objects are in namespaces, which come first.
     groups.entry("").or_default().insert("namespaces");
     let mut rules = Vec::new();
     for (group, resources) in &groups {
@@ -103,7 +103,7 @@ pub(super) fn role(kinds: &[GroupResource]) -> Value {
     })
 }
 
-/// Returns the usual kinds: those that may be propagated as shipped, without those that are worth more than what runs.
+/// Returns the usual kinds: those that may be propagated as shipped, without those that are worth more than a workload.
 pub(super) fn usual_kinds() -> Result<Vec<GroupResource>, Error> {
     let mut kinds = Vec::new();
     for role in manifest::shipped(WORKLOADS)? {
@@ -133,7 +133,7 @@ pub(super) fn everything() -> Vec<Value> {
     all
 }
 
-/// Returns the namespace, and what is written in it before a token is asked for.
+/// Returns the namespace, and the objects that are written in it before a token is asked for.
 pub(super) fn first() -> [Value; 3] {
     let [account, secret] = identity();
     [namespace(), account, secret]
@@ -154,20 +154,20 @@ mod tests {
         text.split(',').map(|kind| kind.parse().unwrap()).collect()
     }
 
-    /// A role has the kinds, the namespaces that they are in, and what the programs read; one that writes roles may
+    fn granted(role: &Value, group: &str, resource: &str, verb: &str) -> bool {
+        let rules = role["rules"].as_array().unwrap();
+        let has = |list: &Value, wanted: &str| list.as_array().unwrap().contains(&wanted.into());
+        rules.iter().any(|rule| {
+            has(&rule["apiGroups"], group)
+                && has(&rule["resources"], resource)
+                && has(&rule["verbs"], verb)
+        })
+    }
+
+    /// A role has the kinds, the namespaces that they are in, and those that the programs read; one that writes roles may
     /// write any.
     #[test]
     fn role_has_its_kinds() {
-        let granted = |role: &Value, group: &str, resource: &str, verb: &str| {
-            let rules = role["rules"].as_array().unwrap();
-            let has =
-                |list: &Value, wanted: &str| list.as_array().unwrap().contains(&wanted.into());
-            rules.iter().any(|rule| {
-                has(&rule["apiGroups"], group)
-                    && has(&rule["resources"], resource)
-                    && has(&rule["verbs"], verb)
-            })
-        };
         let plain = role(&kinds("apps/deployments,configmaps"));
         for (group, resource, verb) in [
             ("apps", "deployments", "delete"),
@@ -194,10 +194,13 @@ mod tests {
         assert!(usual.iter().all(|kind| !WITHHELD.contains(&&*kind.group)));
     }
 
+    fn name(object: &Value) -> String {
+        format!("{} {}", object["kind"], object["metadata"])
+    }
+
     /// Whatever is written is deleted, but for the namespace, which others may use.
     #[test]
     fn everything_is_deleted() {
-        let name = |object: &Value| format!("{} {}", object["kind"], object["metadata"]);
         let mut written: Vec<String> = first()[1..].iter().map(name).collect();
         written.extend(rights().iter().map(name));
         written.push(name(&role(&[])));

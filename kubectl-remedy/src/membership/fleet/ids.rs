@@ -9,7 +9,7 @@ use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::lists::pages;
+use crate::lists::list_each;
 use crate::requests::refused;
 
 /// The names of the Clusters, by their ids.
@@ -21,23 +21,22 @@ impl Ids {
     pub(super) async fn read(client: &Client) -> Result<Self, Error> {
         let kind = ApiResource::erase::<Cluster>(&());
         let clusters: Api<DynamicObject> = Api::all_with(client.clone(), &kind);
-        let (clusters, mut ids) = (&clusters, BTreeMap::new());
-        let request = |page| async move { clusters.list(&page).await };
-        let take = |cluster: DynamicObject| {
+        let mut ids = BTreeMap::new();
+        let read = list_each(&clusters, ListParams::default(), |cluster| {
             let id = cluster.data["spec"]["id"].as_str();
             if let Some(id) = id.filter(|id| !id.is_empty()) {
                 ids.insert(id.to_owned(), cluster.name_any());
             }
-        };
-        let read = pages(ListParams::default(), request, take).await;
-        read.map_err(|source| refused("list clusters", source))?;
+        });
+        read.await
+            .map_err(|source| refused("list clusters", source))?;
         Ok(Self(Mutex::new(ids)))
     }
 
     /// Returns the id of a member for `cluster`.
     ///
     /// # Errors
-    /// Fails if another Cluster is that member: what is scheduled to both would meet there.
+    /// Fails if another Cluster is that member: the objects of both would meet there.
     pub(super) async fn claim(&self, cluster: &str, member: &Client) -> Result<String, Error> {
         let namespaces: Api<Namespace> = Api::all(member.clone());
         let system = namespaces.get("kube-system").await;
@@ -63,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A member joins under one name: a second one would have what is scheduled to both.
+    /// A member joins under one name: a second one would have the objects of both.
     #[tokio::test]
     async fn member_has_one_name() {
         let fleet = ApiServer::new();

@@ -36,25 +36,18 @@ pub(in crate::membership) async fn run(
         require_one(&names, "--member-context and --server are")?;
     }
     let ids = Ids::read(client).await?;
-    let join = async |cluster: &str| {
+    let joined = each(&names, async |cluster: &str| {
         let context = args.member_context.as_deref().unwrap_or(cluster);
-        join(
-            cluster,
-            args,
-            &of_member(source, context),
-            client,
-            &ids,
-            now,
-        )
-        .await
-    };
-    let joined = each(&names, join).await;
+        let way = of_member(source, context);
+        join(cluster, args, &way, client, &ids, now).await
+    });
+    let joined = joined.await;
     let are_written = joined.len() == names.len();
     let are_ready = wait(joined, args, client).await?;
     Ok((are_written && are_ready).into())
 }
 
-/// Writes what the member and the fleet need. Nothing is written if the cluster cannot join.
+/// Writes the objects in the member and the fleet. Nothing is written if the cluster cannot join.
 async fn join(
     cluster: &str,
     args: &JoinArgs,
@@ -129,12 +122,11 @@ async fn wait(
     let joined: BTreeMap<String, Joined> = joined.into_iter().collect();
     let clusters = joined.keys().map(|cluster| Key::new("", cluster));
     let waiting = Waiting::<ClusterView>::new(Goal::Is(is_ready), clusters);
-    let reached = |key: &Key| {
+    let left = waiting.run(&[Watched::All], args.timeout, client, |key| {
         if let Some(joined) = joined.get(&*key.name) {
             joined.print(&key.name);
         }
-    };
-    let left = waiting.run(&[Watched::All], args.timeout, client, reached);
+    });
     let left = left.await?;
     for (key, cluster) in &left {
         fails(&key.name, &late(cluster.as_ref()));
@@ -146,7 +138,7 @@ fn is_ready(cluster: &ClusterView) -> bool {
     find(&cluster.status.conditions, READY).is_some_and(|ready| ready.status == TRUE)
 }
 
-/// Tells why a cluster is not ready, and what to look at.
+/// Tells why a cluster is not ready, and where to look.
 fn late(cluster: Option<&ClusterView>) -> String {
     let ready = cluster.and_then(|cluster| find(&cluster.status.conditions, READY));
     match ready {
@@ -161,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Whoever waits in vain learns what holds the cluster up, or who should.
+    /// Whoever waits in vain learns why the cluster is not ready, or who should say so.
     #[test]
     fn late_cluster_is_explained() {
         let cluster = |conditions: Value| -> ClusterView {

@@ -1,4 +1,4 @@
-//! `kubectl remedy leave --fleet`: the Cluster goes first, and with it what was propagated there; then the credentials, and the
+//! `kubectl remedy leave --fleet`: the Cluster goes first, and with it the objects that were propagated there; then the credentials, and the
 //! account in the member, which that needs until then.
 
 use std::collections::BTreeMap;
@@ -28,12 +28,8 @@ pub(in crate::membership) async fn run(
     if args.member_context.is_some() {
         require_one(&names, "--member-context is")?;
     }
-    let way = |cluster: &str| {
-        let context = args.member_context.as_deref().unwrap_or(cluster);
-        of_member(source, context)
-    };
     let started = each(&names, async |cluster: &str| {
-        begin(cluster, &way(cluster), client).await
+        begin(cluster, &way(cluster, args, source), client).await
     });
     let started = started.await;
     let clusters = started.iter().map(|(cluster, _)| Key::new("", cluster));
@@ -49,14 +45,21 @@ pub(in crate::membership) async fn run(
     let mut gone: BTreeMap<String, bool> = started.into_iter().collect();
     gone.retain(|cluster, _| !left.contains_key(&Key::new("", cluster)));
     let ready: Vec<String> = gone.keys().cloned().collect();
-    let end = async |cluster: &str| end(cluster, &way(cluster), client).await;
-    let ended = each(&ready, end).await;
+    let ended = each(&ready, async |cluster: &str| {
+        end(cluster, &way(cluster, args, source), client).await
+    });
+    let ended = ended.await;
     for (cluster, had_more) in &ended {
         let had = *had_more || gone[cluster];
         let done = if had { "left" } else { "unchanged" };
         terminal::print(&format!("{cluster} {done}\n"));
     }
     Ok((ended.len() == names.len()).into())
+}
+
+/// Returns the way to a member.
+fn way(cluster: &str, args: &LeaveArgs, source: &Source) -> Source {
+    of_member(source, args.member_context.as_deref().unwrap_or(cluster))
 }
 
 /// Deletes the Cluster, if it is one of `join --fleet`. Returns `true` if there was one.

@@ -5,7 +5,7 @@
 //!   context → account, role, token (member) → Secret, Cluster (fleet) → cluster-controller → ready
 //! ```
 //!
-//! - What a member has: `account`. What the fleet has of it: `access`.
+//! - The objects in a member: `account`. Those about it in the fleet: `access`.
 //! - That no two Clusters are the same member: `ids`.
 
 mod access;

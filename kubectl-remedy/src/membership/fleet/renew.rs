@@ -1,6 +1,7 @@
 //! `kubectl remedy renew --fleet`: new tokens of the members, each asked for with the one before.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -46,12 +47,12 @@ pub(in crate::membership) async fn run(
         terminal::print("No cluster has joined by `kubectl remedy join --fleet`\n");
         return Ok(Answer::Yes);
     }
-    let renew = async |cluster: &str| {
+    let renewed = each(&names, async |cluster: &str| {
         let found = all.get(cluster);
         let found = found.ok_or_else(|| Error::Unusable("there is no such cluster".to_owned()))?;
         renew(found, args, client, now).await
-    };
-    let renewed = each(&names, renew).await;
+    });
+    let renewed = renewed.await;
     Ok((renewed.len() == names.len()).into())
 }
 
@@ -62,13 +63,9 @@ async fn renew(
     now: Timestamp,
 ) -> Result<(), Error> {
     let name = cluster.metadata.name();
-    let unusable = |problem: String| {
-        let again = format!("`kubectl remedy join {name} --fleet` writes it anew");
-        Error::Unusable(format!("{problem}; {again}"))
-    };
     let (way, secret) = MemberAccess::read(client, cluster)
         .await
-        .map_err(|error| unusable(Chain(&error).to_string()))?;
+        .map_err(|error| unusable(name, &Chain(&error)))?;
     let old = way.token();
     access::require_ours(name, cluster, Some(old))?;
     if !token::is_due(old, args.when_less_than, now) {
@@ -78,12 +75,17 @@ async fn renew(
     let member = way
         .client(&secret, &Addresses::by_system(), NAME)
         .map(patient)
-        .map_err(|error| unusable(Chain(&error).to_string()))?;
+        .map_err(|error| unusable(name, &Chain(&error)))?;
     let new = token::request(&account::account(), args.token_duration, &member)
         .await
-        .map_err(|error| unusable(error.to_string()))?;
+        .map_err(|error| unusable(name, &error))?;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), access::NAMESPACE);
     replace_token(&secrets, &secret, &new).await?;
     terminal::print(&format!("{name} renewed; {}\n", token::end(&new)));
     Ok(())
+}
+
+fn unusable(name: &str, problem: &impl Display) -> Error {
+    let again = format!("`kubectl remedy join {name} --fleet` writes it anew");
+    Error::Unusable(format!("{problem}; {again}"))
 }

@@ -1,4 +1,4 @@
-//! A plan, compared with what the controllers do once its Remedy exists: random fleets on embedded APIs,
+//! A plan, compared with the acts of the controllers once its Remedy exists: random fleets on embedded APIs,
 //! in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -281,7 +281,7 @@ async fn is_carried_out(drawn: Drawn) {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
-    /// A plan is what the controllers do then.
+    /// The controllers act as planned.
     #[test]
     fn controllers_carry_out_plan(drawn in drawn()) {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -9,7 +9,7 @@ use super::{cluster, facts, policy, set_health, unbound};
 use crate::propagation::facts::Facts;
 use crate::propagation::story::Story;
 
-/// Asserts what is told of facts: the word, the sentence and the command.
+/// Asserts the story of facts: the word, the sentence and the command.
 #[track_caller]
 fn told(facts: &Facts, word: &str, sentence: &str, next: &str) {
     let story = Story::of(facts);
@@ -66,7 +66,7 @@ fn nothing_is_wrong() {
     told(&facts(), "Nothing", sentence, DESCRIBE_BINDING);
 }
 
-/// A template that is gone or goes holds up what is made of it.
+/// A template that is gone or goes holds up the objects made of it.
 #[test]
 fn template_goes() {
     let mut gone = facts();
@@ -97,7 +97,7 @@ fn kind_is_skipped() {
     told(&skipped, "KindSkipped", sentence, next);
 }
 
-/// What a namespace keeps from the members is told of it.
+/// An obstacle of a namespace is told of it.
 #[test]
 fn namespace_is_skipped() {
     let mut skipped = unbound();
@@ -148,7 +148,7 @@ fn namespace_is_skipped() {
     );
 }
 
-/// Where no policy has the template, the nearest tells on what it fails.
+/// Where no policy has the template, the nearest tells its obstacle.
 #[test]
 fn nearest_policy_is_named() {
     let mut none = unbound();
@@ -220,7 +220,7 @@ fn policy_is_not_applied() {
     told(&deleting, "PolicyNotApplied", &sentence, next);
 }
 
-/// A policy that waits says for what: its override policies, or an edit.
+/// A policy that waits names the reason: its override policies, or an edit.
 #[test]
 fn policy_waits() {
     let mut overrides = unbound();
@@ -300,21 +300,23 @@ fn binding_is_missing() {
     told(&deleting, "BindingDeleting", sentence, GET_BINDING);
 }
 
-/// A binding without clusters tells what scheduling says.
+/// Returns the facts with a binding without clusters.
+fn scheduled(condition: Option<(&str, &str)>) -> Facts {
+    let mut facts = facts();
+    let binding = facts.binding.as_mut().unwrap();
+    binding.spec.clusters = None;
+    let condition = condition.map(|(reason, message)| {
+        let condition = json!({ "type": "Scheduled", "status": "False", "reason": reason,
+                "message": message });
+        from_value(condition).unwrap()
+    });
+    binding.status.as_mut().unwrap().conditions = Some(condition.into_iter().collect());
+    facts
+}
+
+/// A binding without clusters tells the result of scheduling.
 #[test]
 fn binding_has_no_clusters() {
-    let scheduled = |condition: Option<(&str, &str)>| {
-        let mut facts = facts();
-        let binding = facts.binding.as_mut().unwrap();
-        binding.spec.clusters = None;
-        let condition = condition.map(|(reason, message)| {
-            let condition = json!({ "type": "Scheduled", "status": "False", "reason": reason,
-                "message": message });
-            from_value(condition).unwrap()
-        });
-        binding.status.as_mut().unwrap().conditions = Some(condition.into_iter().collect());
-        facts
-    };
     let sentence = "Deployment shop/web is not scheduled: default-scheduler has not decided about its binding.";
     told(&scheduled(None), "NotScheduled", sentence, LEASES);
     let is = "Deployment shop/web is not scheduled:";
@@ -402,7 +404,7 @@ fn work_is_not_applied() {
     );
 }
 
-/// A pause is told with whether the cluster has what there is, and whose it is.
+/// A pause is told with whether the cluster is up to date, and whose it is.
 #[test]
 fn work_is_paused() {
     let next = "kubectl get propagationpolicy/web -n shop -o jsonpath={.spec.suspension}";
@@ -419,7 +421,7 @@ fn work_is_paused() {
     told(&paused, "Paused", sentence, next);
 }
 
-/// A member that is not ready is the cause of what is not applied there, and told of what is.
+/// A member that is not ready is the cause where an object is not applied, and is told where it is.
 #[test]
 fn member_is_not_ready() {
     let message = "cluster is not reachable: Unauthorized";
@@ -486,7 +488,7 @@ fn cluster_is_left() {
     );
 }
 
-/// What others require needs no policy, and a Work of nobody's no template.
+/// A template that others require needs no policy, and a Work of nobody's no template.
 #[test]
 fn followers_need_no_policy() {
     let mut follower = facts();

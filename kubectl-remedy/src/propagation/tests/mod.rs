@@ -1,4 +1,4 @@
-//! A Deployment in two members, as a whole Karmada left it, and what may hold it up.
+//! A Deployment in two members, as a whole Karmada left it, and its possible obstacles.
 
 mod causes;
 mod reading;

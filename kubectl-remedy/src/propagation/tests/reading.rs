@@ -1,4 +1,4 @@
-//! What is read of an API, by every form of the argument.
+//! The reads of an API, by every form of the argument.
 
 use clap::Parser;
 use embedded_apiserver::ApiServer;
@@ -13,7 +13,7 @@ use crate::propagation::named::Named;
 use crate::propagation::story::Story;
 use crate::propagation::{gather, tests::parsed};
 
-/// Returns the client of an API that has what a whole Karmada left of the Deployment `web`, and one cluster.
+/// Returns the client of an API with one cluster and the Deployment `web`, as a whole Karmada left it.
 async fn karmada() -> Client {
     let server = ApiServer::new();
     for definition in karmada_api::crd::fleet().unwrap() {
@@ -37,7 +37,7 @@ async fn karmada() -> Client {
     create(&client, "resourcebindings", binding).await;
     let lists: [Vec<Value>; 2] = [recorded!("works-member1"), recorded!("works-member2")];
     for mut work in lists.into_iter().flatten() {
-        // Their owners are not here, and what has none of its owners is collected.
+        // Their owners are not here, and an object without its owners is collected.
         work["metadata"]["ownerReferences"] = Value::Null;
         create(&client, "works", work).await;
     }
@@ -103,7 +103,7 @@ async fn story(client: &Client, subject: &str, namespace: &str) -> Result<Story,
     Ok(Story::of(&facts))
 }
 
-/// Every name of the Deployment and of what is made of it leads to the same story; that of a Work is about its cluster.
+/// Every name of the Deployment and of the objects made of it leads to the same story; that of a Work is about its cluster.
 #[tokio::test]
 async fn every_form_leads_there() {
     let client = karmada().await;
@@ -156,7 +156,7 @@ async fn namespaces_need_no_policy() {
     assert_eq!(own.summary, sentence);
 }
 
-/// What does not exist, is not served or is never propagated says so on one line.
+/// An object that does not exist, is not served or is never propagated is told on one line.
 #[tokio::test]
 async fn unavailable_object_is_one_line() {
     let client = karmada().await;

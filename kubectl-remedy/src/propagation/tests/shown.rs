@@ -62,7 +62,7 @@ Next
     assert_eq!(Story::of(&stuck()).text(now()), expected);
 }
 
-/// Without a policy, those that come near are shown with what is in the way.
+/// Without a policy, those that come near are shown with their obstacle.
 #[test]
 fn near_policies_are_shown() {
     let mut facts = unbound();

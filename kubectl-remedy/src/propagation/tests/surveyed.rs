@@ -1,4 +1,4 @@
-//! What a check says of everything that is propagated.
+//! The findings of a check about everything that is propagated.
 
 use serde_json::{Value, from_value, json};
 
@@ -75,7 +75,7 @@ fn idle_policy_is_named() {
     assert_eq!(only(&fleet), expected(text, next, false));
 }
 
-/// What keeps a whole kind from its clusters is wrong; a kind that may not be listed is not judged.
+/// An obstacle of a whole kind is wrong; a kind that may not be listed is not judged.
 #[test]
 fn kind_that_stays_is_named() {
     let mut fleet = survey();

@@ -183,9 +183,7 @@ impl Fleet {
 
     /// Returns the value of a metric.
     pub(super) fn metric(&self, series: &str) -> u64 {
-        let mut text = String::new();
-        let registry = self.metrics.as_ref().unwrap();
-        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        let text = self.metrics.as_ref().unwrap().encode().unwrap();
         let series = format!("karmada_remedy_controller_{series} ");
         let line = text.lines().find(|line| line.starts_with(&series));
         let line = line.unwrap_or_else(|| panic!("{series}\n{text}"));

@@ -56,7 +56,7 @@ fn keeps_the_action(plan: &Plan<ActionChange>) -> bool {
 fn foreign_values_hinder_nothing() {
     let mut cluster = cluster_fixture();
     cluster["status"]["remedyActions"].take();
-    // What names the object, and the condition that the agent owns, with what contains them.
+    // The parts that name the object, the condition that the agent owns, and the maps that contain them.
     let ours = [
         "",
         "/metadata",
@@ -86,7 +86,7 @@ fn foreign_values_hinder_nothing() {
     }
 }
 
-/// What cannot be read of a cluster or a remedy clears no action.
+/// An unreadable part of a cluster or a remedy clears no action.
 #[test]
 fn unreadable_values_clear_nothing() {
     let (cluster, remedy) = (cluster_fixture(), remedy_fixture());

@@ -50,7 +50,7 @@ fn documented_file_is_good() {
     assert_eq!(declared[0].thresholds.failure, Duration::from_mins(1));
 }
 
-/// What a declaration leaves out is as for DNS, and the timeout of a shorter period is shorter.
+/// A field that a declaration leaves out is as for DNS, and the timeout of a shorter period is shorter.
 #[test]
 fn defaults_are_those_of_dns() {
     let declared = parsed(&with("")).unwrap();
@@ -81,7 +81,7 @@ fn empty_files_declare_nothing() {
     }
 }
 
-/// Each mistake is one line that says what to do.
+/// Each mistake is one line that tells how to mend it.
 #[test]
 fn mistakes_have_one_line() {
     let probe =

@@ -59,49 +59,6 @@ fn no_value_is_no_vote() {
     }
 }
 
-/// As Prometheus 3 answers.
-#[test]
-fn answers_are_read() {
-    for (body, expected) in [
-        (
-            r#"{"status":"success","data":{"resultType":"scalar","result":[1,"2.5"]}}"#,
-            Ok(vec![2.5]),
-        ),
-        (
-            r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,"+Inf"]}]}}"#,
-            Ok(vec![f64::INFINITY]),
-        ),
-        (
-            r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
-            Ok(vec![]),
-        ),
-        (
-            r#"{"status":"error","errorType":"execution","error":"expanding series"}"#,
-            Err("execution: expanding series"),
-        ),
-        (
-            r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#,
-            Err("a matrix"),
-        ),
-        (
-            r#"{"status":"success","data":{"resultType":"string","result":[1,"2"]}}"#,
-            Err("a string"),
-        ),
-        (
-            r#"{"status":"success","isPartial":true,"data":{"resultType":"scalar","result":[1,"2"]}}"#,
-            Err("stores that are away"),
-        ),
-        ("Service Unavailable", Err("no JSON")),
-        ("{}", Err("unknown")),
-    ] {
-        match (values(body.as_bytes()), expected) {
-            (Ok(values), Ok(expected)) => assert_eq!(values, expected),
-            (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
-            (read, _) => panic!("{body}: {read:?}"),
-        }
-    }
-}
-
 /// Each query names the longest age of a sample, and takes no part for the whole.
 #[test]
 fn query_bounds_the_age() {

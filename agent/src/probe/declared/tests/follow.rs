@@ -15,7 +15,7 @@ use super::super::follow::{Follower, Shared};
 use super::*;
 use crate::vote::Votes;
 
-/// A follower of a file, with what it tells the rest of the agent.
+/// A follower of a file, with its messages to the rest of the agent.
 struct Following {
     folder: tempfile::TempDir,
     follower: Follower,
@@ -84,9 +84,7 @@ impl Following {
     }
 
     fn exposition(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.metrics).unwrap();
-        text
+        self.metrics.encode().unwrap()
     }
 }
 
@@ -100,7 +98,7 @@ async fn signals_come_and_go() {
     let (_listener, server) = listener().await;
     let mut following = Following::start();
     following.follower.look().await;
-    // Nothing is declared, and that is known: what is left of signals may go.
+    // Nothing is declared, and that is known: the conditions of former signals may go.
     assert_eq!(following.declared(), Some(Vec::new()));
 
     let a = tcp("a", "AReady", server);
@@ -149,6 +147,11 @@ async fn wrong_file_changes_nothing() {
     assert_eq!(following.declared(), declared);
 }
 
+fn is_healthy(votes: &Votes) -> bool {
+    let vote = votes.iter().find(|(target, _)| target.signal.name == "a");
+    matches!(vote, Some((_, Some(Vote::Healthy))))
+}
+
 /// Another signal that comes or goes does not cost one its vote.
 #[tokio::test]
 async fn vote_outlives_other_changes() {
@@ -159,22 +162,18 @@ async fn vote_outlives_other_changes() {
     };
     let a = quick("a", "AReady");
     following.write(&format!("signals:\n{a}")).await;
-    let healthy = |votes: &Votes| {
-        let vote = votes.iter().find(|(target, _)| target.signal.name == "a");
-        matches!(vote, Some((_, Some(Vote::Healthy))))
-    };
-    let voted = following.votes.wait_for(healthy);
+    let voted = following.votes.wait_for(is_healthy);
     drop(timeout(AMPLE, voted).await.unwrap().unwrap());
     let b = quick("b", "BReady");
     following.write(&format!("signals:\n{a}{b}")).await;
-    assert!(healthy(&following.votes.borrow()));
+    assert!(is_healthy(&following.votes.borrow()));
     // A change of its own begins its vote anew.
     let slower = a.replace("successThreshold: 1s", "successThreshold: 1h");
     following.write(&format!("signals:\n{slower}{b}")).await;
-    assert!(!healthy(&following.votes.borrow()));
+    assert!(!is_healthy(&following.votes.borrow()));
 }
 
-/// What the leader alone is asked about is probed by nobody else, and one vote is all that counts.
+/// A signal that the leader alone probes is probed by nobody else, and one vote is all that counts.
 #[tokio::test(start_paused = true)]
 async fn leader_alone_asks() {
     let mut following = Following::start();

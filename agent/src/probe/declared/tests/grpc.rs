@@ -21,7 +21,7 @@ async fn serving_succeeds() {
     assert_eq!(check(server, "shop").await, Ok(()));
 }
 
-/// What the server says decides: its status, and its code where there is none.
+/// The server's answer decides: its status, and its code where there is none.
 #[tokio::test]
 async fn anything_else_fails() {
     for (says, class) in [

@@ -28,6 +28,16 @@ async fn until(probe: &Probe, node: &Node, is: impl Fn(&Result<(), Unmet>) -> bo
     }
 }
 
+fn is_too_few(outcome: &Result<(), Unmet>) -> bool {
+    match outcome {
+        Err(Unmet::Failed { failure, details }) => {
+            assert_eq!(failure.to_string(), "nodes-not-ready");
+            details == "1 of 3 nodes are ready"
+        }
+        _ => false,
+    }
+}
+
 /// The share of ready nodes decides, as the watch shows it, and an API that is away is no vote.
 #[tokio::test(start_paused = true)]
 async fn share_of_ready_nodes_decides() {
@@ -49,14 +59,7 @@ async fn share_of_ready_nodes_decides() {
 
     set_ready(&nodes, "n1", "Unknown").await;
     set_ready(&nodes, "n2", "False").await;
-    let few = |outcome: &Result<(), Unmet>| match outcome {
-        Err(Unmet::Failed { failure, details }) => {
-            assert_eq!(failure.to_string(), "nodes-not-ready");
-            details == "1 of 3 nodes are ready"
-        }
-        _ => false,
-    };
-    until(&probe, &node, few).await;
+    until(&probe, &node, is_too_few).await;
 
     // The next leader, or this one once it leads again, begins anew.
     probe.kind().rest();

@@ -12,7 +12,7 @@ use super::*;
 
 type Asked = Arc<Mutex<Vec<BTreeMap<String, String>>>>;
 
-/// Starts a Prometheus that answers so, and returns what it is asked.
+/// Starts a Prometheus that answers so, and returns the queries that it gets.
 async fn answering(status: StatusCode, body: String) -> (SocketAddr, Asked) {
     let asked = Asked::default();
     let noted = Arc::clone(&asked);
@@ -38,7 +38,7 @@ fn element(value: &str) -> String {
     json!({ "status": "success", "data": { "resultType": "vector", "result": result } }).to_string()
 }
 
-/// A value that holds is a success, and one that does not a failure; the query bounds the age of what it finds.
+/// A value that holds is a success, and one that does not a failure; the query bounds the age of its samples.
 #[tokio::test]
 async fn value_decides() {
     let (good, asked) = answering(StatusCode::OK, element("0.01")).await;
@@ -79,7 +79,7 @@ async fn no_value_is_no_vote() {
         (
             StatusCode::SERVICE_UNAVAILABLE,
             "replaying".to_owned(),
-            "no JSON",
+            "none of Prometheus",
         ),
         (
             StatusCode::OK,
@@ -107,7 +107,7 @@ async fn token_is_not_quoted() {
     let (server, _) = answering(StatusCode::UNAUTHORIZED, error.to_string()).await;
     let mut query = query(server);
     query["prometheus"]["token"] = json!(token);
-    // A file may not say so without TLS, which changes nothing of what is quoted.
+    // A file may not say so without TLS, which changes nothing of the quotes.
     let probe: Probe = serde_json::from_value(query).unwrap();
     let outcome = run_once(&probe, &node(), PERIOD, AMPLE).await;
     assert_unobserved(&outcome, "denied: no user has (token)");

@@ -71,7 +71,7 @@ fn ready_pods_are_queried_and_all_while_none_is_ready() {
     assert!(endpoints([&EndpointSlice::default()].into_iter()).is_empty());
 }
 
-/// What is not there is told, once the API has told all there is.
+/// A missing server is told, once the API has listed all that there are.
 #[test]
 fn missing_servers_are_told() {
     let port = json!([{ "port": 53, "protocol": "UDP" }]);
@@ -230,9 +230,12 @@ async fn discovery_waits_for_an_api_that_is_away_at_the_start() {
     member.until(&["10.96.0.10:53"], &["10.244.0.2:53"]).await;
 }
 
+fn given(address: &str) -> AddressSource {
+    AddressSource::Given(vec![address.parse().unwrap()])
+}
+
 #[tokio::test(start_paused = true)]
 async fn addresses_that_flags_give_are_not_discovered() {
-    let given = |address: &str| AddressSource::Given(vec![address.parse().unwrap()]);
     let mut member = Member::start(given("10.96.0.99:53"), AddressSource::Discovered, &[]).await;
     member.until(&["10.96.0.99:53"], &["10.244.0.2:53"]).await;
     let mut member = Member::start(AddressSource::Discovered, given("10.244.9.1:53"), &[]).await;

@@ -85,9 +85,9 @@ impl Outcome {
 
     /// The legs in the order in which they were begun.
     fn legs(&self) -> Vec<(usize, usize)> {
-        let first_family = |(_, _, family): &&(usize, usize, RecordType)| *family == FAMILIES[0];
-        let queries = self.queries.iter().filter(first_family);
+        let queries = self.queries.iter();
         queries
+            .filter(|(_, _, family)| *family == FAMILIES[0])
             .map(|(candidate, server, _)| (*candidate, *server))
             .collect()
     }

@@ -69,8 +69,7 @@ async fn rounds_without_a_family_are_counted() {
     for _ in 0..3 {
         prober.round().await;
     }
-    let mut shown = String::new();
-    prometheus_client::encoding::text::encode(&mut shown, &registry).unwrap();
+    let shown = registry.encode().unwrap();
     // The first round does not wait.
     for line in [
         "probe_silent_family_total{family=\"AAAA\"} 2",

@@ -15,7 +15,7 @@ const CANDIDATES: [&str; 4] = [
 ];
 const KNOWN: usize = 1;
 
-/// The rows of the table in docs/probe.md: what fails, the queries of a round, and those of a thousand nodes
+/// The rows of the table in docs/probe.md: the failure, the queries of a round, and those of a thousand nodes
 /// in a second, which only some rows have.
 fn documented() -> Vec<[String; 3]> {
     let page = include_str!("../../../../../docs/probe.md");
@@ -112,6 +112,15 @@ async fn arrived(
     all[all.len() - 1 - rounds..all.len() - 1].to_vec()
 }
 
+fn row(case: &str, rounds: &[usize]) -> [String; 3] {
+    [case.to_owned(), per_round(rounds), String::new()]
+}
+
+fn with_rate(case: &str, rounds: &[usize]) -> [String; 3] {
+    let [case, queries, _] = row(case, rounds);
+    [case, queries, per_second(rounds)]
+}
+
 #[tokio::test]
 async fn rounds_send_as_many_queries_as_documented() {
     let server = knowing(KUBERNETES).await;
@@ -156,11 +165,6 @@ async fn rounds_send_as_many_queries_as_documented() {
     server.set(Behaviour::zone([KUBERNETES], Response::Loopback));
     assert_eq!(new.round().await.observation(), resolved);
 
-    let row = |case: &str, rounds: &[usize]| [case.to_owned(), per_round(rounds), String::new()];
-    let with_rate = |case: &str, rounds: &[usize]| {
-        let [case, queries, _] = row(case, rounds);
-        [case, queries, per_second(rounds)]
-    };
     let measured = [
         with_rate("healthy", &healthy),
         row(
@@ -434,21 +438,22 @@ async fn a_changed_resolv_conf_makes_the_next_round_a_full_one() {
     }
 }
 
+/// Another candidate goes to a dead upstream; the cluster's own zone has no server.
+fn mixed(_: u8, name: &str, _: RecordType) -> Reply {
+    if name == CANDIDATES[3] {
+        SILENCE
+    } else {
+        Reply::Class(DnsClass::Unreachable)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_short_round_has_the_worst_class_of_the_last_full_one() {
-    // Another candidate goes to a dead upstream; the cluster's own zone has no server.
-    let mixed = |_: u8, name: &str, _: RecordType| {
-        if name == CANDIDATES[3] {
-            SILENCE
-        } else {
-            Reply::Class(DnsClass::Unreachable)
-        }
-    };
     let mut played = Played::new(1, mixed);
     for _ in 0..6 {
         assert_eq!(played.class().await, Some(DnsClass::Timeout));
     }
-    // What is milder shows in the next full round, within three; what is worse at once.
+    // A milder class shows in the next full round, within three; a worse one at once.
     played.set(|_, _, _| Reply::Class(DnsClass::Unreachable));
     let mut classes = Vec::new();
     for _ in 0..3 {

@@ -266,7 +266,7 @@ async fn judge_is_chosen() {
         let expected = named.map_or(Observation::Success, |_| Observation::Failed(failure));
         assert_eq!(place.observe().await, expected, "{named:?}");
     }
-    // What lasts is told.
+    // A trouble that lasts is told.
     place.probe.judge.each.clear();
     let mut prober = place.prober(DirectServers::default());
     for _ in 0..2 {
@@ -282,16 +282,17 @@ async fn judge_is_chosen() {
     );
 }
 
+fn answers_aaaa(aaaa: Response) -> Behaviour {
+    Behaviour::new(move |received| match knows(&received.query) {
+        Response::Loopback if received.query.query_type == RecordType::AAAA => aaaa.clone(),
+        response => response,
+    })
+}
+
 /// A server comes back for A alone. The round that finds it asks for little, and is judged all the same.
 #[tokio::test]
 async fn first_round_back_is_judged() {
     use health::resolver::Resolver;
-    let answers_aaaa = |aaaa: Response| {
-        Behaviour::new(move |received| match knows(&received.query) {
-            Response::Loopback if received.query.query_type == RecordType::AAAA => aaaa.clone(),
-            response => response,
-        })
-    };
     for each in [vec![], vec![Resolver::Musl]] {
         let server = serving(answers_aaaa(Response::NoData)).await;
         let mut place = Location::new(POD, &[server.address()], SHORT);

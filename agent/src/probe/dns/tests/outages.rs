@@ -288,7 +288,7 @@ async fn a_day_with_a_stalled_round_every_minute_turns_no_vote() {
         let votes = Votes::cast(profile, (3, 1), 0.01, stalls(profile, 1), DAY).await;
         assert!(votes.unhealthy().is_none(), "{votes}");
         assert!(votes.healthy() == Some(profile.threshold), "{votes}");
-        // One a minute stalls, and some lose both copies of what they need.
+        // One a minute stalls, and some lose both copies of a query that they need.
         assert!((1_439..1_600).contains(&votes.failed), "{}", votes.failed);
     }
 }

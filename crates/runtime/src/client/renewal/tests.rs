@@ -171,9 +171,7 @@ async fn expiry_is_metric_and_warning() {
     };
     let (mut renewal, registry) = start(&path).await;
     let shown = || {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
-        text
+        registry.encode().unwrap()
     };
     let series = |time: Timestamp| {
         let second = time.as_second();

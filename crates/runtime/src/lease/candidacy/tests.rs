@@ -75,9 +75,7 @@ impl Replica {
     }
 
     fn metrics(&self) -> String {
-        let mut text = String::new();
-        prometheus_client::encoding::text::encode(&mut text, &self.program.registry).unwrap();
-        text
+        self.program.registry.encode().unwrap()
     }
 
     fn transitions(&self) -> u32 {
