@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! sequences ─▶ step ─▶ fleet ─▶ clients, agent ─▶ apis ◀─ program
-//!                                 the record of the harness ─▶ explain: why was this written?
+//!                        the oracle of the harness ─▶ explain: why was this written?
 //!                         world ◀─ settled: is what is stored what `model` demands?
 //! ```
 //!
@@ -21,7 +21,7 @@
 //! | `late.rs` | which writes come late |
 //! | `model.rs` | what the documentation demands |
 //! | `settled.rs` | whether a settled fleet is as the model demands |
-//! | `explain/`, `known.rs` | whether a write follows from what its process had received |
+//! | `explain/` | whether a write follows from what its process had received |
 //! | `real.rs` | the same sequences on real API servers |
 
 mod agent;
@@ -30,7 +30,6 @@ mod clients;
 mod explain;
 mod fleet;
 mod kinds;
-mod known;
 mod late;
 mod model;
 mod objects;

@@ -14,11 +14,11 @@ use super::connection::Connections;
 use super::fault::Api;
 use super::log::Log;
 use super::message::Role;
-use super::programs::Programs;
+use super::oracle::Explain;
 use super::record::Record;
 use super::step::Step;
 
-/// Programs on embedded APIs, the changes that may happen to them, and an oracle.
+/// Programs on embedded APIs, the changes that may happen to them, and a model of a settled world.
 #[expect(
     async_fn_in_trait,
     reason = "a world stays on one thread, which its runtime never leaves"
@@ -27,7 +27,7 @@ pub trait World: Sized {
     /// What users, members and others change.
     type Change: Clone + fmt::Debug + Send + Sync + 'static;
     /// The programs.
-    type Role: Role;
+    type Role: Explain;
     /// The time at the start of every run.
     const BEGINNING: Timestamp;
     /// When the world counts as settled.
@@ -79,7 +79,7 @@ pub trait World: Sized {
     ) -> Result<Vec<String>>;
 
     /// Returns why the world cannot have settled yet, if it is known.
-    fn unrest(&self, _: &Programs<Self::Role>) -> Option<String> {
+    fn unrest(&self) -> Option<String> {
         None
     }
 
@@ -88,17 +88,12 @@ pub trait World: Sized {
         false
     }
 
-    /// Returns every difference between what is stored and what the oracle demands of a settled world.
+    /// Returns every difference between what is stored and what the model demands of a settled world.
     async fn differences(&self) -> Result<Vec<String>>;
 
     /// Notes that the world has settled. Returns what should be otherwise then.
     fn settled(&mut self) -> Vec<String> {
         Vec::new()
-    }
-
-    /// Returns the number of writes that were judged, by what they write; by default, those of each program are.
-    fn judged(&self) -> Option<BTreeMap<&'static str, u64>> {
-        None
     }
 
     /// Returns the number of times that each fault was applied that is not one of servers.
@@ -123,7 +118,7 @@ pub struct Timing {
     pub after_restart: Option<u32>,
 }
 
-/// A property of random sequences of steps: the world settles as its oracle demands, and then nothing writes.
+/// A property of random sequences of steps: the world settles as its model demands, and then nothing writes.
 pub trait Property {
     /// The world.
     type World: World;

@@ -2,37 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::convergence::kinds::Kind;
-use crate::convergence::known::{Known, Moment};
 use crate::convergence::model;
 use crate::convergence::program::CONTROLLER;
+use crate::harness::oracle::{Check, Facts, check};
 use crate::harness::value::{is_deleting, items, text};
 
 /// The most combinations of classes to try.
 const COMBINATIONS: usize = 4_096;
 
-/// The result of a check. The error is the violated property.
-pub(super) type Check<T = ()> = Result<T, String>;
-
-/// Fails a check unless the condition holds.
-pub(super) fn check(holds: bool, violated: impl FnOnce() -> String) -> Check {
-    if holds { Ok(()) } else { Err(violated()) }
-}
-
-/// The versions of objects from which a process may have decided.
-pub(super) struct Facts<'a> {
-    pub(super) known: &'a Known,
-    pub(super) since: Moment,
-    /// The first and the last time at which the process may have looked at the clock.
-    pub(super) times: [Timestamp; 2],
-}
-
 impl<'a> Facts<'a> {
     pub(super) fn versions(&self, kind: Kind, name: &str) -> Vec<Option<&'a Value>> {
-        self.known.versions(kind, name, self.since)
+        self.known.versions(&kind.object(name), self.since)
+    }
+
+    /// Returns the names of all objects of a kind that the process ever received.
+    pub(super) fn names(&self, kind: Kind) -> Vec<&'a str> {
+        self.known.names(kind.side().into(), &kind.collection())
     }
 
     pub(super) fn present(&self, kind: Kind, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -41,32 +29,12 @@ impl<'a> Facts<'a> {
 
     /// Returns the object at the version that a JSON patch or the preconditions of a deletion name.
     pub(super) fn base(&self, kind: Kind, name: &str, version: &Value) -> Check<&'a Value> {
-        let version = version
-            .as_str()
-            .ok_or("it does not depend on the version of the object")?;
-        let base = self.known.at_version(kind, name, version);
-        base.ok_or_else(|| format!("the process never received version {version}"))
+        self.known.base(&kind.object(name), version)
     }
 
     /// Returns the object that a JSON patch or a merge patch makes of the version that it names.
     pub(super) fn patched(&self, kind: Kind, name: &str, patch: &Value) -> Check<Value> {
-        let Some(steps) = patch.as_array() else {
-            let version = &patch["metadata"]["resourceVersion"];
-            let mut object = self.base(kind, name, version)?.clone();
-            json_patch::merge(&mut object, patch);
-            return Ok(object);
-        };
-        let mut guards = steps.iter().filter(|step| {
-            step["path"] == "/metadata/resourceVersion"
-                && matches!(step["op"].as_str(), Some("replace" | "test"))
-        });
-        let guard = guards.next().map_or(&Value::Null, |step| &step["value"]);
-        let mut object = self.base(kind, name, guard)?.clone();
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
-        json_patch::patch(&mut object, &patch)
-            .map_err(|error| format!("it does not fit the version that it names: {error}"))?;
-        Ok(object)
+        self.known.patched(&kind.object(name), patch)
     }
 
     /// Checks that `remedyActions`, and nothing else, is the union of the actions that some version of
@@ -74,9 +42,8 @@ impl<'a> Facts<'a> {
     pub(super) fn actions(&self, name: &str, body: &Value) -> Check {
         only(body, &["remedyActions"])?;
         let written = &body["status"]["remedyActions"];
-        let remedies: Vec<Vec<Option<&Value>>> = self
-            .known
-            .names(Kind::Remedy)
+        let remedies = self.names(Kind::Remedy).into_iter();
+        let remedies: Vec<Vec<Option<&Value>>> = remedies
             .map(|name| self.versions(Kind::Remedy, name))
             .collect();
         let is_unread = |remedy: Option<&Value>| {
@@ -146,7 +113,7 @@ impl<'a> Facts<'a> {
         let status = &body["status"];
         let acting = items(status, "/activeClusterNames").filter_map(Value::as_str);
         let acting: BTreeSet<String> = acting.map(str::to_owned).collect();
-        for cluster in self.known.names(Kind::Cluster) {
+        for cluster in self.names(Kind::Cluster) {
             let versions = self.versions(Kind::Cluster, cluster);
             let is_so = |version: Option<&Value>| {
                 self.times
@@ -166,7 +133,7 @@ impl<'a> Facts<'a> {
     /// Returns the combinations of versions of the classes, at most [`COMBINATIONS`].
     fn classes(&self) -> Vec<Vec<&'a Value>> {
         let mut all = vec![Vec::new()];
-        for name in self.known.names(Kind::IngressClass) {
+        for name in self.names(Kind::IngressClass) {
             let versions = self.versions(Kind::IngressClass, name);
             let with = |chosen: &Vec<&'a Value>| {
                 let chosen = chosen.clone();

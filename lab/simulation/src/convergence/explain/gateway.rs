@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::facts::{Check, Facts, check};
 use crate::convergence::kinds::{Kind, Side};
 use crate::convergence::model;
+use crate::harness::oracle::{Check, Facts, check};
 use crate::harness::value::{items, name, text};
 
 pub(super) const INGRESS_ANNOTATION: &str =
@@ -147,7 +147,7 @@ impl Facts<'_> {
                 })
             });
         let undecided = |object: &&Value| {
-            self.known.names(Kind::Remedy).all(|name| {
+            self.names(Kind::Remedy).into_iter().all(|name| {
                 let versions = self.versions(Kind::Remedy, name);
                 let mut versions = versions.iter();
                 versions.any(|remedy| {
@@ -165,7 +165,7 @@ impl Facts<'_> {
 
     /// Returns `true` if in some versions no endpoints of a Service are collected from a cluster.
     fn may_lack_endpoints(&self, service: &str, cluster: &str) -> bool {
-        self.known.names(Kind::EndpointSlice).all(|name| {
+        self.names(Kind::EndpointSlice).into_iter().all(|name| {
             let versions = self.versions(Kind::EndpointSlice, name);
             versions.into_iter().any(|slice| {
                 slice.is_none_or(|slice| {

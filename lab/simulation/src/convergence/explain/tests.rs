@@ -12,8 +12,9 @@ use crate::convergence::fleet::Controllers;
 use crate::convergence::program::CONTROLLER;
 use crate::convergence::step::{Change, Class, RemedyShape};
 use crate::harness::access::Access;
+use crate::harness::oracle::Oracle;
 use crate::harness::value::items;
-use crate::harness::{Connections, Record};
+use crate::harness::{Connections, Process, Record};
 
 const M0: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m0/status";
 const SERVICE: &str = "i0-web-0123456789";
@@ -23,7 +24,7 @@ const SLICE: &str = "i0-web-9876543210";
 struct Writer {
     fleet: Controllers,
     record: Record<Role>,
-    explainer: Explainer,
+    oracle: Oracle<Role>,
     program: Role,
     clients: [Client; 2],
 }
@@ -46,7 +47,7 @@ impl Writer {
         Self {
             fleet,
             record,
-            explainer: Explainer::default(),
+            oracle: Oracle::default(),
             program,
             clients,
         }
@@ -121,8 +122,8 @@ impl Writer {
     }
 
     fn judge(&mut self) -> Option<String> {
-        let entries = self.record.since(self.explainer.position());
-        self.explainer.read(&entries)
+        let entries = self.record.since(self.oracle.position());
+        self.oracle.read(&entries)
     }
 
     /// Returns the version of an object that a write must name.
@@ -242,8 +243,8 @@ async fn what_a_remedy_wants_may_be_written_and_nothing_else() {
         let violated = writer.write(Method::PATCH, Side::Karmada, path, body).await;
         assert!(violated.is_some(), "{path}");
     }
-    assert_eq!(writer.explainer.judged()["cluster actions"], 3);
-    assert_eq!(writer.explainer.judged()["others"], 1);
+    assert_eq!(writer.oracle.judged()["cluster actions"], 3);
+    assert_eq!(writer.oracle.judged()["others"], 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -350,7 +351,7 @@ async fn a_decision_does_not_stay_open_because_of_other_requests() {
 async fn what_serves_an_ingress_may_be_created() {
     let mut writer = Writer::leading(Role::Ingress).await;
     writer.serve().await;
-    let judged = writer.explainer.judged();
+    let judged = writer.oracle.judged();
     assert_eq!(judged.values().sum::<u64>(), 4, "{judged:?}");
 }
 
