@@ -10,6 +10,12 @@ use super::kinds::Kind;
 use super::program::CONTROLLER;
 use crate::harness::value::{is_deleting, items, name, text};
 
+/// The name of its ingress on an object at the gateway.
+pub(crate) const INGRESS_ANNOTATION: &str =
+    "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
+/// The name of its Service on a slice.
+pub(crate) const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
+
 const TRAFFIC_CONTROL: &str = "TrafficControl";
 const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
 
@@ -222,6 +228,12 @@ pub(crate) fn services(ingress: &Value) -> BTreeSet<String> {
         .into_iter()
         .map(|(service, _)| service)
         .collect()
+}
+
+/// Returns the user's name of a Service from the gateway's, which is `<ingress>-<service>-<hash>`.
+pub(crate) fn original<'a>(gateway_name: &'a str, ingress: &str) -> Option<&'a str> {
+    let own = gateway_name.strip_prefix(ingress)?.strip_prefix('-')?;
+    Some(own.rsplit_once('-')?.0)
 }
 
 /// Returns the name of a Service's binding.

@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::kinds::{Kind, Objects};
-use super::model;
+use super::model::{self, INGRESS_ANNOTATION, SERVICE_LABEL};
 use super::program::CONTROLLER;
 use crate::clock;
 use crate::harness::value::{is_deleting, items, name, text};
-
-const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
-const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
 
 /// Returns every difference between the objects and the model.
 pub(crate) fn differences(objects: &Objects) -> Vec<String> {
@@ -214,10 +211,7 @@ fn served(objects: &Objects, ingress: &Value) -> Served {
                 .filter(|slice| text(*slice, SERVICE_LABEL) == gateway_service);
             let ports = service.map(model::ports).unwrap_or_default();
             let endpoints = slices.flat_map(model::endpoints).collect();
-            let own = gateway_service.strip_prefix(&format!("{}-", name(ingress)));
-            let original = own
-                .and_then(|own| own.rsplit_once('-'))
-                .map(|(service, _)| service);
+            let original = model::original(&gateway_service, name(ingress));
             let original = original.unwrap_or(&gateway_service).to_owned();
             ((original, port), (ports, endpoints))
         })

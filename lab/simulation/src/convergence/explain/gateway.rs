@@ -3,21 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::convergence::kinds::{Kind, Side};
-use crate::convergence::model;
+use crate::convergence::model::{self, INGRESS_ANNOTATION, SERVICE_LABEL, original};
 use crate::harness::oracle::{Check, Facts, check};
 use crate::harness::value::{items, name, text};
 
-pub(super) const INGRESS_ANNOTATION: &str =
-    "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SOURCE_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1collected-endpoint-slice";
 const CLUSTER_LABEL: &str = "/metadata/labels/karmada-rs.io~1cluster";
-const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
-
-/// Returns the user's name of a Service from the gateway's, which is `<ingress>-<service>-<hash>`.
-fn original<'a>(gateway_name: &'a str, ingress: &str) -> Option<&'a str> {
-    let own = gateway_name.strip_prefix(ingress)?.strip_prefix('-')?;
-    Some(own.rsplit_once('-')?.0)
-}
 
 /// Returns the rules, TLS and default backend of an Ingress, with the users' names of the Services.
 fn routes(served: &Value) -> Option<[Value; 3]> {

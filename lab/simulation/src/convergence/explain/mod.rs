@@ -14,9 +14,8 @@ use http::Method;
 use karmada_api::names::NODE_PUBLISHER;
 use serde_json::Value;
 
-use self::gateway::INGRESS_ANNOTATION;
 use super::kinds::{Kind, NAMESPACE, Side};
-use super::model;
+use super::model::{self, INGRESS_ANNOTATION};
 use super::program::Role;
 use crate::harness::access::NAMESPACES;
 use crate::harness::oracle::{Check, Explain, Facts, Request, Sources, Target, check};

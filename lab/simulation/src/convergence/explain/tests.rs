@@ -316,6 +316,45 @@ async fn a_lease_that_expires_is_given_back_or_stolen_ends_the_right_to_write() 
     violates(writer.set_actions(none).await, "does not hold");
 }
 
+#[tokio::test(start_paused = true)]
+async fn unreceived_objects_are_not_written() {
+    let kind = Kind::Remedy;
+    let status = format!("{}/status", kind.path("r0"));
+    let mut writer = Writer::leading(Role::Remedy).await;
+    writer.apply(remedy()).await;
+    let empty = json!({ "status": {} });
+    let violated = writer.write(Method::PATCH, Side::Karmada, &status, empty);
+    violates(violated.await, "never received the object");
+    writer.read(kind).await;
+    let foreign = json!({ "metadata": { "uid": "another" }, "status": {} });
+    let violated = writer.write(Method::PATCH, Side::Karmada, &status, foreign);
+    violates(violated.await, "never received uid another");
+}
+
+/// A list has shown a newer version before the first attempt.
+#[tokio::test(start_paused = true)]
+async fn known_conflicts_are_not_repeated() {
+    let kind = Kind::MultiClusterIngress;
+    let mut writer = Writer::leading(Role::Ingress).await;
+    let version = writer.version(kind, "i0").await;
+    let ours = json!([CONTROLLER]);
+    let add = json!({ "op": "add", "path": "/metadata/finalizers", "value": ours });
+    let stale = patch(&version, &[add]);
+    let put = Change::PutIngress {
+        ingress: 0,
+        class: Class::Named(0),
+        backends: crate::convergence::Backends::Both,
+    };
+    writer.apply(put).await;
+    writer.read(kind).await;
+    writer.later().await;
+    let path = kind.path("i0");
+    let violated = writer.write(Method::PATCH, Side::Karmada, &path, stale.clone());
+    assert_eq!(violated.await, None);
+    let violated = writer.write(Method::PATCH, Side::Karmada, &path, stale);
+    violates(violated.await, "repeats a conflict");
+}
+
 /// A list, and a write about another cluster, take as long as they like.
 #[tokio::test(start_paused = true)]
 async fn a_decision_does_not_stay_open_because_of_other_requests() {
