@@ -95,7 +95,7 @@ impl Controllers {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&mut self, change: &Change) -> Result<()> {
         let apis = &self.apis;
         match *change {

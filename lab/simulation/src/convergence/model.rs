@@ -75,7 +75,7 @@ pub(crate) fn acts_on(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
         && wanted.iter().any(|action| has.contains(action.as_str()))
 }
 
-/// Returns what is wrong about a Remedy's status, which says that it acts on `acting`.
+/// Returns the fault of a Remedy's status, which says that it acts on `acting`.
 pub(crate) fn misstatement(
     remedy: &Value,
     status: &Value,

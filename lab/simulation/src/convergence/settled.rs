@@ -69,7 +69,7 @@ fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
     );
 }
 
-/// Compares what a Remedy says about itself.
+/// Compares the status of a Remedy.
 fn check_remedy(objects: &Objects, remedy: &Value, found: &mut Differences) {
     let acting = of(objects, Kind::Cluster)
         .filter(|cluster| model::acts_on(remedy, cluster, clock::now()))

@@ -23,7 +23,7 @@ pub struct Summary {
     pub sequences: u64,
     /// The number of their steps.
     pub steps: u64,
-    /// What was done in them.
+    /// The sums of their figures.
     pub figures: Figures,
 }
 
@@ -34,8 +34,8 @@ impl Summary {
         let sum = &mut self.figures;
         sum.requests += run.requests;
         for (sum, counts) in [(&mut sum.judged, run.judged), (&mut sum.faults, run.faults)] {
-            for (what, count) in counts {
-                *sum.entry(what).or_default() += count;
+            for (name, count) in counts {
+                *sum.entry(name).or_default() += count;
             }
         }
     }
@@ -203,7 +203,7 @@ pub fn search_from_first<P: Property>(sequences: u64) -> Result<Summary, String>
     search::<P>(seeds, threads).map_err(|found| found.to_string())
 }
 
-/// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps and what was done.
+/// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps, and its figures.
 fn run_seed<P: Property>(seed: u64) -> Result<(usize, Figures), Box<Found>> {
     let (mut runner, tree) = sequence::<P>(seed);
     let steps = tree.current();

@@ -1,4 +1,4 @@
-//! A world in a run, with its programs: how steps happen to it, and what is checked.
+//! A world in a run, with its programs: its steps and checks.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl<W: World> Session<W> {
         self.world.repair().await
     }
 
-    /// Applies a step. One that concerns what is not there does nothing.
+    /// Applies a step. One that concerns absent objects does nothing.
     pub(crate) async fn apply(&mut self, step: &StepOf<W>) -> Result<()> {
         self.record.note(format!("{step:?}"));
         match *step {
@@ -144,7 +144,7 @@ impl<W: World> Session<W> {
         Ok(())
     }
 
-    /// Applies a step, checks what must hold at every moment, and waits until the world has settled if the step asks
+    /// Applies a step, checks the rules of every moment, and waits until the world has settled if the step asks
     /// for that.
     pub(super) async fn play(&mut self, step: &StepOf<W>) -> Result<()> {
         self.apply(step).await?;
@@ -155,7 +155,7 @@ impl<W: World> Session<W> {
         Ok(())
     }
 
-    /// Checks what must hold at every moment.
+    /// Checks the rules of every moment.
     pub(super) async fn check(&mut self, step: Option<&StepOf<W>>) -> Result<()> {
         if let Some(ended) = self.programs.ended() {
             bail!(ended);
@@ -282,7 +282,7 @@ impl<W: World> Session<W> {
     }
 }
 
-/// Fails with what was found, if anything was.
+/// Fails with the faults that were found, if there are any.
 fn none(found: &[String]) -> Result<()> {
     ensure!(found.is_empty(), "{}", found.join("; "));
     Ok(())

@@ -12,7 +12,7 @@ use crate::harness::access::{Access, NAMESPACES};
 use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, name, text};
 
-/// A hub and its members in a run, and what is known about their past.
+/// A hub and its members in a run, and their past as far as it is known.
 #[derive(Debug)]
 pub struct Members {
     pub(crate) apis: Apis,
@@ -49,7 +49,7 @@ impl Members {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&self, change: &Change) -> Result<()> {
         let hub = &self.apis.hub;
         match *change {

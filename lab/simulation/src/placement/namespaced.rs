@@ -1,4 +1,4 @@
-//! The comparison of what there is of the placement that is in a namespace: it goes where that is, and follows it.
+//! The comparison of the placement that is in a namespace: it goes where that is, and follows it.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The objects of the users: their names, their paths, and what they contain.
+//! The objects of the users: their names, paths and contents.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) const BINDINGS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcebindings";
 pub(crate) const OWNERS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/appliedworks";
 
-/// The label of what belongs to a placement.
+/// The label of the objects of a placement.
 pub(crate) const PLACEMENT: &str = "/metadata/labels/kubernetes-fleet.io~1parent-CRP";
 
 /// Returns the name of an application, of its namespace and of its placement.

@@ -32,7 +32,7 @@ pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
     found
 }
 
-/// Compares what a cluster has on the hub.
+/// Compares the objects of a cluster on the hub.
 fn of_cluster(snapshot: &Snapshot, cluster: &str) -> Vec<String> {
     let mut found = Vec::new();
     let Some(member) = snapshot.clusters.get(cluster) else {
@@ -145,7 +145,7 @@ impl Check<'_> {
         vec![format!("has Works in {works:?}, and is bound to {bound:?}")]
     }
 
-    /// Compares what the members hold with what is selected.
+    /// Compares the maps in members with those that are selected.
     fn copies(
         &self,
         bound: &BTreeSet<String>,
@@ -197,7 +197,7 @@ impl Check<'_> {
     }
 }
 
-/// Compares what the placement says with what there is.
+/// Compares the status of a placement with its clusters.
 pub(super) fn status_differences(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let policy = &placement["spec"]["policy"];

@@ -1,4 +1,4 @@
-//! What a hub and its members hold at one moment.
+//! The objects of a hub and its members at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::harness::value::{is_deleting, name, text};
 /// The maps of an application by their names.
 pub(crate) type Maps = BTreeMap<String, Map>;
 
-/// What counts of a map.
+/// The parts of a map that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Map {
     pub(crate) value: String,
@@ -43,12 +43,12 @@ pub(crate) struct Snapshot {
     pub(crate) namespaced: Namespaced,
 }
 
-/// What there is of the placement that is in a namespace.
+/// The objects of the placement that is in a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaced {
     pub(crate) placement: Option<Value>,
     pub(crate) bindings: Vec<Value>,
-    /// The snapshots, of its policy and of what it selects.
+    /// The snapshots of its policy and of its resources.
     pub(crate) snapshots: Vec<Value>,
 }
 
@@ -74,7 +74,7 @@ impl Namespaced {
     }
 }
 
-/// What a member holds.
+/// The objects of a member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     /// The applications whose namespace is there.

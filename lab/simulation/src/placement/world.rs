@@ -17,7 +17,7 @@ use super::{namespaced, settled};
 use crate::harness::clusters::CLUSTERS;
 use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
-/// The property that members hold what the placements ask for.
+/// The property that members hold the objects that the placements ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement;
 
@@ -26,7 +26,7 @@ impl Property for Placement {
     const NAME: &'static str = "placement";
     const FAILED_ONCE: &'static str = include_str!("../../placement-seeds.txt");
     const SEEDS: &'static str = "lab/simulation/placement-seeds.txt";
-    // Twice what the longest wait of a program takes, that for an agent that is silent.
+    // Twice the longest wait of a program, that for an agent that is silent.
     const QUIET: Duration = Duration::from_mins(10);
 
     fn sequences() -> BoxedStrategy<Vec<Step>> {

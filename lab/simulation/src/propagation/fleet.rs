@@ -23,7 +23,7 @@ use crate::harness::value::{name, text};
 /// The pods for which a cluster has room when it joins.
 const ROOM: u8 = 4;
 
-/// A fleet of three members in a run, and what is known about its past.
+/// A fleet of three members in a run, and its past as far as it is known.
 #[derive(Debug)]
 pub struct Members {
     pub(crate) apis: Apis,
@@ -74,7 +74,7 @@ impl Members {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&mut self, change: &Change) -> Result<()> {
         self.history.clusters_changed |= matches!(
             change,

@@ -238,7 +238,7 @@ pub(crate) fn division(placement: &Value) -> Division {
     Division::Weights(weights)
 }
 
-/// The clusters in which the Deployment needs what it refers to.
+/// The clusters in which the Deployment needs the objects to which it refers.
 #[derive(Debug)]
 pub(crate) struct Need {
     pub(crate) clusters: BTreeSet<String>,

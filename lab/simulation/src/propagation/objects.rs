@@ -1,4 +1,4 @@
-//! The objects of the users: their names, their paths, and what they contain.
+//! The objects of the users: their names, paths and contents.
 
 use serde_json::{Value, json};
 
@@ -141,7 +141,7 @@ impl Template {
         self.kind() == "ConfigMap" && named == Some(self.name())
     }
 
-    /// Returns a patch with which somebody in a member changes what is ours.
+    /// Returns a patch with which somebody in a member changes our fields.
     pub(crate) fn drift(self) -> Value {
         match self {
             Self::ConfigMapA | Self::ConfigMapB => json!({ "data": { "version": "drift" } }),

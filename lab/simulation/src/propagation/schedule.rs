@@ -139,7 +139,7 @@ impl<'a> Schedule<'a> {
         found
     }
 
-    /// Returns the differences from what the group in use asks for.
+    /// Returns the differences from the demands of the group in use.
     fn of_group(&self, group: &Group<'_>, clusters_changed: bool) -> Vec<String> {
         let mut found = Vec::new();
         let is: BTreeSet<String> = self.targets.keys().cloned().collect();
@@ -237,8 +237,8 @@ impl<'a> Schedule<'a> {
         choices.iter().any(|choice| self.has_room(choice))
     }
 
-    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number, and what has no
-    /// replicas goes along.
+    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number, and one that has
+    /// no replicas goes along.
     fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
         match model::division(self.placement) {
             Division::Weights(_) => model::choices(self.snapshot, &Value::Null, clusters),
@@ -246,7 +246,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Returns `true` if clusters have room for what is divided by room.
+    /// Returns `true` if clusters have room for the replicas that are divided by room.
     fn has_room(&self, clusters: &BTreeSet<String>) -> bool {
         let seats = self.seats();
         let had = |name: &String| seats.get(name).copied().unwrap_or_default();

@@ -53,7 +53,7 @@ pub(crate) struct Since {
     /// Set once the policies that contend for it became others.
     is_contended: bool,
     age: Age,
-    /// Set if Works were suspended: what they hold back comes when the pause ends.
+    /// Set if Works were suspended: the copies that they hold back come when the pause ends.
     was_suspended: bool,
     pub(crate) by_hand: BTreeSet<ByHand>,
     /// The groups that it may not have fitted in.
@@ -155,7 +155,7 @@ impl Since {
             .map(|(nth, offer)| (offer, self.edited.is_some_and(|edited| nth >= edited)))
     }
 
-    /// Returns what has changed without a reason.
+    /// Returns the change that has no reason.
     pub(crate) fn moved(&self, now: &Place, may_move: bool) -> Option<String> {
         let is_free = self.edited.is_some() || self.by_hand.contains(&ByHand::Unbound);
         let has = |placement: &Value| {
@@ -220,7 +220,7 @@ impl Since {
         is_wrong.then(|| format!("{left} was left for an earlier group, and fits"))
     }
 
-    /// Returns what does not follow the policy in spite of an edit.
+    /// Returns the placement that does not follow the policy in spite of an edit.
     pub(crate) fn left_behind(&self, essence: &Value, now: &Place) -> Option<String> {
         // Who has another policy at last, or is as before, may not have been seen when it was edited.
         // One that is first seen when its policy has changed since waits, for the policy may not have selected

@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::step::{Change, Step};
 use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
-/// The property that members hold what the policies ask for.
+/// The property that members hold the copies that the policies ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Propagation;
 
@@ -25,7 +25,7 @@ impl Property for Propagation {
     const NAME: &'static str = "propagation";
     const FAILED_ONCE: &'static str = include_str!("../../propagation-seeds.txt");
     const SEEDS: &'static str = "lab/simulation/propagation-seeds.txt";
-    // Twice what the longest wait of a program takes, that of an eviction.
+    // Twice the longest wait of a program, that of an eviction.
     const QUIET: Duration = Duration::from_mins(20);
 
     fn sequences() -> BoxedStrategy<Vec<Step>> {

@@ -79,7 +79,7 @@ impl<'a> Facts<'a> {
                 }
             }
             if keeps {
-                // What an unreadable Remedy wants is unknown: nothing may be cleared.
+                // The wishes of an unreadable Remedy are unknown: nothing may be cleared.
                 let before = items(cluster, "/status/remedyActions").filter_map(Value::as_str);
                 let before: BTreeSet<String> = before.map(str::to_owned).collect();
                 let kept: Vec<_> = sums.iter().map(|sum| sum | &before).collect();
@@ -95,7 +95,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Checks that a Remedy's status says what is so in some version of each cluster.
+    /// Checks that a Remedy's status is true of some version of each cluster.
     pub(super) fn remedy_status(&self, name: &str, body: &Value) -> Check {
         only(
             body,

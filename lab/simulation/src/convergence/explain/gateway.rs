@@ -168,7 +168,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Checks that the object of a deletion has no reason to exist in some version of what led to it.
+    /// Checks that the object of a deletion has no reason to exist in some versions of its sources.
     pub(super) fn removal(&self, kind: Kind, name: &str, body: &Value) -> Check {
         check(kind.side() == Side::Gateway, || {
             "no rule explains such a write".to_owned()
@@ -206,7 +206,7 @@ impl Facts<'_> {
     }
 
     /// Returns `true` if in some version the cluster of a slice is not admitted or not a location of its
-    /// Service, or what was collected there is gone.
+    /// Service, or the slice that was collected there is gone.
     fn excluded(&self, service: &str, slice: &Value) -> bool {
         let cluster = text(slice, CLUSTER_LABEL);
         let clusters = self.versions(Kind::Cluster, cluster);

@@ -1,9 +1,9 @@
 //! The explanations of the controllers' writes: each equals the result of [`super::model`] for some versions of the
 //! objects that its process knew when it decided.
 //!
-//! They cover every write but those of leases, Events and exports of Services; one that no rule covers is a violation. A
-//! patch or a deletion is judged on the version that it names. In addition, no process may write before it has listed all
-//! that decides the write.
+//! They cover every write but those of leases, Events and exports of Services; one that no rule covers is a violation.
+//! A patch or a deletion is judged on the version that it names. In addition, no process may write before it has listed
+//! every kind that decides the write.
 
 mod facts;
 mod gateway;

@@ -394,7 +394,7 @@ async fn what_serves_an_ingress_may_be_created() {
     assert_eq!(judged.values().sum::<u64>(), 4, "{judged:?}");
 }
 
-/// A field of an object at the gateway, a value that nothing explains, and what the judge finds.
+/// A field of an object at the gateway, a value that nothing explains, and the violation.
 type Unexplained = (&'static str, Value, &'static str);
 
 fn unexplained_in_a_slice() -> [Unexplained; 6] {

@@ -13,7 +13,7 @@ use super::{Check, Explain, METADATA_ONLY, Sources, check};
 use crate::harness::Api;
 use crate::harness::value::{name, text};
 
-/// The time within which a process has taken in what a watch has shown it.
+/// The time within which a process has taken in an event of a watch.
 const TAKEN_IN: Duration = Duration::from_secs(1);
 
 /// A position in the record.
@@ -108,8 +108,8 @@ impl Known {
         }
     }
 
-    /// Reads the object in the response to a write or to a read of one object. One of which the API gave the metadata alone
-    /// is what a version was like, if nothing else tells that, and is not decided from.
+    /// Reads the object in the response to a write or to a read of one object. Nothing is decided from one of
+    /// which the API gave the metadata alone: it stands for its version, if nothing else does.
     pub(super) fn read_object<R: Explain>(&mut self, target: &Target, object: Value, now: Moment) {
         // A deletion is answered with a `Status`.
         if name(&object).is_empty() {

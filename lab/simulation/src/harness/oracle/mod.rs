@@ -1,8 +1,7 @@
 //! The oracle of every world: each write follows from messages that its process has received.
 //!
-//! A process knows what it has received: the record has every list and every line of a watch that it
-//! has read, and every response to its writes, so delayed, coalesced, lost and stale events are taken
-//! into account exactly. In every world a process
+//! The record has every list and every line of a watch that a process has read, and every response to its writes, so
+//! delayed, coalesced, lost and stale events are taken into account exactly. In every world a process
 //! - writes to no object that it has never received, unless it creates or applies it,
 //! - demands no uid and no version that it has never received,
 //! - does not repeat a write that conflicted though a watch had shown it a newer version before that,
@@ -14,8 +13,8 @@
 //! combination of versions of the objects. A process acts on a decision without a pause: each of the writes that follow
 //! from it begins as soon as the response to the previous one arrives. Therefore each version counts that the process
 //! knew at some moment since the decision: since it last had no write in flight for the same subject. Lists and watches
-//! keep no decision open. Versions replaced in the instant of the decision count as well, because the order among several
-//! watches is undefined.
+//! keep no decision open. Versions replaced in the instant of the decision count as well, because the order among
+//! several watches is undefined.
 
 mod known;
 mod lease;
@@ -244,8 +243,8 @@ impl<R: Explain> Oracle<R> {
 }
 
 impl State {
-    /// Begins a request. Returns the name under which it is counted, if it is a write that is judged. It follows from the
-    /// same decision as the last one about its subject if that ended in the same instant.
+    /// Begins a request. It follows from the same decision as the last one about its subject if that ended in the same
+    /// instant. Returns the name under which it is counted, if it is a write that is judged.
     fn begin<R: Explain>(
         &mut self,
         entry: &Entry<R>,
@@ -381,7 +380,7 @@ impl State {
         written
     }
 
-    /// Checks that what the process knows explains a write.
+    /// Checks that the knowledge of the process explains a write.
     fn judge<R: Explain>(&self, entry: &Entry<R>, request: &Request) -> Check {
         if R::IS_ELECTED
             && let Some(without) = self.lease.violation(entry.at)

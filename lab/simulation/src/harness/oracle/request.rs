@@ -48,7 +48,7 @@ impl Request {
         self.method == Method::GET
     }
 
-    /// Returns `true` if the object need not be there: what is applied names its kind, and a patch does not.
+    /// Returns `true` if the object need not be there: an applied one names its kind, and a patch does not.
     pub(super) fn may_create(&self) -> bool {
         self.method == Method::PATCH && (self.body.is_null() || self.body["kind"].is_string())
     }
