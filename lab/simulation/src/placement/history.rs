@@ -8,7 +8,7 @@ use super::model::{self, Place};
 use super::objects::{APPS, OF_NAMESPACE, app};
 use super::snapshot::{Maps, Snapshot};
 use super::step::{Change, Step};
-use crate::harness::clusters::{self, CLUSTERS};
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, items};
 
 /// The past, for the most part since the fleet settled last.
@@ -48,7 +48,7 @@ impl History {
             self.observe_app(&app, snapshot);
         }
         let mut found = Vec::new();
-        for cluster in (0..CLUSTERS).map(clusters::name) {
+        for cluster in clusters::all() {
             self.observe_cluster(&cluster, snapshot);
             found.extend(self.observe_outside(&cluster, snapshot));
         }
@@ -136,8 +136,8 @@ impl History {
         let maps: BTreeSet<_> = maps.collect();
         let before = self.outside.insert(cluster.to_owned(), maps.clone());
         let lost: Vec<_> = before?.difference(&maps).cloned().collect();
-        let what = || format!("{cluster}, which has left the fleet, has lost {lost:?}");
-        (!lost.is_empty()).then(what)
+        (!lost.is_empty())
+            .then(|| format!("{cluster}, which has left the fleet, has lost {lost:?}"))
     }
 
     /// Returns the losses of clusters for which nobody asked: health and taints take nothing away. Where a placement

@@ -8,7 +8,7 @@ use super::history::History;
 use super::model::{self, Place};
 use super::objects::{APPS, app};
 use super::snapshot::Snapshot;
-use crate::harness::clusters::{self, CLUSTERS};
+use crate::harness::clusters;
 use crate::harness::value::{condition, is_deleting, items, name, text};
 
 /// The most groups of snapshots that are kept by default.
@@ -17,7 +17,7 @@ const MOST_SNAPSHOTS: usize = 10;
 /// Returns every difference between the objects and the model, but for those in a namespace.
 pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let mut found = Vec::new();
-    for cluster in (0..CLUSTERS).map(clusters::name) {
+    for cluster in clusters::all() {
         found.extend(of_cluster(snapshot, &cluster));
     }
     for app in (0..APPS).map(app) {

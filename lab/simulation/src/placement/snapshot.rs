@@ -88,8 +88,8 @@ impl Snapshot {
         let hub = &apis.hub;
         let mut snapshot = Self {
             apps: apps(hub).await?,
-            placements: by_name(hub.list(PLACEMENTS).await?),
-            clusters: by_name(hub.list(MEMBERS).await?),
+            placements: hub.by_name(PLACEMENTS).await?,
+            clusters: hub.by_name(MEMBERS).await?,
             policies: hub.list(POLICIES).await?,
             snapshots: hub.list(SNAPSHOTS).await?,
             bindings: hub.list(BINDINGS).await?,
@@ -145,13 +145,6 @@ impl Snapshot {
 fn targets<'a>(bindings: impl Iterator<Item = &'a Value>) -> BTreeSet<String> {
     let targets = bindings.map(|binding| text(binding, "/spec/targetCluster").to_owned());
     targets.collect()
-}
-
-fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
-    let named = objects
-        .into_iter()
-        .map(|object| (name(&object).to_owned(), object));
-    named.collect()
 }
 
 async fn apps(server: &ApiServer) -> Result<BTreeMap<String, Maps>> {

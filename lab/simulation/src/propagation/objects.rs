@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::clusters;
+use crate::harness::value::name;
 
 /// The namespace of the users' objects.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -64,6 +65,11 @@ impl Template {
 
     pub(crate) fn is_namespaced(self) -> bool {
         self != Self::ClusterRole
+    }
+
+    /// Returns `true` if `object` is this one, or a copy of it.
+    pub(crate) fn is_of(self, object: &Value) -> bool {
+        object["kind"] == self.kind() && name(object) == self.name()
     }
 
     pub(crate) fn collection(self) -> String {
