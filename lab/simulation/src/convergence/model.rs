@@ -55,13 +55,15 @@ pub(crate) fn annotated(remedy: &Value, now: Timestamp) -> Annotated {
 
 /// Returns `true` if a Remedy is carried out as it is written.
 pub(crate) fn is_accepted(remedy: &Value) -> bool {
-    let has_nothing = |field: &Value| field.as_array().is_some_and(Vec::is_empty);
     let spec = &remedy["spec"];
     let annotations = &remedy["metadata"]["annotations"];
     let end = annotations["remedy.karmada-rs.io/expires-at"].as_str();
-    !has_nothing(&spec["clusterAffinity"]["clusterNames"])
-        && !has_nothing(&spec["decisionMatches"])
-        && !has_nothing(&spec["actions"])
+    let lists = [
+        &spec["clusterAffinity"]["clusterNames"],
+        &spec["decisionMatches"],
+        &spec["actions"],
+    ];
+    !lists.contains(&&json!([]))
         && end.is_none_or(|end| end.parse::<Timestamp>().is_ok())
         && annotated(remedy, Timestamp::MIN) != Annotated::Unclear
 }

@@ -47,8 +47,11 @@ impl<W: World> Session<W> {
 
     async fn start(&mut self, program: W::Role, replica: u8) -> Result<()> {
         let world = &self.world;
-        let assemble = async |connections| world.assemble(connections).await;
-        self.programs.start((program, replica), assemble).await
+        self.programs
+            .start((program, replica), async |connections| {
+                world.assemble(connections).await
+            })
+            .await
     }
 
     /// Lets all processes live on, and starts one of each program that has none.

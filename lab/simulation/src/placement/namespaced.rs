@@ -54,8 +54,8 @@ pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
 fn picked(snapshot: &Snapshot, policy: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let fleet = model::fleet(snapshot).into_keys();
     let namespace = app(OF_NAMESPACE);
-    let has_it = |cluster: &String| snapshot.members[cluster].apps.contains_key(&namespace);
-    let mut able: BTreeSet<_> = fleet.filter(has_it).collect();
+    let able = fleet.filter(|cluster| snapshot.members[cluster].apps.contains_key(&namespace));
+    let mut able: BTreeSet<_> = able.collect();
     let named: BTreeSet<_> = wanted(policy).collect();
     if !named.is_empty() {
         able.retain(|cluster| named.contains(&**cluster));

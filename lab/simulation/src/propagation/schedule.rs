@@ -249,18 +249,14 @@ impl<'a> Schedule<'a> {
     /// Returns `true` if clusters have room for the replicas that are divided by room.
     fn has_room(&self, clusters: &BTreeSet<String>) -> bool {
         let seats = self.seats();
-        let had = |name: &String| seats.get(name).copied().unwrap_or_default();
         let open = model::open(self.snapshot, self.placement, clusters);
+        let had: u64 = clusters.iter().filter_map(|name| seats.get(name)).sum();
         // Nothing more comes to the others.
-        let more = |name: &String| {
-            if open.contains(name) {
-                model::room(self.snapshot, name)
-            } else {
-                0
-            }
-        };
-        let room = clusters.iter().map(|name| had(name) + more(name));
-        !matches!(self.division, Division::Room) || Some(room.sum()) >= self.replicas
+        let more: u64 = open
+            .iter()
+            .map(|name| model::room(self.snapshot, name))
+            .sum();
+        !matches!(self.division, Division::Room) || Some(had + more) >= self.replicas
     }
 
     /// Returns the clusters of a group that workloads may come to, and those where this one is.

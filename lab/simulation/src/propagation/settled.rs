@@ -202,10 +202,7 @@ impl Check<'_> {
         };
         for what in followed {
             let (is, must) = (&binding["spec"][what], &spec[what]);
-            let is_none = |value: &Value| {
-                value == false || value.is_null() || value.as_object().is_some_and(Map::is_empty)
-            };
-            if is != must && !(is_none(is) && is_none(must)) {
+            if is != must && !(is_unset(is) && is_unset(must)) {
                 found.push(format!("the binding's {what} is {is} instead of {must}"));
             }
         }
@@ -302,6 +299,10 @@ impl Check<'_> {
         }
         found
     }
+}
+
+fn is_unset(field: &Value) -> bool {
+    field == false || field.is_null() || field.as_object().is_some_and(Map::is_empty)
 }
 
 fn manifest(work: &Value) -> &Value {

@@ -119,16 +119,14 @@ impl Since {
         self.was_required |= place(now, template).is_required;
         self.unfit.extend(unfit(now, template));
         let (offered, offers) = (offers(before, template), offers(now, template));
-        let ranks = |offers: &[Offer]| -> Vec<_> {
-            let of_one = |offer: &Offer| (offer.uid.clone(), offer.rank.clone());
-            offers.iter().map(of_one).collect()
-        };
-        self.is_contended |= ranks(&offered) != ranks(&offers);
-        let uid = |snapshot: &Snapshot| {
-            let object = snapshot.templates.get(&template);
-            text(object, "/metadata/uid").to_owned()
-        };
-        let is_created = uid(before) != uid(now);
+        let [ranks, now_ranks] = [&offered, &offers].map(|offers| {
+            let ranks = offers.iter().map(|offer| (&offer.uid, &offer.rank));
+            ranks.collect::<Vec<_>>()
+        });
+        self.is_contended |= ranks != now_ranks;
+        let [was, is] =
+            [before, now].map(|snapshot| text(snapshot.templates.get(&template), "/metadata/uid"));
+        let is_created = was != is;
         if is_created {
             self.age = Age::New;
         }
@@ -158,15 +156,13 @@ impl Since {
     /// Returns the change that has no reason.
     pub(crate) fn moved(&self, now: &Place, may_move: bool) -> Option<String> {
         let is_free = self.edited.is_some() || self.by_hand.contains(&ByHand::Unbound);
-        let has = |placement: &Value| {
-            self.open()
-                .any(|(offer, _)| offer.placement == *placement && (is_free || !offer.is_lazy))
-        };
         let was = &self.place;
         let is_placed = match &now.placement {
             placement if *placement == was.placement => true,
             None => is_free,
-            Some(placement) => has(placement),
+            Some(placement) => self
+                .open()
+                .any(|(offer, _)| offer.placement == *placement && (is_free || !offer.is_lazy)),
         };
         if !is_placed {
             return Some(format!("{:?} became {:?}", was.placement, now.placement));

@@ -68,14 +68,11 @@ impl<'a> Facts<'a> {
                         })
                     })
                     .collect();
-                let with = |sum: &BTreeSet<String>| {
-                    wanted
-                        .iter()
-                        .map(|one| sum | one)
-                        .collect::<Vec<BTreeSet<String>>>()
-                };
                 if !wanted.is_empty() {
-                    sums = sums.iter().flat_map(with).collect();
+                    let all = sums.iter();
+                    sums = all
+                        .flat_map(|sum| wanted.iter().map(move |one| sum | one))
+                        .collect();
                 }
             }
             if keeps {
@@ -135,14 +132,14 @@ impl<'a> Facts<'a> {
         let mut all = vec![Vec::new()];
         for name in self.names(Kind::IngressClass) {
             let versions = self.versions(Kind::IngressClass, name);
-            let with = |chosen: &Vec<&'a Value>| {
-                let chosen = chosen.clone();
-                let extended = versions
-                    .iter()
-                    .map(move |version| chosen.iter().copied().chain(*version).collect::<Vec<_>>());
-                extended.collect::<Vec<_>>()
-            };
-            all = all.iter().flat_map(with).take(COMBINATIONS).collect();
+            let mut extended: Vec<Vec<&'a Value>> = Vec::new();
+            for chosen in &all {
+                for version in &versions {
+                    extended.push(chosen.iter().copied().chain(*version).collect());
+                }
+            }
+            extended.truncate(COMBINATIONS);
+            all = extended;
         }
         all
     }
@@ -222,8 +219,10 @@ impl<'a> Facts<'a> {
     fn is_located(&self, ingress: &'a Value, status: &Value) -> bool {
         let written: Vec<&Value> = items(status, "/serviceLocations").collect();
         let services = model::services(ingress);
-        let is_known = |written: &&Value| services.contains(text(*written, "/name"));
-        if !written.iter().all(is_known) {
+        if !written
+            .iter()
+            .all(|written| services.contains(text(*written, "/name")))
+        {
             return false;
         }
         let entry = |entries: &[&'a Value], service: &str| -> Option<&'a Value> {
@@ -254,14 +253,12 @@ impl<'a> Facts<'a> {
         let blocked: BTreeSet<&str> = items(status, "/trafficBlockClusters")
             .filter_map(Value::as_str)
             .collect();
-        let agrees = |cluster: &&&str| {
-            let versions = self.versions(Kind::Cluster, cluster);
-            let is_blocked = |version: Option<&Value>| version.is_some_and(model::is_blocked);
-            versions
-                .iter()
-                .any(|&version| is_blocked(version) == blocked.contains(**cluster))
-        };
-        located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
+        let agrees = clusters.iter().all(|cluster| {
+            let versions = self.versions(Kind::Cluster, cluster).into_iter();
+            let mut are_blocked = versions.map(|version| version.is_some_and(model::is_blocked));
+            are_blocked.any(|is_blocked| is_blocked == blocked.contains(cluster))
+        });
+        located && blocked.is_subset(&clusters) && agrees
     }
 
     /// Checks that a write of finalizers adds ours to an ingress that may be ours to serve, or removes

@@ -185,9 +185,10 @@ impl Facts<'_> {
         let ingresses = self.versions(Kind::MultiClusterIngress, ingress);
         let not_routed = ingresses.iter().any(|ingress| {
             ingress.is_none_or(|ingress| {
-                let names = |service| model::services(ingress).contains(service);
+                let services = model::services(ingress);
+                let is_named = service.is_none_or(|service| services.contains(service));
                 let is_readable = model::is_readable(Kind::MultiClusterIngress, ingress);
-                self.may_serve(ingress).1 || is_readable && !service.is_none_or(names)
+                self.may_serve(ingress).1 || is_readable && !is_named
             })
         });
         let explained = not_routed

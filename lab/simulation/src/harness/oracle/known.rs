@@ -241,10 +241,9 @@ impl Known {
         let Some(versions) = self.versions.get(path) else {
             return vec![None];
         };
-        let is_recent = |version: &&Version| version.until.is_none_or(|until| until >= then);
         versions
             .iter()
-            .filter(is_recent)
+            .filter(|version| version.until.is_none_or(|until| until >= then))
             .map(|version| version.object.as_deref())
             .collect()
     }
