@@ -109,22 +109,25 @@ pub(crate) fn misstatement(
     Some(format!("{} instead of {} in {status}", wrong.0, wrong.1))
 }
 
+/// Returns `true` if a match of a Remedy is that of a cluster.
+fn matches(entry: &Value, cluster: &Value) -> bool {
+    let wanted = &entry["clusterConditionMatch"];
+    let mut conditions = items(cluster, "/status/conditions");
+    let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
+    !wanted.is_null()
+        && found.is_some_and(|condition| {
+            let equal = condition["status"] == wanted["conditionStatus"];
+            equal == (wanted["operator"] == "Equal")
+        })
+}
+
 /// Returns the actions that a Remedy wants for a cluster at `now`.
 pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value, now: Timestamp) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
     let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
-    let matches = |entry: &Value| {
-        let wanted = &entry["clusterConditionMatch"];
-        let mut conditions = items(cluster, "/status/conditions");
-        let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
-        !wanted.is_null()
-            && found.is_some_and(|condition| {
-                let equal = condition["status"] == wanted["conditionStatus"];
-                equal == (wanted["operator"] == "Equal")
-            })
-    };
     let mut all = items(remedy, "/spec/decisionMatches");
-    let is_met = remedy["spec"]["decisionMatches"].is_null() || all.any(matches);
+    let is_met =
+        remedy["spec"]["decisionMatches"].is_null() || all.any(|one| matches(one, cluster));
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
     }

@@ -168,28 +168,25 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
 fn admitted(objects: &Objects, service: &str, ports: &[String]) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
     let mut located = model::located(service, binding).unwrap_or_default();
-    let is = |cluster: &str, admission: &dyn Fn(&Value) -> bool| {
-        find(objects, Kind::Cluster, cluster).is_some_and(admission)
-    };
     let slices: Vec<&Value> = of(objects, Kind::EndpointSlice)
         .filter(|slice| model::collected_for(slice) == Some(service))
         .collect();
-    let collected = |cluster: &str| {
-        let mut from = slices
-            .iter()
-            .filter(|slice| model::collected_from(slice) == Some(cluster));
-        from.any(|slice| !model::endpoints(slice).is_empty())
-    };
-    if located
-        .iter()
-        .any(|cluster| is(cluster, &model::is_admitted) && collected(cluster))
-    {
-        located.retain(|cluster| is(cluster, &model::is_admitted));
+    let mut admitted = located.clone();
+    admitted.retain(|name| find(objects, Kind::Cluster, name).is_some_and(model::is_admitted));
+    let is_served = slices.iter().any(|slice| {
+        let cluster = model::collected_from(slice);
+        cluster.is_some_and(|cluster| admitted.contains(cluster))
+            && !model::endpoints(slice).is_empty()
+    });
+    if is_served {
+        located = admitted;
     } else {
-        let readmitted = |cluster: &Value| {
-            model::is_readmissible(cluster, of(objects, Kind::Remedy), clock::now())
-        };
-        located.retain(|cluster| is(cluster, &readmitted));
+        located.retain(|name| {
+            let cluster = find(objects, Kind::Cluster, name);
+            cluster.is_some_and(|cluster| {
+                model::is_readmissible(cluster, of(objects, Kind::Remedy), clock::now())
+            })
+        });
     }
     slices
         .into_iter()

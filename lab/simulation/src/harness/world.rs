@@ -28,8 +28,8 @@ pub trait World: Sized {
     type Change: Clone + fmt::Debug + Send + Sync + 'static;
     /// The programs.
     type Role: Explain;
-    /// The time at the start of every run.
-    const BEGINNING: Timestamp;
+    /// The time at the start of every run, by default 2026-01-01T00:00:00Z.
+    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     /// When the world counts as settled.
     const TIMING: Timing;
     /// The most [heartbeats](Self::is_heartbeat) in a minute.

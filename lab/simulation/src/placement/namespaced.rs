@@ -27,8 +27,7 @@ pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
         let left = left.chain(&namespaced.snapshots);
         found.extend(left.map(|one| format!("{} is left", name(one))));
     }
-    let works = snapshot.works.keys().filter(|(_, of)| *of == app);
-    let works: BTreeSet<_> = works.map(|(cluster, _)| cluster.clone()).collect();
+    let works = snapshot.working(&app);
     if works != bound {
         found.push(format!("has Works in {works:?}, and is bound to {bound:?}"));
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::history::History;
 use super::model::{self, Place};
 use super::objects::{APPS, app};
-use super::snapshot::Snapshot;
+use super::snapshot::{Maps, Snapshot};
 use crate::harness::clusters;
 use crate::harness::value::{condition, is_deleting, items, name, text};
 
@@ -131,9 +131,7 @@ impl Check<'_> {
 
     /// Compares the Works with the bindings.
     fn works(&self, bound: &BTreeSet<String>) -> Vec<String> {
-        let works = self.snapshot.works.keys();
-        let works = works.filter(|(_, app)| app == self.app);
-        let works: BTreeSet<_> = works.map(|(cluster, _)| cluster.clone()).collect();
+        let works = self.snapshot.working(self.app);
         let placement = self.snapshot.placement(self.app);
         // Without a snapshot there is nothing to be given.
         let is_snapshotted = Snapshot::of(&self.snapshot.snapshots, self.app)
@@ -146,11 +144,7 @@ impl Check<'_> {
     }
 
     /// Compares the maps in members with those that are selected.
-    fn copies(
-        &self,
-        bound: &BTreeSet<String>,
-        selected: Option<&super::snapshot::Maps>,
-    ) -> Vec<String> {
+    fn copies(&self, bound: &BTreeSet<String>, selected: Option<&Maps>) -> Vec<String> {
         let mut found = Vec::new();
         let placement = self.snapshot.placement(self.app);
         let only_reports = placement.is_some_and(|one| model::only_reports(&one["spec"]));

@@ -136,6 +136,12 @@ impl Snapshot {
             .filter(move |one| text(*one, PLACEMENT) == app)
     }
 
+    /// Returns the clusters that have a Work of an application.
+    pub(crate) fn working(&self, app: &str) -> BTreeSet<String> {
+        let works = self.works.keys().filter(|(_, of)| of == app);
+        works.map(|(cluster, _)| cluster.clone()).collect()
+    }
+
     /// Returns the clusters to which a placement is bound.
     pub(crate) fn bound(&self, app: &str) -> BTreeSet<String> {
         targets(Self::of(&self.bindings, app))

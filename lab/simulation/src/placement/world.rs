@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use embedded_apiserver::ApiServer;
-use jiff::Timestamp;
 use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
@@ -37,8 +36,6 @@ impl Property for Placement {
 impl World for Members {
     type Change = Change;
     type Role = Role;
-    // 2026-01-01T00:00:00Z
-    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     const TIMING: Timing = Timing {
         look: Duration::from_secs(10),
         // An Event may wait for 30 s.

@@ -268,17 +268,8 @@ impl<'a> Facts<'a> {
         let object = self.patched(kind, name, patch)?;
         let guard = text(&object, "/metadata/resourceVersion").into();
         let untouched = self.base(kind, name, &guard)?;
-        let finalizers = |object: &Value| -> Vec<String> {
-            let all = items(object, "/metadata/finalizers").filter_map(Value::as_str);
-            all.map(str::to_owned).collect()
-        };
-        let others = |object: &Value| {
-            let mut object = object.clone();
-            object["metadata"]["finalizers"] = Value::Null;
-            object
-        };
-        let (before, after) = (finalizers(untouched), finalizers(&object));
-        check(others(untouched) == others(&object), || {
+        let [(before, others), (after, written)] = [untouched, &object].map(without_finalizers);
+        check(others == written, || {
             "it changes more than finalizers".to_owned()
         })?;
         let with_ours: Vec<String> = before
@@ -311,6 +302,15 @@ impl<'a> Facts<'a> {
         let mut classes = classes.iter();
         classes.any(|chosen| model::is_ours(ingress, chosen.iter().copied()))
     }
+}
+
+/// Returns the finalizers of an object, and the object without them.
+fn without_finalizers(object: &Value) -> (Vec<String>, Value) {
+    let finalizers = items(object, "/metadata/finalizers").filter_map(Value::as_str);
+    let finalizers = finalizers.map(str::to_owned).collect();
+    let mut rest = object.clone();
+    rest["metadata"]["finalizers"] = Value::Null;
+    (finalizers, rest)
 }
 
 /// Checks that a merge patch has no other fields of a status than these.

@@ -131,16 +131,6 @@ impl Known {
             .or_insert_with(|| Arc::new(object));
     }
 
-    /// Notes that the process has deleted an object, or has found it absent.
-    pub(super) fn read_absence<R: Explain>(
-        &mut self,
-        target: &Target,
-        path: ObjectPath,
-        now: Moment,
-    ) {
-        self.replace::<R>(target, path, None, now);
-    }
-
     /// Notes that a write has conflicted.
     pub(super) fn read_conflict(&mut self, request: &Request, at: Instant) {
         self.conflicts.insert(request.line.clone(), at);
@@ -162,7 +152,8 @@ impl Known {
         }
     }
 
-    fn replace<R: Explain>(
+    /// Notes another version of an object; none once the process has deleted it, or has found it absent.
+    pub(super) fn replace<R: Explain>(
         &mut self,
         target: &Target,
         path: ObjectPath,

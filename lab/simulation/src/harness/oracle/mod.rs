@@ -350,7 +350,7 @@ impl State {
             && is_gone
             && let Some(path) = target.object()
         {
-            self.known.read_absence::<R>(target, path, now);
+            self.known.replace::<R>(target, path, None, now);
         } else if succeeded {
             let object = if is_source {
                 self.completed(request, body)
