@@ -77,6 +77,11 @@ pub(crate) fn acts_on(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
         && wanted.iter().any(|action| has.contains(action.as_str()))
 }
 
+/// Returns the status of a condition that holds, or does not.
+fn truth(holds: bool) -> &'static str {
+    if holds { "True" } else { "False" }
+}
+
 /// Returns the fault of a Remedy's status, which says that it acts on `acting`.
 pub(crate) fn misstatement(
     remedy: &Value,
@@ -89,13 +94,12 @@ pub(crate) fn misstatement(
             .find(|condition| condition["type"] == kind)
             .map(|condition| condition["status"].clone())
     };
-    let text = |holds: bool| Some(json!(if holds { "True" } else { "False" }));
     let expected = [
         (
             json!(condition("Accepted")),
-            json!(text(is_accepted(remedy))),
+            json!(truth(is_accepted(remedy))),
         ),
-        (json!(condition("Active")), json!(text(!acting.is_empty()))),
+        (json!(condition("Active")), json!(truth(!acting.is_empty()))),
         (status["activeClusters"].clone(), json!(acting.len())),
         (status["activeClusterNames"].clone(), written(acting)),
         (status["refusedClusters"].clone(), json!(0)),

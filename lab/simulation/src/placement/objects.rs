@@ -151,18 +151,22 @@ fn strategy(apply: Apply) -> Value {
 }
 
 fn selectors(app: &str, scope: Scope) -> Value {
-    let of_namespace = |scope: &str| {
-        json!({
-            "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": scope,
-        })
+    let selected = match scope {
+        Scope::Whole => "NamespaceWithResources",
+        Scope::Alone => "NamespaceOnly",
+        Scope::Labelled => "NamespaceWithResourceSelectors",
     };
-    match scope {
-        Scope::Whole => json!([of_namespace("NamespaceWithResources")]),
-        Scope::Alone => json!([of_namespace("NamespaceOnly")]),
-        Scope::Labelled => json!([of_namespace("NamespaceWithResourceSelectors"), {
-            "group": "", "version": "v1", "kind": "ConfigMap",
-            "labelSelector": { "matchLabels": { "tier": "x" } },
-        }]),
+    let namespace = json!({
+        "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": selected,
+    });
+    let maps = json!({
+        "group": "", "version": "v1", "kind": "ConfigMap",
+        "labelSelector": { "matchLabels": { "tier": "x" } },
+    });
+    if scope == Scope::Labelled {
+        json!([namespace, maps])
+    } else {
+        json!([namespace])
     }
 }
 

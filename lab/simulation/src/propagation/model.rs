@@ -122,15 +122,15 @@ pub(crate) struct Group<'a> {
 
 /// Returns the groups of a placement, in their order.
 pub(crate) fn groups<'a>(snapshot: &Snapshot, placement: &'a Value) -> Vec<Group<'a>> {
-    let group = |affinity: &'a Value| Group {
+    let mut affinities: Vec<&Value> = items(placement, "/clusterAffinities").collect();
+    if affinities.is_empty() {
+        affinities.push(&placement["clusterAffinity"]);
+    }
+    let groups = affinities.into_iter().map(|affinity| Group {
         name: text(affinity, "/affinityName"),
         clusters: allowed(snapshot, affinity),
-    };
-    let groups: Vec<_> = items(placement, "/clusterAffinities").map(group).collect();
-    if groups.is_empty() {
-        return vec![group(&placement["clusterAffinity"])];
-    }
-    groups
+    });
+    groups.collect()
 }
 
 /// Returns `true` if workloads have to leave a cluster for its taint, now or once it is tolerated no longer.

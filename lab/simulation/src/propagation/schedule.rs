@@ -177,17 +177,12 @@ impl<'a> Schedule<'a> {
             found.push(format!("scheduled to {is:?} instead of {group:?}"));
         }
         if let Division::Weights(weights) = &self.division {
-            let of_group = |default: u64| -> BTreeMap<String, u64> {
-                let weight = |name: &String| weights.get(name).copied().unwrap_or(default);
-                let weights = group
-                    .clusters
-                    .iter()
-                    .map(|name| (name.clone(), weight(name)));
-                weights.filter(|(_, weight)| *weight > 0).collect()
-            };
-            let mut wanted = of_group(0);
+            let mut wanted = weights.clone();
+            wanted.retain(|name, weight| *weight > 0 && group.clusters.contains(name));
             if wanted.is_empty() {
-                wanted = of_group(1);
+                let mut unnamed = group.clusters.clone();
+                unnamed.retain(|name| !weights.contains_key(name));
+                wanted = unnamed.into_iter().map(|name| (name, 1)).collect();
             }
             if !model::is_divided(&seats, &wanted) {
                 found.push(format!("{seats:?} are not divided by {wanted:?}"));

@@ -34,13 +34,6 @@ pub(crate) fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
 /// Generates the policies of the fleet at the beginning: immediate, Lazy, or none, with a template that
 /// nothing propagates.
 fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
-    let lazy = |policy, templates: &[Template]| {
-        let shape = PolicyShape {
-            is_lazy: true,
-            ..PolicyShape::of_kinds(templates)
-        };
-        Step::Change(Change::PutPolicy { policy, shape })
-    };
     let template = Template::Deployment;
     prop_oneof![
         Just(Vec::new()),
@@ -57,6 +50,14 @@ fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
             Step::Settle,
         ]),
     ]
+}
+
+fn lazy(policy: u8, templates: &[Template]) -> Step {
+    let shape = PolicyShape {
+        is_lazy: true,
+        ..PolicyShape::of_kinds(templates)
+    };
+    Step::Change(Change::PutPolicy { policy, shape })
 }
 
 fn step() -> impl Strategy<Value = Step> {

@@ -38,6 +38,19 @@ pub(crate) struct Offer {
     pauses: bool,
 }
 
+impl Offer {
+    fn of(policy: &Value) -> Self {
+        let spec = &policy["spec"];
+        Self {
+            uid: text(policy, "/metadata/uid").to_owned(),
+            rank: (spec["priority"].clone(), spec["preemption"].clone()),
+            placement: spec["placement"].clone(),
+            is_lazy: model::is_lazy(policy),
+            pauses: model::pauses(&spec["suspension"]),
+        }
+    }
+}
+
 /// The history of a template since the fleet had settled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
@@ -251,18 +264,8 @@ pub(crate) fn essence(snapshot: &Snapshot, template: Template) -> Value {
 /// Returns the policies that select a template, or would if it were there: those of a moment ago may get it when
 /// it comes.
 fn offers(snapshot: &Snapshot, template: Template) -> Vec<Offer> {
-    let of_policy = |policy: &Value| {
-        let spec = &policy["spec"];
-        Offer {
-            uid: text(policy, "/metadata/uid").to_owned(),
-            rank: (spec["priority"].clone(), spec["preemption"].clone()),
-            placement: spec["placement"].clone(),
-            is_lazy: model::is_lazy(policy),
-            pauses: model::pauses(&spec["suspension"]),
-        }
-    };
     let candidates = model::candidates(snapshot, template);
-    candidates.into_iter().map(of_policy).collect()
+    candidates.into_iter().map(Offer::of).collect()
 }
 
 pub(crate) fn place(snapshot: &Snapshot, template: Template) -> Place {

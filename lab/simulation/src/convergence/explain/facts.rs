@@ -46,9 +46,6 @@ impl<'a> Facts<'a> {
         let remedies: Vec<Vec<Option<&Value>>> = remedies
             .map(|name| self.versions(Kind::Remedy, name))
             .collect();
-        let is_unread = |remedy: Option<&Value>| {
-            remedy.is_some_and(|remedy| !model::is_readable(Kind::Remedy, remedy))
-        };
         let keeps = remedies.iter().flatten().copied().any(is_unread);
         let mut possible = BTreeSet::new();
         for cluster in self
@@ -111,15 +108,13 @@ impl<'a> Facts<'a> {
         let acting = items(status, "/activeClusterNames").filter_map(Value::as_str);
         let acting: BTreeSet<String> = acting.map(str::to_owned).collect();
         for cluster in self.names(Kind::Cluster) {
-            let versions = self.versions(Kind::Cluster, cluster);
-            let is_so = |version: Option<&Value>| {
+            let mut versions = self.versions(Kind::Cluster, cluster).into_iter();
+            let explained = versions.any(|version| {
                 self.times
                     .map(|now| version.is_some_and(|c| model::acts_on(remedy, c, now)))
                     .contains(&acting.contains(cluster))
-            };
-            check(versions.into_iter().any(is_so), || {
-                format!("no version of {cluster} explains it")
-            })?;
+            });
+            check(explained, || format!("no version of {cluster} explains it"))?;
         }
         match model::misstatement(remedy, status, &acting) {
             Some(wrong) => Err(wrong),
@@ -302,6 +297,10 @@ impl<'a> Facts<'a> {
         let mut classes = classes.iter();
         classes.any(|chosen| model::is_ours(ingress, chosen.iter().copied()))
     }
+}
+
+fn is_unread(remedy: Option<&Value>) -> bool {
+    remedy.is_some_and(|remedy| !model::is_readable(Kind::Remedy, remedy))
 }
 
 /// Returns the finalizers of an object, and the object without them.

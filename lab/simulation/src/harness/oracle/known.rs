@@ -174,13 +174,13 @@ impl Known {
             });
         }
         // Beside an unreadable version the last readable one stays in use.
-        let is_readable = |object: &Option<Arc<Value>>| {
-            let object = object.as_deref();
-            object.is_some_and(|object| R::is_readable(target, object))
-        };
-        let keeps_readable = object.is_some() && !is_readable(&object);
+        let is_unreadable = object
+            .as_ref()
+            .is_some_and(|object| !R::is_readable(target, object));
         for version in versions.iter_mut().filter(|v| v.until.is_none()) {
-            if !(keeps_readable && is_readable(&version.object)) {
+            let before = version.object.as_deref();
+            let is_readable = before.is_some_and(|before| R::is_readable(target, before));
+            if !(is_unreadable && is_readable) {
                 version.until = Some(now);
             }
         }

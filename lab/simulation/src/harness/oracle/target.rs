@@ -34,12 +34,11 @@ impl Target {
                 .is_some_and(|segment| !["status", "finalize"].contains(segment));
         let plural = if is_in_namespace { root + 2 } else { root };
         let end = (plural + 1).min(segments.len());
-        let segment = |nth: usize| segments.get(nth).map(|&segment| segment.to_owned());
         Self {
             api,
             collection: segments[..end].join("/"),
-            name: segment(end),
-            part: segment(end + 1),
+            name: segments.get(end).copied().map(str::to_owned),
+            part: segments.get(end + 1).copied().map(str::to_owned),
             query: query.to_owned(),
         }
     }
