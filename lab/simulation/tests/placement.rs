@@ -1,4 +1,4 @@
-//! After any sequence of steps the members hold what the placements ask for, and then no program writes but heartbeats.
+//! After any sequence of steps the members hold the objects that placements ask for, and then only heartbeats come.
 
 use simulation::harness::{Api, ApiFault, run, search_from_first, sequence_of};
 use simulation::placement::{Apply, Change, Placement, PlacementShape, Policy, Scope, Step};
@@ -33,7 +33,7 @@ fn put(app: u8, shape: PlacementShape) -> Step {
     Step::Change(Change::PutPlacement { app, shape })
 }
 
-/// Case F60: whatever happens, the members hold what the placements ask for, those say so, and then nobody writes.
+/// Case F60: whatever happens, the members hold the placed objects, placements say so, and then nobody writes.
 #[test]
 fn random_histories_settle() {
     let summary =
@@ -81,7 +81,7 @@ fn early_edit_holds_nobody_up() {
     }
 }
 
-/// A member whose API fails for longer than the controller bears keeps what it has, and catches up.
+/// A member whose API fails for longer than the controller bears keeps its objects, and catches up.
 #[test]
 fn unhealthy_member_keeps_everything() {
     let (api, program, about) = (Api::Member(0), None, None);
@@ -130,7 +130,7 @@ fn namespace_is_followed() {
     ]);
 }
 
-/// While a placement only reports, members stay as they are; what they have in excess goes once it applies.
+/// While a placement only reports, members stay as they are; their excess goes once it applies.
 #[test]
 fn reports_change_nothing() {
     let with = |apply| {

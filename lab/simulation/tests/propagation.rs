@@ -1,4 +1,4 @@
-//! After any sequence of steps the members hold what the policies ask for, and then no program writes.
+//! After any sequence of steps the members hold the copies that policies ask for, and then no program writes.
 
 #![expect(
     clippy::panic,
@@ -58,7 +58,7 @@ fn search_from_first<P: Property>(sequences: u64) -> Summary {
     summary
 }
 
-/// Case P62: whatever happens, the members hold what the policies ask for, and then nobody writes.
+/// Case P62: whatever happens, the members hold the copies that policies ask for, and then nobody writes.
 #[test]
 fn random_histories_of_propagation_settle() {
     let summary = search_from_first::<Propagation>(SEQUENCES);

@@ -9,7 +9,7 @@ const PER_NODE: u64 = 10;
 /// Open files of everything else in this process.
 const REST: u64 = 200;
 
-/// Raises the limit of open files for this process and its children to what `nodes` nodes need.
+/// Raises the limit of open files for this process and its children to the need of `nodes` nodes.
 ///
 /// # Errors
 /// The hard limit is too low.

@@ -1,4 +1,4 @@
-//! What a simulation is given, and the patience of its waits.
+//! The options of a simulation, and the patience of its waits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

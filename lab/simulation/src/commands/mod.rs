@@ -1,4 +1,4 @@
-//! What a person runs: one simulation with given seeds, or a search over all of them.
+//! The commands: one simulation with given seeds, or a search over all of them.
 
 pub(crate) mod fuzz;
 pub(crate) mod simulate;

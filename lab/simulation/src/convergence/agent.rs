@@ -1,4 +1,4 @@
-//! The agent of a cluster, whose probe observes what the steps decide.
+//! The agent of a cluster. The steps decide the observations of its probe.
 
 use std::time::Duration;
 

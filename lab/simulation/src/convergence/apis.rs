@@ -16,9 +16,9 @@ use tower::service_fn;
 use super::kinds::{Kind, NAMESPACE, Objects, Side};
 use super::late::{Delays, Late};
 use super::program::Role;
+use crate::harness::Connections;
 use crate::harness::access::Access;
 use crate::harness::connection::nowhere;
-use crate::harness::{Connections, value};
 
 /// The definitions of Karmada's kinds.
 const DEFINITIONS: [&str; 4] = [
@@ -208,9 +208,9 @@ impl Apis {
     pub(crate) async fn objects(&self) -> Result<Objects> {
         let mut objects = Objects::new();
         for kind in Kind::ALL {
-            for item in self.access(kind.side()).list(&kind.collection()).await? {
-                objects.insert((kind, value::name(&item).to_owned()), item);
-            }
+            let access = self.access(kind.side());
+            let of_kind = access.by_name(&kind.collection()).await?.into_iter();
+            objects.extend(of_kind.map(|(name, object)| ((kind, name), object)));
         }
         Ok(objects)
     }

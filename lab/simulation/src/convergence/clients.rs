@@ -113,7 +113,7 @@ pub(crate) async fn template(apis: &Apis, service: u8, ports: Option<u8>) -> Res
     }
 }
 
-/// Collects the endpoints of a Service from a cluster, or deletes what was collected.
+/// Collects the endpoints of a Service from a cluster, or deletes those that were collected.
 pub(crate) async fn collect(
     apis: &Apis,
     service: u8,

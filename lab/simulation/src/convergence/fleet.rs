@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::agent::Agent;
 use super::apis::{Apis, lease};
 use super::clients;
-use super::explain::Explainer;
 use super::kinds::{Kind, Side};
 use super::model::{self, is_readable};
 use super::objects::{self, class_name, ingress_name, remedy_name, service_name};
@@ -23,12 +22,11 @@ use crate::harness::clusters::{self, CLUSTERS};
 /// Karmada's finalizer on clusters.
 const CLUSTER_FINALIZER: &str = "karmada.io/cluster-controller";
 
-/// A small fleet with two replicas of each controller, and why each of its writes was made.
+/// A small fleet with two replicas of each controller.
 #[derive(Debug)]
 pub struct Controllers {
     pub(crate) apis: Apis,
     pub(crate) record: Record<Role>,
-    pub(crate) explainer: Explainer,
     pub(crate) agents: BTreeMap<u8, Agent>,
     /// The distinct statuses of each cluster so far, oldest first.
     statuses: BTreeMap<u8, Vec<Value>>,
@@ -49,7 +47,6 @@ impl Controllers {
         let mut fleet = Self {
             apis,
             record,
-            explainer: Explainer::default(),
             agents: BTreeMap::new(),
             statuses: BTreeMap::new(),
             corrupted: BTreeMap::new(),
@@ -98,7 +95,7 @@ impl Controllers {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&mut self, change: &Change) -> Result<()> {
         let apis = &self.apis;
         match *change {

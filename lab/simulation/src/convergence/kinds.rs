@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::harness::Api;
+use crate::harness::oracle::ObjectPath;
+use crate::harness::{Api, Target};
 
 /// One of the two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,26 +121,28 @@ impl Kind {
         }
     }
 
+    /// Returns the path of the collection in every namespace.
+    pub(crate) fn everywhere(self) -> String {
+        format!("{}/{}", self.root(), self.names().1)
+    }
+
     pub(crate) fn path(self, name: &str) -> String {
         format!("{}/{name}", self.collection())
     }
 
-    /// Parses a path of an API into a kind and the segments after its plural. Namespaces other than the
-    /// users' have no kinds.
-    pub(crate) fn of_path(side: Side, path: &str) -> Option<(Self, Vec<&str>)> {
-        Self::ALL
-            .into_iter()
-            .filter(|kind| kind.side() == side)
-            .find_map(|kind| {
-                let rest = path.strip_prefix(&kind.root())?.strip_prefix('/')?;
-                let mut parts = rest.split('/');
-                let mut plural = parts.next()?;
-                if plural == "namespaces" && kind.namespaced() {
-                    parts.next().filter(|namespace| *namespace == NAMESPACE)?;
-                    plural = parts.next()?;
-                }
-                (plural == kind.names().1).then(|| (kind, parts.collect()))
-            })
+    /// Returns an object of this kind as the oracle names it.
+    pub(crate) fn object(self, name: &str) -> ObjectPath {
+        (self.side().into(), self.path(name))
+    }
+
+    /// Returns the kind that a request is about. Namespaces other than the users' have none.
+    pub(crate) fn of(target: &Target) -> Option<Self> {
+        let collection = &target.collection;
+        Self::ALL.into_iter().find(|kind| {
+            Api::from(kind.side()) == target.api
+                && collection.ends_with(kind.names().1)
+                && (*collection == kind.collection() || *collection == kind.everywhere())
+        })
     }
 }
 

@@ -6,22 +6,22 @@
 //!
 //! ```text
 //! sequences ─▶ step ─▶ fleet ─▶ clients, agent ─▶ apis ◀─ program
-//!                                 the record of the harness ─▶ explain: why was this written?
-//!                         world ◀─ settled: is what is stored what `model` demands?
+//!                        the oracle of the harness ─▶ explain: why was this written?
+//!                         world ◀─ settled: does the store agree with `model`?
 //! ```
 //!
-//! | File | It answers |
+//! | File | Content |
 //! |---|---|
-//! | `world.rs` | what the harness drives, and what must hold at every moment |
-//! | `step.rs`, `sequences.rs` | what may happen, and how often |
-//! | `fleet.rs` | what a change does |
-//! | `clients.rs`, `agent.rs` | what everybody but the controllers writes |
-//! | `program.rs` | which programs run, and on which APIs |
-//! | `apis.rs`, `kinds.rs`, `objects.rs` | which servers, kinds and objects there are |
-//! | `late.rs` | which writes come late |
-//! | `model.rs` | what the documentation demands |
-//! | `settled.rs` | whether a settled fleet is as the model demands |
-//! | `explain/`, `known.rs` | whether a write follows from what its process had received |
+//! | `world.rs` | the world that the harness drives, and the rules of every moment |
+//! | `step.rs`, `sequences.rs` | the possible steps, and their frequency |
+//! | `fleet.rs` | the effect of a change |
+//! | `clients.rs`, `agent.rs` | the writes of everybody but the controllers |
+//! | `program.rs` | the programs |
+//! | `apis.rs`, `kinds.rs`, `objects.rs` | the servers, kinds and objects |
+//! | `late.rs` | the writes that come late |
+//! | `model.rs` | the demands of the documentation |
+//! | `settled.rs` | the comparison of a settled fleet with the model |
+//! | `explain/` | the explanations of writes |
 //! | `real.rs` | the same sequences on real API servers |
 
 mod agent;
@@ -30,7 +30,6 @@ mod clients;
 mod explain;
 mod fleet;
 mod kinds;
-mod known;
 mod late;
 mod model;
 mod objects;

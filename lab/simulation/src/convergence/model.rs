@@ -10,6 +10,12 @@ use super::kinds::Kind;
 use super::program::CONTROLLER;
 use crate::harness::value::{is_deleting, items, name, text};
 
+/// The name of its ingress on an object at the gateway.
+pub(crate) const INGRESS_ANNOTATION: &str =
+    "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
+/// The name of its Service on a slice.
+pub(crate) const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
+
 const TRAFFIC_CONTROL: &str = "TrafficControl";
 const KARMADAS_FINALIZER: &str = "karmada.io/multi-cluster-ingress-controller";
 
@@ -49,13 +55,15 @@ pub(crate) fn annotated(remedy: &Value, now: Timestamp) -> Annotated {
 
 /// Returns `true` if a Remedy is carried out as it is written.
 pub(crate) fn is_accepted(remedy: &Value) -> bool {
-    let has_nothing = |field: &Value| field.as_array().is_some_and(Vec::is_empty);
     let spec = &remedy["spec"];
     let annotations = &remedy["metadata"]["annotations"];
     let end = annotations["remedy.karmada-rs.io/expires-at"].as_str();
-    !has_nothing(&spec["clusterAffinity"]["clusterNames"])
-        && !has_nothing(&spec["decisionMatches"])
-        && !has_nothing(&spec["actions"])
+    let lists = [
+        &spec["clusterAffinity"]["clusterNames"],
+        &spec["decisionMatches"],
+        &spec["actions"],
+    ];
+    !lists.contains(&&json!([]))
         && end.is_none_or(|end| end.parse::<Timestamp>().is_ok())
         && annotated(remedy, Timestamp::MIN) != Annotated::Unclear
 }
@@ -69,7 +77,12 @@ pub(crate) fn acts_on(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
         && wanted.iter().any(|action| has.contains(action.as_str()))
 }
 
-/// Returns what is wrong about a Remedy's status, which says that it acts on `acting`.
+/// Returns the status of a condition that holds, or does not.
+fn truth(holds: bool) -> &'static str {
+    if holds { "True" } else { "False" }
+}
+
+/// Returns the fault of a Remedy's status, which says that it acts on `acting`.
 pub(crate) fn misstatement(
     remedy: &Value,
     status: &Value,
@@ -81,13 +94,12 @@ pub(crate) fn misstatement(
             .find(|condition| condition["type"] == kind)
             .map(|condition| condition["status"].clone())
     };
-    let text = |holds: bool| Some(json!(if holds { "True" } else { "False" }));
     let expected = [
         (
             json!(condition("Accepted")),
-            json!(text(is_accepted(remedy))),
+            json!(truth(is_accepted(remedy))),
         ),
-        (json!(condition("Active")), json!(text(!acting.is_empty()))),
+        (json!(condition("Active")), json!(truth(!acting.is_empty()))),
         (status["activeClusters"].clone(), json!(acting.len())),
         (status["activeClusterNames"].clone(), written(acting)),
         (status["refusedClusters"].clone(), json!(0)),
@@ -101,22 +113,25 @@ pub(crate) fn misstatement(
     Some(format!("{} instead of {} in {status}", wrong.0, wrong.1))
 }
 
+/// Returns `true` if a match of a Remedy is that of a cluster.
+fn matches(entry: &Value, cluster: &Value) -> bool {
+    let wanted = &entry["clusterConditionMatch"];
+    let mut conditions = items(cluster, "/status/conditions");
+    let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
+    !wanted.is_null()
+        && found.is_some_and(|condition| {
+            let equal = condition["status"] == wanted["conditionStatus"];
+            equal == (wanted["operator"] == "Equal")
+        })
+}
+
 /// Returns the actions that a Remedy wants for a cluster at `now`.
 pub(crate) fn wanted_actions(remedy: &Value, cluster: &Value, now: Timestamp) -> BTreeSet<String> {
     let named = texts(remedy, "/spec/clusterAffinity/clusterNames");
     let is_covered = remedy["spec"]["clusterAffinity"].is_null() || named.contains(name(cluster));
-    let matches = |entry: &Value| {
-        let wanted = &entry["clusterConditionMatch"];
-        let mut conditions = items(cluster, "/status/conditions");
-        let found = conditions.find(|condition| condition["type"] == wanted["conditionType"]);
-        !wanted.is_null()
-            && found.is_some_and(|condition| {
-                let equal = condition["status"] == wanted["conditionStatus"];
-                equal == (wanted["operator"] == "Equal")
-            })
-    };
     let mut all = items(remedy, "/spec/decisionMatches");
-    let is_met = remedy["spec"]["decisionMatches"].is_null() || all.any(matches);
+    let is_met =
+        remedy["spec"]["decisionMatches"].is_null() || all.any(|one| matches(one, cluster));
     if !is_covered || !is_met || is_deleting(remedy) {
         return BTreeSet::new();
     }
@@ -222,6 +237,12 @@ pub(crate) fn services(ingress: &Value) -> BTreeSet<String> {
         .into_iter()
         .map(|(service, _)| service)
         .collect()
+}
+
+/// Returns the user's name of a Service from the gateway's, which is `<ingress>-<service>-<hash>`.
+pub(crate) fn original<'a>(gateway_name: &'a str, ingress: &str) -> Option<&'a str> {
+    let own = gateway_name.strip_prefix(ingress)?.strip_prefix('-')?;
+    Some(own.rsplit_once('-')?.0)
 }
 
 /// Returns the name of a Service's binding.

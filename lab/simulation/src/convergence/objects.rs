@@ -61,7 +61,7 @@ pub(crate) fn foreign() -> Value {
 }
 
 /// Returns these parts as other clients may leave them: each time with one value that is removed, null or
-/// of another type. What says which condition a condition is stays: without it, it may be one of ours.
+/// of another type. The type of a condition stays: without it, it may be one of ours.
 pub(crate) static FOREIGN_MUTATIONS: LazyLock<Vec<Value>> = LazyLock::new(|| {
     let shared = ["", "/status", "/status/conditions", "/status/conditions/0"];
     let all = mutations(&foreign()).into_iter();

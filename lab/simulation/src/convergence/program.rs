@@ -39,6 +39,3 @@ impl harness::Role for Role {
         }
     }
 }
-
-/// One process of a replica of a program.
-pub(crate) type Process = harness::Process<Role>;

@@ -224,34 +224,33 @@ fn fault() -> impl Strategy<Value = Step> {
     })
 }
 
-/// Returns the kinds that a program reads from an API, or writes to it.
+/// A program at an API.
+type Client = (Side, Role);
+
+const REMEDY: Client = (Side::Karmada, Role::Remedy);
+const INGRESS: Client = (Side::Karmada, Role::Ingress);
+const GATEWAY: Client = (Side::Gateway, Role::Ingress);
+
+/// The kinds, each with the clients that read and that write it.
+const KINDS: [(&str, &[Client], &[Client]); 9] = [
+    ("clusters", &[REMEDY, INGRESS], &[REMEDY]),
+    ("remedies", &[REMEDY, INGRESS], &[REMEDY]),
+    ("multiclusteringresses", &[INGRESS], &[INGRESS]),
+    ("ingressclasses", &[INGRESS], &[]),
+    ("resourcebindings", &[INGRESS], &[]),
+    ("services", &[INGRESS, GATEWAY], &[GATEWAY]),
+    ("endpointslices", &[INGRESS, GATEWAY], &[GATEWAY]),
+    ("ingresses", &[GATEWAY], &[GATEWAY]),
+    ("leases", &[REMEDY, INGRESS], &[REMEDY, INGRESS]),
+];
+
+/// Returns the kinds that a program, or any, reads from an API or writes to it.
 fn about(side: Side, program: Option<Role>, written: bool) -> Vec<&'static str> {
-    let gateway = side == Side::Gateway;
-    let remedy = program != Some(Role::Ingress);
-    let ingress = program != Some(Role::Remedy);
-    let all = [
-        // The kind, and whether it is read at the gateway, by the remedy-controller, by the
-        // ingress-controller, and written.
-        ("clusters", false, true, true, remedy),
-        ("remedies", false, true, true, remedy),
-        ("multiclusteringresses", false, false, true, true),
-        ("ingressclasses", false, false, true, false),
-        ("resourcebindings", false, false, true, false),
-        ("services", true, false, true, gateway),
-        ("endpointslices", true, false, true, gateway),
-        ("ingresses", true, false, false, gateway),
-        ("leases", false, true, true, true),
-    ];
-    let concerned = all
-        .into_iter()
-        .filter(|(_, at_gateway, by_remedy, by_ingress, writes)| {
-            let is_read = if gateway {
-                *at_gateway
-            } else {
-                remedy && *by_remedy || ingress && *by_ingress
-            };
-            is_read && (*writes || !written)
-        });
+    let concerned = KINDS.into_iter().filter(|(_, readers, writers)| {
+        let clients = if written { writers } else { readers };
+        let mut clients = clients.iter().filter(|(of, _)| *of == side);
+        clients.any(|(_, role)| program.is_none_or(|program| program == *role))
+    });
     concerned.map(|(plural, ..)| plural).collect()
 }
 
@@ -282,6 +281,3 @@ fn api_fault() -> impl Strategy<Value = ApiFault> {
         (1_u16..=20_000).prop_map(|millis| ApiFault::Late { millis }),
     ]
 }
-
-#[cfg(test)]
-mod tests;

@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::kinds::{Kind, Objects};
-use super::model;
+use super::model::{self, INGRESS_ANNOTATION, SERVICE_LABEL};
 use super::program::CONTROLLER;
 use crate::clock;
 use crate::harness::value::{is_deleting, items, name, text};
-
-const INGRESS_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
-const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
 
 /// Returns every difference between the objects and the model.
 pub(crate) fn differences(objects: &Objects) -> Vec<String> {
@@ -72,7 +69,7 @@ fn check_cluster(objects: &Objects, cluster: &Value, found: &mut Differences) {
     );
 }
 
-/// Compares what a Remedy says about itself.
+/// Compares the status of a Remedy.
 fn check_remedy(objects: &Objects, remedy: &Value, found: &mut Differences) {
     let acting = of(objects, Kind::Cluster)
         .filter(|cluster| model::acts_on(remedy, cluster, clock::now()))
@@ -171,28 +168,25 @@ fn wanted(objects: &Objects, ingress: &Value) -> Served {
 fn admitted(objects: &Objects, service: &str, ports: &[String]) -> BTreeSet<String> {
     let binding = find(objects, Kind::Binding, &model::binding_name(service));
     let mut located = model::located(service, binding).unwrap_or_default();
-    let is = |cluster: &str, admission: &dyn Fn(&Value) -> bool| {
-        find(objects, Kind::Cluster, cluster).is_some_and(admission)
-    };
     let slices: Vec<&Value> = of(objects, Kind::EndpointSlice)
         .filter(|slice| model::collected_for(slice) == Some(service))
         .collect();
-    let collected = |cluster: &str| {
-        let mut from = slices
-            .iter()
-            .filter(|slice| model::collected_from(slice) == Some(cluster));
-        from.any(|slice| !model::endpoints(slice).is_empty())
-    };
-    if located
-        .iter()
-        .any(|cluster| is(cluster, &model::is_admitted) && collected(cluster))
-    {
-        located.retain(|cluster| is(cluster, &model::is_admitted));
+    let mut admitted = located.clone();
+    admitted.retain(|name| find(objects, Kind::Cluster, name).is_some_and(model::is_admitted));
+    let is_served = slices.iter().any(|slice| {
+        let cluster = model::collected_from(slice);
+        cluster.is_some_and(|cluster| admitted.contains(cluster))
+            && !model::endpoints(slice).is_empty()
+    });
+    if is_served {
+        located = admitted;
     } else {
-        let readmitted = |cluster: &Value| {
-            model::is_readmissible(cluster, of(objects, Kind::Remedy), clock::now())
-        };
-        located.retain(|cluster| is(cluster, &readmitted));
+        located.retain(|name| {
+            let cluster = find(objects, Kind::Cluster, name);
+            cluster.is_some_and(|cluster| {
+                model::is_readmissible(cluster, of(objects, Kind::Remedy), clock::now())
+            })
+        });
     }
     slices
         .into_iter()
@@ -214,10 +208,7 @@ fn served(objects: &Objects, ingress: &Value) -> Served {
                 .filter(|slice| text(*slice, SERVICE_LABEL) == gateway_service);
             let ports = service.map(model::ports).unwrap_or_default();
             let endpoints = slices.flat_map(model::endpoints).collect();
-            let own = gateway_service.strip_prefix(&format!("{}-", name(ingress)));
-            let original = own
-                .and_then(|own| own.rsplit_once('-'))
-                .map(|(service, _)| service);
+            let original = model::original(&gateway_service, name(ingress));
             let original = original.unwrap_or(&gateway_service).to_owned();
             ((original, port), (ports, endpoints))
         })

@@ -8,7 +8,7 @@ use crate::harness;
 /// A step of a sequence.
 pub type Step = harness::Step<Change, Role>;
 
-/// What users, agents and others change.
+/// A change by users, agents and others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Change {

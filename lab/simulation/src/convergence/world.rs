@@ -22,12 +22,7 @@ use super::program::{CONTROLLER, Role};
 use super::sequences::sequences;
 use super::settled;
 use super::step::{Change, Step};
-use crate::harness::{
-    Api, Connections, Programs, Property, Record, Role as _, Timing, World, programs,
-};
-
-/// The longest interval between two renewals of a leader's lease.
-const RENEWAL: Duration = Duration::from_secs(5);
+use crate::harness::{Api, Connections, Property, Record, Role as _, Timing, World, programs};
 
 /// The property that the fleet converges.
 #[derive(Clone, Copy, Debug)]
@@ -43,19 +38,6 @@ impl Property for Convergence {
 
     fn sequences() -> BoxedStrategy<Vec<Step>> {
         sequences().boxed()
-    }
-}
-
-impl Controllers {
-    /// Returns a program that has no leader, or whose leader has not renewed the lease in time.
-    fn leaderless(&self, programs: &Programs<Role>) -> Option<Role> {
-        let leads = |program: &Role| {
-            let leader = self.explainer.leader(*program);
-            leader.is_some_and(|(process, since)| {
-                since.elapsed() <= RENEWAL && programs.runs(process)
-            })
-        };
-        Role::all().into_iter().find(|program| !leads(program))
     }
 }
 
@@ -131,30 +113,18 @@ impl World for Controllers {
         if step.is_some() {
             self.remember().await?;
         }
-        let mut found = Vec::new();
-        if self.agents.values().any(Agent::has_ended) {
-            found.push("an agent ended by itself".to_owned());
-        }
-        let entries = self.record.since(self.explainer.position());
-        found.extend(self.explainer.read(&entries));
-        Ok(found)
+        let has_ended = self.agents.values().any(Agent::has_ended);
+        let found = has_ended.then(|| "an agent ended by itself".to_owned());
+        Ok(found.into_iter().collect())
     }
 
-    fn unrest(&self, programs: &Programs<Role>) -> Option<String> {
-        if let Some(program) = self.leaderless(programs) {
-            return Some(format!("no replica leads the {}", program.name()));
-        }
-        let waits = || "programs wait for a response".to_owned();
+    fn unrest(&self) -> Option<String> {
         let is_waiting = self.record.is_waiting() || self.apis.all_delays().any(Delays::is_waiting);
-        is_waiting.then(waits)
+        is_waiting.then(|| "programs wait for a response".to_owned())
     }
 
     async fn differences(&self) -> Result<Vec<String>> {
         Ok(settled::differences(&self.apis.objects().await?))
-    }
-
-    fn judged(&self) -> Option<BTreeMap<&'static str, u64>> {
-        Some(self.explainer.judged().clone())
     }
 
     fn faults(&self) -> BTreeMap<&'static str, u64> {

@@ -1,5 +1,7 @@
 //! The requests of everybody but the programs, which injected faults do not affect.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Result, ensure};
 use embedded_apiserver::ApiServer;
 use http::{Method, Request, StatusCode, header};
@@ -9,6 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::value::name;
 use crate::clock;
 
 /// The user agent of the steps: faults are limited to those of the programs.
@@ -70,6 +73,23 @@ pub(crate) trait Access {
         let mut body = self.get(path).await?.unwrap_or_default();
         let items = body["items"].as_array_mut();
         Ok(items.map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Reads the objects of a collection by their names.
+    async fn by_name(&self, path: &str) -> Result<BTreeMap<String, Value>> {
+        let objects = self.list(path).await?.into_iter();
+        Ok(objects
+            .map(|object| (name(&object).to_owned(), object))
+            .collect())
+    }
+
+    /// Creates an object, or patches that of its name.
+    async fn put(&self, collection: &str, object: &Value, patch: &Value) -> Result<()> {
+        if self.create(collection, object).await? {
+            return Ok(());
+        }
+        let path = format!("{collection}/{}", name(object));
+        self.patch(&path, patch).await
     }
 
     /// Creates an object. Returns `false` if it exists already, or its namespace does not.

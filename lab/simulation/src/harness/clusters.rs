@@ -8,6 +8,11 @@ pub(crate) fn name(nth: u8) -> String {
     format!("m{nth}")
 }
 
+/// Returns the names of all clusters.
+pub(crate) fn all() -> impl Iterator<Item = String> {
+    (0..CLUSTERS).map(name)
+}
+
 /// Returns the names of the clusters whose bits are set.
 pub(crate) fn names(bits: u8) -> Vec<String> {
     let set = (0..CLUSTERS).filter(|nth| bits & (1 << nth) != 0);

@@ -57,7 +57,7 @@ impl Fate {
     }
 }
 
-/// What the connections of one process share.
+/// The parts that the connections of one process share.
 #[derive(Clone, Debug)]
 pub struct Connections<R> {
     /// The process.

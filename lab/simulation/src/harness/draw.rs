@@ -6,7 +6,7 @@ use super::fault::ApiFault;
 use super::message::Role;
 use super::step::Step;
 
-/// Draws what happens to a program of one replica: that it dies at one of its next writes, of which there are `writes`,
+/// Draws steps of a program of one replica: that it dies at one of its next writes, of which there are `writes`,
 /// is killed, or starts.
 pub(crate) fn of_programs<C, R, S>(
     program: impl Fn() -> S,

@@ -90,7 +90,6 @@ impl ApiFault {
     /// # Errors
     /// The delay of a write, which is a fault of the connection.
     pub(crate) fn injection(self) -> Result<Injection, Duration> {
-        let millis = |millis: u16| Duration::from_millis(millis.into());
         Ok(match self {
             Self::Conflicts { every } => Fault::Conflict.every(every.into()),
             Self::TooManyRequests { seconds } => {
@@ -123,4 +122,8 @@ impl ApiFault {
             Self::Late { millis: by } => return Err(millis(by)),
         })
     }
+}
+
+fn millis(millis: u16) -> Duration {
+    Duration::from_millis(millis.into())
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::message::{Entry, Message, Role};
 
-/// The messages of a run, and what happened between them.
+/// The messages of a run, and the events between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Log<R> {
     begun: Instant,

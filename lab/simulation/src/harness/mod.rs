@@ -1,26 +1,27 @@
-//! The part that all simulations share. A world brings its programs, the steps that may happen to them, and an
-//! oracle that says what must come of it.
+//! The part that all simulations share. A world brings its programs, the steps that may happen to them, and a model
+//! of the state that must come of them.
 //!
 //! ```text
 //! seed ─▶ search: a sequence of steps ─▶ play: a run in virtual time ─▶ outcome ─▶ search: a shorter sequence
 //! ```
 //!
-//! | File | It answers |
+//! | File | Content |
 //! |---|---|
-//! | `world.rs` | what a world must bring, and what a run returns |
-//! | `step.rs`, `fault.rs`, `draw.rs` | what may happen to the programs and the APIs of any world |
-//! | `search.rs` | which sequences run, which of them fail, and what is the shortest that still does |
-//! | `play.rs`, `session.rs` | how a step happens, what is checked, when a world has settled, and how long it is quiet |
+//! | `world.rs` | the parts that a world must bring, and the result of a run |
+//! | `step.rs`, `fault.rs`, `draw.rs` | the steps of any world: of its programs and APIs |
+//! | `search.rs` | the sequences that run, those of them that fail, and the shortest that still does |
+//! | `play.rs`, `session.rs` | the steps as they happen, their checks, and the settled world that stays quiet |
 //! | `programs.rs` | how the processes start, stop and die |
-//! | `connection.rs`, `message.rs`, `record.rs`, `log.rs` | what their requests and responses were, and at which write one dies |
+//! | `connection.rs`, `message.rs`, `record.rs`, `log.rs` | their requests and responses, and the write at which one dies |
 //! | `access.rs`, `clusters.rs` | how a change reads and writes objects, beside the programs, and of which clusters |
+//! | `oracle/` | which messages a process had received that explain each of its writes |
 //! | `pace.rs` | how a program is found that repeats a request without a pause |
 //! | `value.rs` | how an oracle reads objects |
 //!
 //! A new world is a folder beside `convergence`, `propagation` and `placement`:
-//! 1. its programs, a [`Role`] each, and its changes, with the strategy that draws sequences of them (few objects, so
-//!    that steps meet);
-//! 2. a type that implements [`World`]: it assembles the programs, applies a change, and compares what is stored with
+//! 1. its programs, a [`Role`] each, with the [explanations](Explain) of their writes, if there are any, and its
+//!    changes, with the strategy that draws sequences of them (few objects, so that steps meet);
+//! 2. a type that implements [`World`]: it assembles the programs, applies a change, and compares the objects with
 //!    a model that is written from the documentation, not from the programs;
 //! 3. a [`Property`] that names the world, its sequences, and the list of seeds that failed once;
 //! 4. the property's name in `commands/mod.rs`, for `cargo xtask simulate` and `fuzz`, and a test beside the others
@@ -33,6 +34,7 @@ pub(crate) mod draw;
 mod fault;
 mod log;
 mod message;
+pub(crate) mod oracle;
 mod pace;
 mod play;
 pub(crate) mod programs;
@@ -45,8 +47,8 @@ mod world;
 
 pub use self::connection::Connections;
 pub use self::fault::{About, Api, ApiFault, Part};
-pub(crate) use self::message::{Entry, Message};
 pub use self::message::{Process, Role};
+pub use self::oracle::{Check, Explain, Facts, Request, Sources, Target};
 pub use self::play::{run, run_with};
 pub use self::programs::Programs;
 pub use self::record::Record;

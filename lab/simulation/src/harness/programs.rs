@@ -65,6 +65,14 @@ struct Replica {
     running: Option<Running>,
 }
 
+impl Replica {
+    /// Returns `true` if its process ended by itself.
+    fn has_ended(&self) -> bool {
+        let running = self.running.as_ref();
+        running.is_some_and(|running| running.is_wanted() && running.task.is_finished())
+    }
+}
+
 /// The processes.
 #[derive(Debug)]
 pub struct Programs<R> {
@@ -158,11 +166,10 @@ impl<R: Role> Programs<R> {
 
     /// Returns the programs of which no replica runs.
     pub(crate) fn missing(&self) -> Vec<R> {
-        let runs = |program: R| (0..R::REPLICAS).any(|replica| self.is_wanted(program, replica));
-        R::all()
-            .into_iter()
-            .filter(|program| !runs(*program))
-            .collect()
+        let mut missing = R::all();
+        missing
+            .retain(|program| !(0..R::REPLICAS).any(|replica| self.is_wanted(*program, replica)));
+        missing
     }
 
     /// Returns `true` if a process runs and is not stopping.
@@ -175,11 +182,8 @@ impl<R: Role> Programs<R> {
 
     /// Returns a process that ended by itself.
     pub(crate) fn ended(&self) -> Option<String> {
-        let ended = |slot: &Replica| {
-            let running = slot.running.as_ref();
-            running.is_some_and(|running| running.is_wanted() && running.task.is_finished())
-        };
-        let ((program, replica), _) = self.replicas.iter().find(|(_, slot)| ended(slot))?;
+        let mut replicas = self.replicas.iter();
+        let ((program, replica), _) = replicas.find(|(_, slot)| slot.has_ended())?;
         let name = program.user_agent();
         Some(format!("replica {replica} of {name} ended by itself"))
     }

@@ -74,17 +74,6 @@ impl<R: Role> Record<R> {
         self.shared.lock().requests as u64
     }
 
-    /// Returns the number of writes of each program.
-    pub(crate) fn writes_by_program(&self) -> BTreeMap<&'static str, u64> {
-        let mut writes = BTreeMap::new();
-        for write in self.writes_since(0) {
-            *writes
-                .entry(write.process.program.identity().name)
-                .or_default() += 1;
-        }
-        writes
-    }
-
     /// Fails once a request has exceeded the limit of one instant.
     pub(crate) fn check_pace(&self) -> Result<()> {
         let exceeded = self.shared.lock().pace.exceeded();

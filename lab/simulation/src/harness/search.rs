@@ -23,7 +23,7 @@ pub struct Summary {
     pub sequences: u64,
     /// The number of their steps.
     pub steps: u64,
-    /// What was done in them.
+    /// The sums of their figures.
     pub figures: Figures,
 }
 
@@ -34,8 +34,8 @@ impl Summary {
         let sum = &mut self.figures;
         sum.requests += run.requests;
         for (sum, counts) in [(&mut sum.judged, run.judged), (&mut sum.faults, run.faults)] {
-            for (what, count) in counts {
-                *sum.entry(what).or_default() += count;
+            for (name, count) in counts {
+                *sum.entry(name).or_default() += count;
             }
         }
     }
@@ -53,18 +53,19 @@ impl fmt::Display for Summary {
             judged,
             faults,
         } = figures;
-        let counts = |counts: &BTreeMap<&str, u64>| {
-            let counts = counts.iter().map(|(what, count)| format!("{what} {count}"));
-            counts.collect::<Vec<_>>().join(", ")
-        };
         let writes: u64 = judged.values().sum();
         writeln!(
             f,
             "settled: {sequences} sequences, {steps} steps, {requests} requests"
         )?;
-        writeln!(f, "judged: {writes} writes: {}", counts(judged))?;
-        write!(f, "faults: {}", counts(faults))
+        writeln!(f, "judged: {writes} writes: {}", listed(judged))?;
+        write!(f, "faults: {}", listed(faults))
     }
+}
+
+fn listed(counts: &BTreeMap<&str, u64>) -> String {
+    let counts = counts.iter().map(|(name, count)| format!("{name} {count}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// The first seed of every run of the tests. It is fixed, so that the tests of one commit always have
@@ -86,12 +87,15 @@ fn failed_once<P: Property>() -> Result<Vec<u64>, String> {
 
 /// Parses one seed per line, in which `#` begins a comment.
 fn seeds(list: &str) -> Result<Vec<u64>, String> {
-    let seed = |line: &str| {
+    let mut seeds = Vec::new();
+    for line in list.lines() {
         let text = line.split('#').next().unwrap_or_default().trim();
-        let parsed = text.parse().map_err(|_| format!("no seed in {line:?}"));
-        (!text.is_empty()).then_some(parsed)
-    };
-    list.lines().filter_map(seed).collect()
+        if !text.is_empty() {
+            let seed: u64 = text.parse().map_err(|_| format!("no seed in {line:?}"))?;
+            seeds.push(seed);
+        }
+    }
+    Ok(seeds)
 }
 
 /// A sequence for which a property does not hold.
@@ -203,7 +207,7 @@ pub fn search_from_first<P: Property>(sequences: u64) -> Result<Summary, String>
     search::<P>(seeds, threads).map_err(|found| found.to_string())
 }
 
-/// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps and what was done.
+/// Runs the sequence of one seed, and shrinks it if it fails. Returns the number of its steps, and its figures.
 fn run_seed<P: Property>(seed: u64) -> Result<(usize, Figures), Box<Found>> {
     let (mut runner, tree) = sequence::<P>(seed);
     let steps = tree.current();

@@ -1,4 +1,4 @@
-//! A world in a run, with its programs: how steps happen to it, and what is checked.
+//! A world in a run, with its programs: its steps and checks.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use super::fault::{About, Api, ApiFault, Part};
 use super::message::Role;
+use super::oracle::Oracle;
 use super::programs::Programs;
 use super::record::Record;
 use super::step::Step;
@@ -19,6 +20,7 @@ pub(crate) struct Session<W: World> {
     pub(crate) world: W,
     pub(crate) programs: Programs<W::Role>,
     pub(super) record: Record<W::Role>,
+    oracle: Oracle<W::Role>,
     /// The versions of the objects that were observed last.
     versions: Vec<u64>,
 }
@@ -30,6 +32,7 @@ impl<W: World> Session<W> {
             world,
             programs: Programs::new(record.clone()),
             record,
+            oracle: Oracle::default(),
             versions: Vec::new(),
         }
     }
@@ -44,8 +47,11 @@ impl<W: World> Session<W> {
 
     async fn start(&mut self, program: W::Role, replica: u8) -> Result<()> {
         let world = &self.world;
-        let assemble = async |connections| world.assemble(connections).await;
-        self.programs.start((program, replica), assemble).await
+        self.programs
+            .start((program, replica), async |connections| {
+                world.assemble(connections).await
+            })
+            .await
     }
 
     /// Lets all processes live on, and starts one of each program that has none.
@@ -72,7 +78,7 @@ impl<W: World> Session<W> {
         self.world.repair().await
     }
 
-    /// Applies a step. One that concerns what is not there does nothing.
+    /// Applies a step. One that concerns absent objects does nothing.
     pub(crate) async fn apply(&mut self, step: &StepOf<W>) -> Result<()> {
         self.record.note(format!("{step:?}"));
         match *step {
@@ -141,7 +147,7 @@ impl<W: World> Session<W> {
         Ok(())
     }
 
-    /// Applies a step, checks what must hold at every moment, and waits until the world has settled if the step asks
+    /// Applies a step, checks the rules of every moment, and waits until the world has settled if the step asks
     /// for that.
     pub(super) async fn play(&mut self, step: &StepOf<W>) -> Result<()> {
         self.apply(step).await?;
@@ -152,12 +158,16 @@ impl<W: World> Session<W> {
         Ok(())
     }
 
-    /// Checks what must hold at every moment.
+    /// Checks the rules of every moment.
     pub(super) async fn check(&mut self, step: Option<&StepOf<W>>) -> Result<()> {
         if let Some(ended) = self.programs.ended() {
             bail!(ended);
         }
         self.record.check_pace()?;
+        let entries = self.record.since(self.oracle.position());
+        if let Some(unexplained) = self.oracle.read(&entries) {
+            bail!(unexplained);
+        }
         let servers = self.world.servers();
         let versions: Vec<u64> = servers.iter().map(ApiServer::version).collect();
         let is_changed = versions != self.versions;
@@ -166,7 +176,7 @@ impl<W: World> Session<W> {
         Ok(())
     }
 
-    /// Waits until no program writes and the oracle finds no difference.
+    /// Waits until no program writes and the model finds no difference.
     async fn settle(&mut self) -> Result<()> {
         let (begun, timing) = (Instant::now(), W::TIMING);
         let (mut seen, mut calm) = (self.record.len(), 0);
@@ -197,10 +207,13 @@ impl<W: World> Session<W> {
 
     /// Returns why the world cannot have settled, as far as the programs show it.
     fn unrest(&self, seen: usize) -> Option<String> {
-        let is_at_work = self.record.is_writing() || self.write_since(seen).is_some();
-        let writes = || "programs still write, or wait for a response to a write".to_owned();
-        let unrest = self.world.unrest(&self.programs);
-        unrest.or_else(|| is_at_work.then(writes))
+        if let Some(program) = self.oracle.leaderless(&self.programs) {
+            return Some(format!("no replica leads the {}", program.user_agent()));
+        }
+        if self.record.is_writing() || self.write_since(seen).is_some() {
+            return Some("programs still write, or wait for a response to a write".to_owned());
+        }
+        self.world.unrest()
     }
 
     /// Returns the first write from a place in the record on that is no heartbeat.
@@ -211,7 +224,7 @@ impl<W: World> Session<W> {
         Some(write.to_string())
     }
 
-    /// Checks that no program writes for `quiet`, but heartbeats no more often than they should, and that the oracle
+    /// Checks that no program writes for `quiet`, but heartbeats no more often than they should, and that the model
     /// finds no difference then.
     async fn stay_quiet(&mut self, quiet: Duration) -> Result<()> {
         let seen = self.record.len();
@@ -264,16 +277,15 @@ impl<W: World> Session<W> {
                 *faults.entry(fault).or_default() += count;
             }
         }
-        let judged = self.world.judged();
         Figures {
             requests: self.record.requests(),
-            judged: judged.unwrap_or_else(|| self.record.writes_by_program()),
+            judged: self.oracle.judged().clone(),
             faults,
         }
     }
 }
 
-/// Fails with what was found, if anything was.
+/// Fails with the faults that were found, if there are any.
 fn none(found: &[String]) -> Result<()> {
     ensure!(found.is_empty(), "{}", found.join("; "));
     Ok(())

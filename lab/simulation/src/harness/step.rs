@@ -2,7 +2,7 @@
 
 use super::fault::{About, Api, ApiFault};
 
-/// A step of a sequence: a change `C` of the world, or what happens to the programs `R` and the APIs.
+/// A step of a sequence: a change `C` of the world, or an event of the programs `R` or the APIs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Step<C, R> {

@@ -1,4 +1,4 @@
-//! What an oracle reads from objects, without the types that the programs read them with.
+//! Reads objects without the types of the programs.
 
 use serde_json::Value;
 

@@ -14,22 +14,22 @@ use super::connection::Connections;
 use super::fault::Api;
 use super::log::Log;
 use super::message::Role;
-use super::programs::Programs;
+use super::oracle::Explain;
 use super::record::Record;
 use super::step::Step;
 
-/// Programs on embedded APIs, the changes that may happen to them, and an oracle.
+/// Programs on embedded APIs, the changes that may happen to them, and a model of a settled world.
 #[expect(
     async_fn_in_trait,
     reason = "a world stays on one thread, which its runtime never leaves"
 )]
 pub trait World: Sized {
-    /// What users, members and others change.
+    /// A change by users, members and others.
     type Change: Clone + fmt::Debug + Send + Sync + 'static;
     /// The programs.
-    type Role: Role;
-    /// The time at the start of every run.
-    const BEGINNING: Timestamp;
+    type Role: Explain;
+    /// The time at the start of every run, by default 2026-01-01T00:00:00Z.
+    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     /// When the world counts as settled.
     const TIMING: Timing;
     /// The most [heartbeats](Self::is_heartbeat) in a minute.
@@ -41,7 +41,7 @@ pub trait World: Sized {
     /// Assembles a process of a program.
     async fn assemble(&self, connections: Connections<Self::Role>) -> Result<Program>;
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     async fn apply(&mut self, change: &Self::Change) -> Result<()>;
 
     /// Returns the program that starts again with a change.
@@ -70,7 +70,7 @@ pub trait World: Sized {
         Ok(())
     }
 
-    /// Notes a step, if there was one, and what came of it. Returns what may not be at any moment. The objects are
+    /// Notes a step, if there was one, and its outcome. Returns the faults that no moment may have. The objects are
     /// as at the last call unless something `is_changed`.
     async fn observe(
         &mut self,
@@ -79,7 +79,7 @@ pub trait World: Sized {
     ) -> Result<Vec<String>>;
 
     /// Returns why the world cannot have settled yet, if it is known.
-    fn unrest(&self, _: &Programs<Self::Role>) -> Option<String> {
+    fn unrest(&self) -> Option<String> {
         None
     }
 
@@ -88,17 +88,12 @@ pub trait World: Sized {
         false
     }
 
-    /// Returns every difference between what is stored and what the oracle demands of a settled world.
+    /// Returns every difference between the stored objects and those that the model demands of a settled world.
     async fn differences(&self) -> Result<Vec<String>>;
 
-    /// Notes that the world has settled. Returns what should be otherwise then.
+    /// Notes that the world has settled. Returns the faults of such a world that no difference shows.
     fn settled(&mut self) -> Vec<String> {
         Vec::new()
-    }
-
-    /// Returns the number of writes that were judged, by what they write; by default, those of each program are.
-    fn judged(&self) -> Option<BTreeMap<&'static str, u64>> {
-        None
     }
 
     /// Returns the number of times that each fault was applied that is not one of servers.
@@ -123,7 +118,7 @@ pub struct Timing {
     pub after_restart: Option<u32>,
 }
 
-/// A property of random sequences of steps: the world settles as its oracle demands, and then nothing writes.
+/// A property of random sequences of steps: the world settles as its model demands, and then nothing writes.
 pub trait Property {
     /// The world.
     type World: World;
@@ -145,7 +140,7 @@ pub trait Property {
 pub struct Run<R> {
     /// The error is the property that does not hold.
     pub outcome: Result<(), String>,
-    /// What was done.
+    /// The numbers of its requests, writes and faults.
     pub figures: Figures,
     pub(super) log: Option<Log<R>>,
 }
@@ -167,7 +162,7 @@ impl<R: Role> Run<R> {
 pub struct Figures {
     /// The number of requests that the programs made.
     pub requests: u64,
-    /// The number of writes that were judged, by what they write or who writes.
+    /// The number of writes that were judged, by their kind or their program.
     pub judged: BTreeMap<&'static str, u64>,
     /// The number of times that each fault was applied, by its name.
     pub faults: BTreeMap<&'static str, u64>,

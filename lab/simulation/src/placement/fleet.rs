@@ -12,7 +12,7 @@ use crate::harness::access::{Access, NAMESPACES};
 use crate::harness::clusters::{self, CLUSTERS};
 use crate::harness::value::{is_deleting, name, text};
 
-/// A hub and its members in a run, and what is known about their past.
+/// A hub and its members in a run, and their past as far as it is known.
 #[derive(Debug)]
 pub struct Members {
     pub(crate) apis: Apis,
@@ -49,7 +49,7 @@ impl Members {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&self, change: &Change) -> Result<()> {
         let hub = &self.apis.hub;
         match *change {
@@ -120,10 +120,7 @@ impl Members {
         let (hub, name) = (&self.apis.hub, objects::app(app));
         hub.create_namespace(&name).await?;
         let object = objects::map(map, value);
-        if hub.create(&objects::maps(&name), &object).await? {
-            return Ok(());
-        }
-        hub.patch(&objects::map_path(app, map), &object).await
+        hub.put(&objects::maps(&name), &object, &object).await
     }
 
     /// Creates a placement, or changes it unless the API's admission would refuse that.
@@ -162,12 +159,8 @@ impl Members {
 
     async fn join(&self, nth: u8, region: u8) -> Result<()> {
         let (hub, member) = (&self.apis.hub, objects::member(nth, region));
-        if hub.create(MEMBERS, &member).await? {
-            return Ok(());
-        }
         let labels = json!({ "metadata": { "labels": member["metadata"]["labels"] } });
-        let path = format!("{MEMBERS}/{}", clusters::name(nth));
-        hub.patch(&path, &labels).await
+        hub.put(MEMBERS, &member, &labels).await
     }
 
     async fn delete_binding(&self, cluster: u8, app: u8) -> Result<()> {

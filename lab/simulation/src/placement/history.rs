@@ -8,10 +8,10 @@ use super::model::{self, Place};
 use super::objects::{APPS, OF_NAMESPACE, app};
 use super::snapshot::{Maps, Snapshot};
 use super::step::{Change, Step};
-use crate::harness::clusters::{self, CLUSTERS};
+use crate::harness::clusters;
 use crate::harness::value::{is_deleting, items};
 
-/// What has happened, for the most part since the fleet settled last.
+/// The past, for the most part since the fleet settled last.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// The clusters that each placement had when the fleet settled, unless the placement has ended since.
@@ -24,13 +24,13 @@ pub(crate) struct History {
     away: BTreeSet<String>,
     /// The clusters and applications whose binding or Work somebody has deleted.
     disturbed: BTreeSet<(String, String)>,
-    /// What the clusters had of each application when the fleet settled.
+    /// The maps of each application in the clusters when the fleet settled.
     content: BTreeMap<(String, String), Maps>,
     /// The clusters and applications of which somebody has changed something there.
     drifted: BTreeSet<(String, String)>,
     /// The applications that had no namespace on the hub all the time.
     emptied: BTreeSet<String>,
-    /// What clusters keep that left the fleet with it: nobody owns it until it is placed there again.
+    /// The clusters with the applications that they kept when they left: nobody owns these until they are placed again.
     pub(crate) kept: BTreeSet<(String, String)>,
     /// The clusters that have ever been out of the fleet: they may have kept something.
     pub(crate) left: BTreeSet<String>,
@@ -39,7 +39,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Notes what has happened since the last look. Returns what may never happen.
+    /// Notes the changes since the last look. Returns those that may never happen.
     pub(crate) fn observe(&mut self, step: Option<&Step>, snapshot: &Snapshot) -> Vec<String> {
         if let Some(change) = step.and_then(Step::change) {
             self.note(change);
@@ -48,7 +48,7 @@ impl History {
             self.observe_app(&app, snapshot);
         }
         let mut found = Vec::new();
-        for cluster in (0..CLUSTERS).map(clusters::name) {
+        for cluster in clusters::all() {
             self.observe_cluster(&cluster, snapshot);
             found.extend(self.observe_outside(&cluster, snapshot));
         }
@@ -123,7 +123,7 @@ impl History {
         }
     }
 
-    /// Checks that a cluster which is no longer in the fleet keeps what it has.
+    /// Checks that a cluster which is no longer in the fleet keeps its maps.
     fn observe_outside(&mut self, cluster: &str, snapshot: &Snapshot) -> Option<String> {
         if snapshot.clusters.contains_key(cluster) {
             self.outside.remove(cluster);
@@ -136,11 +136,11 @@ impl History {
         let maps: BTreeSet<_> = maps.collect();
         let before = self.outside.insert(cluster.to_owned(), maps.clone());
         let lost: Vec<_> = before?.difference(&maps).cloned().collect();
-        let what = || format!("{cluster}, which has left the fleet, has lost {lost:?}");
-        (!lost.is_empty()).then(what)
+        (!lost.is_empty())
+            .then(|| format!("{cluster}, which has left the fleet, has lost {lost:?}"))
     }
 
-    /// Returns what clusters have lost though nobody asked for that: health and taints take nothing away. Where a placement
+    /// Returns the losses of clusters for which nobody asked: health and taints take nothing away. Where a placement
     /// only reports, nothing changes.
     fn lost(&self, snapshot: &Snapshot) -> Vec<String> {
         let mut lost = Vec::new();
@@ -187,7 +187,7 @@ impl History {
             outside: std::mem::take(&mut self.outside),
             ..Self::default()
         };
-        // What holds at the beginning has no history.
+        // The state at the beginning has no history.
         self.observe(None, snapshot);
     }
 
@@ -230,7 +230,7 @@ impl History {
     }
 }
 
-/// Returns what each cluster has of each application.
+/// Returns the maps of each application in each cluster.
 fn content(snapshot: &Snapshot) -> BTreeMap<(String, String), Maps> {
     let mut content = BTreeMap::new();
     for (cluster, member) in &snapshot.members {

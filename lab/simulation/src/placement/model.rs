@@ -76,7 +76,7 @@ pub(crate) fn is_crowded(
     count(region) + 1 > fewest.unwrap_or_default() + 1
 }
 
-/// Returns what members have of an application: `Err` if its selectors contradict the hub, and `None` if there is
+/// Returns the maps of an application in members: `Err` if its selectors contradict the hub, and `None` if there is
 /// nothing.
 pub(crate) fn selected(
     snapshot: &Snapshot,

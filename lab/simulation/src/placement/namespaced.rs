@@ -1,4 +1,4 @@
-//! The comparison of what there is of the placement that is in a namespace: it goes where that is, and follows it.
+//! The comparison of the placement that is in a namespace: it goes where that is, and follows it.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,7 @@ pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
         let left = left.chain(&namespaced.snapshots);
         found.extend(left.map(|one| format!("{} is left", name(one))));
     }
-    let works = snapshot.works.keys().filter(|(_, of)| *of == app);
-    let works: BTreeSet<_> = works.map(|(cluster, _)| cluster.clone()).collect();
+    let works = snapshot.working(&app);
     if works != bound {
         found.push(format!("has Works in {works:?}, and is bound to {bound:?}"));
     }
@@ -54,8 +53,8 @@ pub(super) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
 fn picked(snapshot: &Snapshot, policy: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let fleet = model::fleet(snapshot).into_keys();
     let namespace = app(OF_NAMESPACE);
-    let has_it = |cluster: &String| snapshot.members[cluster].apps.contains_key(&namespace);
-    let mut able: BTreeSet<_> = fleet.filter(has_it).collect();
+    let able = fleet.filter(|cluster| snapshot.members[cluster].apps.contains_key(&namespace));
+    let mut able: BTreeSet<_> = able.collect();
     let named: BTreeSet<_> = wanted(policy).collect();
     if !named.is_empty() {
         able.retain(|cluster| named.contains(&**cluster));

@@ -1,4 +1,4 @@
-//! The objects of the users: their names, their paths, and what they contain.
+//! The objects of the users: their names, paths and contents.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) const BINDINGS: &str =
     "/apis/placement.kubernetes-fleet.io/v1beta1/clusterresourcebindings";
 pub(crate) const OWNERS: &str = "/apis/placement.kubernetes-fleet.io/v1beta1/appliedworks";
 
-/// The label of what belongs to a placement.
+/// The label of the objects of a placement.
 pub(crate) const PLACEMENT: &str = "/metadata/labels/kubernetes-fleet.io~1parent-CRP";
 
 /// Returns the name of an application, of its namespace and of its placement.
@@ -151,18 +151,22 @@ fn strategy(apply: Apply) -> Value {
 }
 
 fn selectors(app: &str, scope: Scope) -> Value {
-    let of_namespace = |scope: &str| {
-        json!({
-            "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": scope,
-        })
+    let selected = match scope {
+        Scope::Whole => "NamespaceWithResources",
+        Scope::Alone => "NamespaceOnly",
+        Scope::Labelled => "NamespaceWithResourceSelectors",
     };
-    match scope {
-        Scope::Whole => json!([of_namespace("NamespaceWithResources")]),
-        Scope::Alone => json!([of_namespace("NamespaceOnly")]),
-        Scope::Labelled => json!([of_namespace("NamespaceWithResourceSelectors"), {
-            "group": "", "version": "v1", "kind": "ConfigMap",
-            "labelSelector": { "matchLabels": { "tier": "x" } },
-        }]),
+    let namespace = json!({
+        "group": "", "version": "v1", "kind": "Namespace", "name": app, "selectionScope": selected,
+    });
+    let maps = json!({
+        "group": "", "version": "v1", "kind": "ConfigMap",
+        "labelSelector": { "matchLabels": { "tier": "x" } },
+    });
+    if scope == Scope::Labelled {
+        json!([namespace, maps])
+    } else {
+        json!([namespace])
     }
 }
 

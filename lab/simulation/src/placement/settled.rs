@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::history::History;
 use super::model::{self, Place};
 use super::objects::{APPS, app};
-use super::snapshot::Snapshot;
-use crate::harness::clusters::{self, CLUSTERS};
+use super::snapshot::{Maps, Snapshot};
+use crate::harness::clusters;
 use crate::harness::value::{condition, is_deleting, items, name, text};
 
 /// The most groups of snapshots that are kept by default.
@@ -17,7 +17,7 @@ const MOST_SNAPSHOTS: usize = 10;
 /// Returns every difference between the objects and the model, but for those in a namespace.
 pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String> {
     let mut found = Vec::new();
-    for cluster in (0..CLUSTERS).map(clusters::name) {
+    for cluster in clusters::all() {
         found.extend(of_cluster(snapshot, &cluster));
     }
     for app in (0..APPS).map(app) {
@@ -32,7 +32,7 @@ pub(crate) fn differences(snapshot: &Snapshot, history: &History) -> Vec<String>
     found
 }
 
-/// Compares what a cluster has on the hub.
+/// Compares the objects of a cluster on the hub.
 fn of_cluster(snapshot: &Snapshot, cluster: &str) -> Vec<String> {
     let mut found = Vec::new();
     let Some(member) = snapshot.clusters.get(cluster) else {
@@ -131,9 +131,7 @@ impl Check<'_> {
 
     /// Compares the Works with the bindings.
     fn works(&self, bound: &BTreeSet<String>) -> Vec<String> {
-        let works = self.snapshot.works.keys();
-        let works = works.filter(|(_, app)| app == self.app);
-        let works: BTreeSet<_> = works.map(|(cluster, _)| cluster.clone()).collect();
+        let works = self.snapshot.working(self.app);
         let placement = self.snapshot.placement(self.app);
         // Without a snapshot there is nothing to be given.
         let is_snapshotted = Snapshot::of(&self.snapshot.snapshots, self.app)
@@ -145,12 +143,8 @@ impl Check<'_> {
         vec![format!("has Works in {works:?}, and is bound to {bound:?}")]
     }
 
-    /// Compares what the members hold with what is selected.
-    fn copies(
-        &self,
-        bound: &BTreeSet<String>,
-        selected: Option<&super::snapshot::Maps>,
-    ) -> Vec<String> {
+    /// Compares the maps in members with those that are selected.
+    fn copies(&self, bound: &BTreeSet<String>, selected: Option<&Maps>) -> Vec<String> {
         let mut found = Vec::new();
         let placement = self.snapshot.placement(self.app);
         let only_reports = placement.is_some_and(|one| model::only_reports(&one["spec"]));
@@ -197,7 +191,7 @@ impl Check<'_> {
     }
 }
 
-/// Compares what the placement says with what there is.
+/// Compares the status of a placement with its clusters.
 pub(super) fn status_differences(placement: &Value, bound: &BTreeSet<String>) -> Vec<String> {
     let mut found = Vec::new();
     let policy = &placement["spec"]["policy"];

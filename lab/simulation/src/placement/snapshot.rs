@@ -1,4 +1,4 @@
-//! What a hub and its members hold at one moment.
+//! The objects of a hub and its members at one moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::harness::value::{is_deleting, name, text};
 /// The maps of an application by their names.
 pub(crate) type Maps = BTreeMap<String, Map>;
 
-/// What counts of a map.
+/// The parts of a map that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Map {
     pub(crate) value: String,
@@ -43,12 +43,12 @@ pub(crate) struct Snapshot {
     pub(crate) namespaced: Namespaced,
 }
 
-/// What there is of the placement that is in a namespace.
+/// The objects of the placement that is in a namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Namespaced {
     pub(crate) placement: Option<Value>,
     pub(crate) bindings: Vec<Value>,
-    /// The snapshots, of its policy and of what it selects.
+    /// The snapshots of its policy and of its resources.
     pub(crate) snapshots: Vec<Value>,
 }
 
@@ -74,7 +74,7 @@ impl Namespaced {
     }
 }
 
-/// What a member holds.
+/// The objects of a member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
     /// The applications whose namespace is there.
@@ -88,8 +88,8 @@ impl Snapshot {
         let hub = &apis.hub;
         let mut snapshot = Self {
             apps: apps(hub).await?,
-            placements: by_name(hub.list(PLACEMENTS).await?),
-            clusters: by_name(hub.list(MEMBERS).await?),
+            placements: hub.by_name(PLACEMENTS).await?,
+            clusters: hub.by_name(MEMBERS).await?,
             policies: hub.list(POLICIES).await?,
             snapshots: hub.list(SNAPSHOTS).await?,
             bindings: hub.list(BINDINGS).await?,
@@ -136,6 +136,12 @@ impl Snapshot {
             .filter(move |one| text(*one, PLACEMENT) == app)
     }
 
+    /// Returns the clusters that have a Work of an application.
+    pub(crate) fn working(&self, app: &str) -> BTreeSet<String> {
+        let works = self.works.keys().filter(|(_, of)| of == app);
+        works.map(|(cluster, _)| cluster.clone()).collect()
+    }
+
     /// Returns the clusters to which a placement is bound.
     pub(crate) fn bound(&self, app: &str) -> BTreeSet<String> {
         targets(Self::of(&self.bindings, app))
@@ -145,13 +151,6 @@ impl Snapshot {
 fn targets<'a>(bindings: impl Iterator<Item = &'a Value>) -> BTreeSet<String> {
     let targets = bindings.map(|binding| text(binding, "/spec/targetCluster").to_owned());
     targets.collect()
-}
-
-fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
-    let named = objects
-        .into_iter()
-        .map(|object| (name(&object).to_owned(), object));
-    named.collect()
 }
 
 async fn apps(server: &ApiServer) -> Result<BTreeMap<String, Maps>> {

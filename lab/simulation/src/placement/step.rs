@@ -6,7 +6,7 @@ use crate::harness;
 /// A step of a sequence.
 pub type Step = harness::Step<Change, Role>;
 
-/// What users and others change. The last application has a placement in its namespace, the others have one of the whole hub.
+/// A change by users and others. The last application has a placement in its namespace, the others have one of the whole hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Change {
@@ -28,7 +28,7 @@ pub enum Change {
     Leave { cluster: u8 },
     /// Somebody in a member creates the namespace of the last application, or deletes it with all that is in it.
     MemberNamespace { cluster: u8, is_there: bool },
-    /// Somebody in a member changes or deletes what was placed there.
+    /// Somebody in a member changes or deletes a map that was placed there.
     Drift {
         cluster: u8,
         app: u8,
@@ -39,7 +39,7 @@ pub enum Change {
     DeleteBinding { cluster: u8, app: u8 },
     /// Somebody deletes the Work of an application in a cluster.
     DeleteWork { cluster: u8, app: u8 },
-    /// Somebody deletes every snapshot of what a placement selects.
+    /// Somebody deletes every snapshot of the resources of a placement.
     DeleteSnapshots { app: u8 },
 }
 
@@ -52,7 +52,7 @@ pub struct PlacementShape {
     pub region: Option<u8>,
     /// Set if the taint is tolerated. The API keeps tolerations.
     pub tolerates: bool,
-    /// What goes with the namespace.
+    /// The maps that go with the namespace.
     pub scope: Scope,
     /// How it is written in members.
     pub apply: Apply,
@@ -65,7 +65,7 @@ pub enum Apply {
     ClientSide,
     /// Applied by the server, where the fields of others are taken from them.
     ServerSide,
-    /// Not at all: it is reported what differs.
+    /// Not at all: differences are reported.
     ReportDiff,
 }
 
@@ -85,7 +85,7 @@ pub enum Policy {
     },
 }
 
-/// What is placed with a namespace.
+/// The maps that are placed with a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All that is in it.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use embedded_apiserver::ApiServer;
-use jiff::Timestamp;
 use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
@@ -17,7 +16,7 @@ use super::{namespaced, settled};
 use crate::harness::clusters::CLUSTERS;
 use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
-/// The property that members hold what the placements ask for.
+/// The property that members hold the objects that the placements ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement;
 
@@ -26,7 +25,7 @@ impl Property for Placement {
     const NAME: &'static str = "placement";
     const FAILED_ONCE: &'static str = include_str!("../../placement-seeds.txt");
     const SEEDS: &'static str = "lab/simulation/placement-seeds.txt";
-    // Twice what the longest wait of a program takes, that for an agent that is silent.
+    // Twice the longest wait of a program, that for an agent that is silent.
     const QUIET: Duration = Duration::from_mins(10);
 
     fn sequences() -> BoxedStrategy<Vec<Step>> {
@@ -37,8 +36,6 @@ impl Property for Placement {
 impl World for Members {
     type Change = Change;
     type Role = Role;
-    // 2026-01-01T00:00:00Z
-    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     const TIMING: Timing = Timing {
         look: Duration::from_secs(10),
         // An Event may wait for 30 s.

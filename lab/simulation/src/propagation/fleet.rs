@@ -23,7 +23,7 @@ use crate::harness::value::{name, text};
 /// The pods for which a cluster has room when it joins.
 const ROOM: u8 = 4;
 
-/// A fleet of three members in a run, and what is known about its past.
+/// A fleet of three members in a run, and its past as far as it is known.
 #[derive(Debug)]
 pub struct Members {
     pub(crate) apis: Apis,
@@ -44,8 +44,7 @@ impl Members {
             moves: Moves::default(),
             joined: 0,
         };
-        let execution =
-            (0..clusters::CLUSTERS).map(|nth| format!("karmada-es-{}", clusters::name(nth)));
+        let execution = clusters::all().map(|name| format!("karmada-es-{name}"));
         let others = ["karmada-system", SECRETS, NAMESPACE].map(str::to_owned);
         for namespace in execution.chain(others) {
             fleet.apis.fleet.create_namespace(&namespace).await?;
@@ -74,7 +73,7 @@ impl Members {
         Ok(fleet)
     }
 
-    /// Applies a change. One that concerns what is not there does nothing.
+    /// Applies a change. One that concerns absent objects does nothing.
     pub(crate) async fn change(&mut self, change: &Change) -> Result<()> {
         self.history.clusters_changed |= matches!(
             change,
@@ -193,13 +192,9 @@ impl Members {
             "apiVersion": "policy.karmada.io/v1alpha1", "kind": kind,
             "metadata": { "name": name }, "spec": spec,
         });
-        let fleet = &self.apis.fleet;
-        if fleet.create(collection, &object).await? {
-            return Ok(());
-        }
         // A merge patch would keep fields that the new spec lacks.
         let change = json!([{ "op": "replace", "path": "/spec", "value": spec }]);
-        fleet.patch(&format!("{collection}/{name}"), &change).await
+        self.apis.fleet.put(collection, &object, &change).await
     }
 
     /// Returns the member of a cluster that is joined.
@@ -270,8 +265,7 @@ impl Members {
         self.disturb(cluster, template);
         let works = objects::works(&clusters::name(cluster));
         for work in self.apis.fleet.list(&works).await? {
-            let manifest = &work["spec"]["workload"]["manifests"][0];
-            if manifest["kind"] == template.kind() && name(manifest) == template.name() {
+            if template.is_of(&work["spec"]["workload"]["manifests"][0]) {
                 let path = format!("{works}/{}", name(&work));
                 self.apis.fleet.delete(&path).await?;
             }

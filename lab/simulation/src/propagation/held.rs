@@ -83,10 +83,10 @@ fn paused(snapshot: &Snapshot) -> BTreeSet<Copy> {
         ) else {
             continue;
         };
-        let is_paused = |of: &Value| of["spec"]["suspension"]["dispatching"] == true;
         let owner = text(binding, "/metadata/ownerReferences/0/uid");
-        let is_whole = is_paused(policy)
-            && is_paused(binding)
+        let is_whole = [policy, binding]
+            .into_iter()
+            .all(|of| of["spec"]["suspension"]["dispatching"] == true)
             && ![object, policy, binding].into_iter().any(is_deleting)
             && owner == text(object, "/metadata/uid");
         for (name, cluster) in snapshot.clusters.iter().filter(|_| is_whole) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::objects::Template;
 use super::snapshot::Snapshot;
@@ -68,9 +68,13 @@ pub(crate) fn preempts(other: &Value, policy: &Value) -> bool {
 
 /// Returns the policy that an object names as its own.
 pub(crate) fn claimed<'a>(snapshot: &'a Snapshot, object: &Value) -> Option<&'a Value> {
-    let annotation = |key: &str| text(object, &format!("/metadata/annotations/{key}"));
-    let of_cluster = annotation("clusterpropagationpolicy.karmada.io~1name");
-    let of_namespace = annotation("propagationpolicy.karmada.io~1name");
+    let kinds = ["clusterpropagationpolicy", "propagationpolicy"];
+    let [of_cluster, of_namespace] = kinds.map(|kind| {
+        text(
+            object,
+            &format!("/metadata/annotations/{kind}.karmada.io~1name"),
+        )
+    });
     snapshot.policies.iter().find(|policy| {
         let (prefix, wanted) = if is_of_cluster(policy) {
             ("clusterpropagationpolicy", of_cluster)
@@ -84,11 +88,11 @@ pub(crate) fn claimed<'a>(snapshot: &'a Snapshot, object: &Value) -> Option<&'a 
 
 /// Returns `true` if an object bears a claim of any policy.
 pub(crate) fn is_claimed(object: &Value) -> bool {
-    let is_key = |key: &String| key.contains("propagationpolicy.karmada.io/");
     ["/metadata/labels", "/metadata/annotations"]
         .iter()
         .filter_map(|map| object.pointer(map)?.as_object())
-        .any(|map| map.keys().any(is_key))
+        .flat_map(Map::keys)
+        .any(|key| key.contains("propagationpolicy.karmada.io/"))
 }
 
 /// Returns `true` if a suspension concerns a cluster.
@@ -118,15 +122,15 @@ pub(crate) struct Group<'a> {
 
 /// Returns the groups of a placement, in their order.
 pub(crate) fn groups<'a>(snapshot: &Snapshot, placement: &'a Value) -> Vec<Group<'a>> {
-    let group = |affinity: &'a Value| Group {
+    let mut affinities: Vec<&Value> = items(placement, "/clusterAffinities").collect();
+    if affinities.is_empty() {
+        affinities.push(&placement["clusterAffinity"]);
+    }
+    let groups = affinities.into_iter().map(|affinity| Group {
         name: text(affinity, "/affinityName"),
         clusters: allowed(snapshot, affinity),
-    };
-    let groups: Vec<_> = items(placement, "/clusterAffinities").map(group).collect();
-    if groups.is_empty() {
-        return vec![group(&placement["clusterAffinity"])];
-    }
-    groups
+    });
+    groups.collect()
 }
 
 /// Returns `true` if workloads have to leave a cluster for its taint, now or once it is tolerated no longer.
@@ -142,18 +146,19 @@ pub(crate) fn open(
     placement: &Value,
     clusters: &BTreeSet<String>,
 ) -> BTreeSet<String> {
-    let is_open = |cluster: &&String| {
+    let mut open = clusters.clone();
+    open.retain(|cluster| {
         !drives_away(snapshot, placement, cluster) && !has_taint(snapshot, cluster, "NoSchedule")
-    };
-    clusters.iter().filter(is_open).cloned().collect()
+    });
+    open
 }
 
 /// Returns the least and the greatest number that a placement allows, of clusters or of their regions.
 fn bounds(placement: &Value, field: &str) -> Option<[usize; 2]> {
     let mut constraints = items(placement, "/spreadConstraints");
     let constraint = constraints.find(|constraint| constraint["spreadByField"] == field)?;
-    let bound = |key: &str| usize::try_from(constraint[key].as_u64()?).ok();
-    Some([bound("minGroups")?, bound("maxGroups")?])
+    let [least, most] = ["minGroups", "maxGroups"].map(|key| constraint[key].as_u64());
+    Some([usize::try_from(least?).ok()?, usize::try_from(most?).ok()?])
 }
 
 /// Returns `true` if a placement bounds the number of regions.
@@ -238,7 +243,7 @@ pub(crate) fn division(placement: &Value) -> Division {
     Division::Weights(weights)
 }
 
-/// The clusters in which the Deployment needs what it refers to.
+/// The clusters in which the Deployment needs the objects to which it refers.
 #[derive(Debug)]
 pub(crate) struct Need {
     pub(crate) clusters: BTreeSet<String>,
@@ -284,33 +289,24 @@ pub(crate) fn need(snapshot: &Snapshot, template: Template) -> Need {
 fn allowed(snapshot: &Snapshot, affinity: &Value) -> BTreeSet<String> {
     let names: Vec<&Value> = items(affinity, "/clusterNames").collect();
     let region = text(affinity, "/labelSelector/matchLabels/region");
-    let is_allowed = |(cluster, object): &(&String, &Value)| {
+    let allowed = snapshot.clusters.iter().filter(|(cluster, object)| {
         (names.is_empty() || names.iter().any(|name| name.as_str() == Some(cluster)))
             && (region.is_empty() || text(*object, "/metadata/labels/region") == region)
-    };
-    let allowed = snapshot.clusters.iter().filter(is_allowed);
+    });
     allowed.map(|(cluster, _)| cluster.clone()).collect()
 }
 
 /// Returns `true` if `seats` divide their sum by `weights` as Webster's method does, whatever decides ties.
 pub(crate) fn is_divided(seats: &BTreeMap<String, u64>, weights: &BTreeMap<String, u64>) -> bool {
     let seats_of = |cluster: &String| seats.get(cluster).copied().unwrap_or_default();
-    // Nobody's last seat was worth less to it than one more would be to another.
-    let worth = |weight: u64, divisor: u64, other: u64, other_divisor: u64| {
-        weight * other_divisor >= other * divisor
-    };
     seats.keys().all(|cluster| weights.contains_key(cluster))
         && weights.iter().all(|(cluster, weight)| {
             let seats = seats_of(cluster);
+            // Nobody's last seat was worth less to it than one more would be to another.
             seats == 0
                 || weights.iter().all(|(other, other_weight)| {
                     other == cluster
-                        || worth(
-                            *weight,
-                            2 * seats - 1,
-                            *other_weight,
-                            2 * seats_of(other) + 1,
-                        )
+                        || weight * (2 * seats_of(other) + 1) >= other_weight * (2 * seats - 1)
                 })
         })
 }
@@ -343,8 +339,10 @@ pub(crate) fn essence(template: Template, object: &Value) -> Value {
     let labels = object
         .pointer("/metadata/labels")
         .and_then(Value::as_object);
-    let is_users = |(key, _): &(&String, &Value)| !key.contains("karmada.io/");
-    let labels: BTreeMap<&String, &Value> = labels.into_iter().flatten().filter(is_users).collect();
+    let labels = labels.into_iter().flatten();
+    let labels: BTreeMap<&String, &Value> = labels
+        .filter(|(key, _)| !key.contains("karmada.io/"))
+        .collect();
     json!({
         "labels": labels,
         "content": template.content(object),

@@ -1,7 +1,7 @@
 //! The reasons for which a workload may move. From one settled state to the next, the placement of a binding,
 //! its clusters and the copies in the members stay unless the history since then has such a reason.
 //!
-//! It is told without records or fingerprints: from what the users did and which policies there were.
+//! It is told without records or fingerprints: from the deeds of the users and the policies of the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(crate) struct Moves {
     members_changed: bool,
     /// Set once the propagation-controller did not run for a while since then.
     was_down: bool,
-    /// The templates from which a user's PUT removed what was recorded on them since then.
+    /// The templates from which a user's PUT removed the records on them since then.
     wiped: BTreeSet<Template>,
     /// The templates that have had no policy since clusters changed, or a pause: the scheduler heeds that once one
     /// has them, and evicts once the pause ends.
@@ -48,7 +48,7 @@ impl Moves {
         &self.last
     }
 
-    /// Notes a step, if there was one, and what came of it. Returns the moves without a reason.
+    /// Notes a step, if there was one, and its outcome. Returns the moves without a reason.
     pub(crate) fn observe(&mut self, step: Option<&Step>, snapshot: Snapshot) -> Vec<String> {
         self.clusters_changed |= self.last.clusters.len() != snapshot.clusters.len()
             || snapshot.clusters.iter().any(|(name, cluster)| {
@@ -102,13 +102,13 @@ impl Moves {
         found
     }
 
-    /// Notes that the fleet has settled as it was observed last. Returns what an edit should have moved.
+    /// Notes that the fleet has settled as it was observed last. Returns the templates that an edit should have moved.
     pub(crate) fn settle(&mut self) -> Vec<String> {
         let mut found = Vec::new();
         let fleet_changed = self.clusters_changed || self.fail_back.was_begun;
         for (template, since) in &mut self.templates {
             let now = place(&self.last, *template);
-            // What waits without a binding is recorded on itself only, and in the controller's memory.
+            // A template that waits without a binding is recorded on itself only, and in the controller's memory.
             let is_forgotten =
                 self.was_down && self.wiped.contains(template) && since.place.placement.is_none();
             let left = since.left_behind(&essence(&self.last, *template), &now);

@@ -1,8 +1,9 @@
-//! The objects of the users: their names, their paths, and what they contain.
+//! The objects of the users: their names, paths and contents.
 
 use serde_json::{Value, json};
 
 use crate::harness::clusters;
+use crate::harness::value::name;
 
 /// The namespace of the users' objects.
 pub(crate) const NAMESPACE: &str = "shop";
@@ -64,6 +65,11 @@ impl Template {
 
     pub(crate) fn is_namespaced(self) -> bool {
         self != Self::ClusterRole
+    }
+
+    /// Returns `true` if `object` is this one, or a copy of it.
+    pub(crate) fn is_of(self, object: &Value) -> bool {
+        object["kind"] == self.kind() && name(object) == self.name()
     }
 
     pub(crate) fn collection(self) -> String {
@@ -141,7 +147,7 @@ impl Template {
         self.kind() == "ConfigMap" && named == Some(self.name())
     }
 
-    /// Returns a patch with which somebody in a member changes what is ours.
+    /// Returns a patch with which somebody in a member changes our fields.
     pub(crate) fn drift(self) -> Value {
         match self {
             Self::ConfigMapA | Self::ConfigMapB => json!({ "data": { "version": "drift" } }),

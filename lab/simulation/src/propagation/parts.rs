@@ -106,12 +106,15 @@ pub(super) fn shape(lazy: f64) -> impl Strategy<Value = PolicyShape> {
 }
 
 fn spread() -> impl Strategy<Value = Spread> {
-    let bounds = || (1_u8..=2, 0_u8..=2).prop_map(|(least, more)| [least, least + more]);
     prop_oneof![
         4 => Just(Spread::No),
         1 => bounds().prop_map(Spread::Clusters),
         2 => (bounds(), bounds()).prop_map(|(regions, clusters)| Spread::Regions(regions, clusters)),
     ]
+}
+
+fn bounds() -> impl Strategy<Value = [u8; 2]> {
+    (1_u8..=2, 0_u8..=2).prop_map(|(least, more)| [least, least + more])
 }
 
 fn division() -> impl Strategy<Value = Division> {

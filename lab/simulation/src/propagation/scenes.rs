@@ -85,7 +85,7 @@ fn refused_pause() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Generates a pause that overtakes the report of what was applied, or comes after that was lost.
+/// Generates a pause that overtakes the report of applied copies, or comes after that was lost.
 fn lost_report() -> impl Strategy<Value = Vec<Step>> {
     let fault = prop_oneof![
         2 => (100_u16..=5_000).prop_map(|millis| ApiFault::Slow { millis }),
@@ -146,7 +146,7 @@ fn hasty_pause() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
-/// Generates a taint for which what has settled leaves a cluster, and what may come in between.
+/// Generates a taint for which settled workloads leave a cluster, and the steps that may come in between.
 fn eviction() -> impl Strategy<Value = Vec<Step>> {
     let between = prop_oneof![
         Just(Step::Settle),

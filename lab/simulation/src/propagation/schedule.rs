@@ -139,7 +139,7 @@ impl<'a> Schedule<'a> {
         found
     }
 
-    /// Returns the differences from what the group in use asks for.
+    /// Returns the differences from the demands of the group in use.
     fn of_group(&self, group: &Group<'_>, clusters_changed: bool) -> Vec<String> {
         let mut found = Vec::new();
         let is: BTreeSet<String> = self.targets.keys().cloned().collect();
@@ -177,17 +177,12 @@ impl<'a> Schedule<'a> {
             found.push(format!("scheduled to {is:?} instead of {group:?}"));
         }
         if let Division::Weights(weights) = &self.division {
-            let of_group = |default: u64| -> BTreeMap<String, u64> {
-                let weight = |name: &String| weights.get(name).copied().unwrap_or(default);
-                let weights = group
-                    .clusters
-                    .iter()
-                    .map(|name| (name.clone(), weight(name)));
-                weights.filter(|(_, weight)| *weight > 0).collect()
-            };
-            let mut wanted = of_group(0);
+            let mut wanted = weights.clone();
+            wanted.retain(|name, weight| *weight > 0 && group.clusters.contains(name));
             if wanted.is_empty() {
-                wanted = of_group(1);
+                let mut unnamed = group.clusters.clone();
+                unnamed.retain(|name| !weights.contains_key(name));
+                wanted = unnamed.into_iter().map(|name| (name, 1)).collect();
             }
             if !model::is_divided(&seats, &wanted) {
                 found.push(format!("{seats:?} are not divided by {wanted:?}"));
@@ -237,8 +232,8 @@ impl<'a> Schedule<'a> {
         choices.iter().any(|choice| self.has_room(choice))
     }
 
-    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number, and what has no
-    /// replicas goes along.
+    /// Returns the choices among clusters. Each that has a weight gets its part, whatever their number, and one that has
+    /// no replicas goes along.
     fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
         match model::division(self.placement) {
             Division::Weights(_) => model::choices(self.snapshot, &Value::Null, clusters),
@@ -246,21 +241,17 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Returns `true` if clusters have room for what is divided by room.
+    /// Returns `true` if clusters have room for the replicas that are divided by room.
     fn has_room(&self, clusters: &BTreeSet<String>) -> bool {
         let seats = self.seats();
-        let had = |name: &String| seats.get(name).copied().unwrap_or_default();
         let open = model::open(self.snapshot, self.placement, clusters);
+        let had: u64 = clusters.iter().filter_map(|name| seats.get(name)).sum();
         // Nothing more comes to the others.
-        let more = |name: &String| {
-            if open.contains(name) {
-                model::room(self.snapshot, name)
-            } else {
-                0
-            }
-        };
-        let room = clusters.iter().map(|name| had(name) + more(name));
-        !matches!(self.division, Division::Room) || Some(room.sum()) >= self.replicas
+        let more: u64 = open
+            .iter()
+            .map(|name| model::room(self.snapshot, name))
+            .sum();
+        !matches!(self.division, Division::Room) || Some(had + more) >= self.replicas
     }
 
     /// Returns the clusters of a group that workloads may come to, and those where this one is.

@@ -25,7 +25,7 @@ pub(crate) fn sequences() -> impl Strategy<Value = Vec<Step>> {
 const LONGEST_LAZY: usize = 12;
 
 /// Returns the strategy that generates short histories of Lazy policies, with calm between their steps: then
-/// it is certain what each move is owed to.
+/// the reason of each move is certain.
 pub(crate) fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
     let steps = vec(lazy_step(), 1..=LONGEST_LAZY);
     (lazy_beginning(), steps).prop_map(|(beginning, steps)| [beginning, steps].concat())
@@ -34,13 +34,6 @@ pub(crate) fn lazy_sequences() -> impl Strategy<Value = Vec<Step>> {
 /// Generates the policies of the fleet at the beginning: immediate, Lazy, or none, with a template that
 /// nothing propagates.
 fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
-    let lazy = |policy, templates: &[Template]| {
-        let shape = PolicyShape {
-            is_lazy: true,
-            ..PolicyShape::of_kinds(templates)
-        };
-        Step::Change(Change::PutPolicy { policy, shape })
-    };
     let template = Template::Deployment;
     prop_oneof![
         Just(Vec::new()),
@@ -57,6 +50,14 @@ fn lazy_beginning() -> impl Strategy<Value = Vec<Step>> {
             Step::Settle,
         ]),
     ]
+}
+
+fn lazy(policy: u8, templates: &[Template]) -> Step {
+    let shape = PolicyShape {
+        is_lazy: true,
+        ..PolicyShape::of_kinds(templates)
+    };
+    Step::Change(Change::PutPolicy { policy, shape })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -89,7 +90,7 @@ fn lazy_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Generates what an edit must be told from, and the other reasons for which a workload moves.
+/// Generates the reasons other than an edit for which a workload moves, or seems edited.
 fn about_activation() -> impl Strategy<Value = Step> {
     prop_oneof![
         1 => Just(Step::Settle),

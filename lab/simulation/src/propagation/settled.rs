@@ -117,8 +117,8 @@ impl Check<'_> {
         found
     }
 
-    /// Compares what no policy has: what the Deployment refers to is where that needs it, and all else stays as
-    /// it was, Works of clusters that leave included.
+    /// Compares a template without a policy: one to which the Deployment refers is where that needs it,
+    /// and all else stays as it was, Works of clusters that leave included.
     fn unclaimed(&self, binding: Option<&Value>) -> Vec<String> {
         let need = model::need(self.snapshot, self.template);
         let is_frozen = need.is_frozen || need.clusters.is_empty();
@@ -134,7 +134,7 @@ impl Check<'_> {
         }
     }
 
-    /// Returns what remains of clusters that have left, and that are not `wanted`.
+    /// Returns the Works of clusters that have left, and that are not `wanted`.
     fn gone_clusters(&self, wanted: &BTreeSet<String>) -> Vec<String> {
         let left = self.snapshot.works.keys().filter(|(cluster, template)| {
             *template == self.template
@@ -202,16 +202,13 @@ impl Check<'_> {
         };
         for what in followed {
             let (is, must) = (&binding["spec"][what], &spec[what]);
-            let is_none = |value: &Value| {
-                value == false || value.is_null() || value.as_object().is_some_and(Map::is_empty)
-            };
-            if is != must && !(is_none(is) && is_none(must)) {
+            if is != must && !(is_unset(is) && is_unset(must)) {
                 found.push(format!("the binding's {what} is {is} instead of {must}"));
             }
         }
         let source = &snapshot.templates[&self.template]["spec"]["replicas"];
         let is_as_source = binding["spec"]["replicas"].as_u64() == source.as_u64();
-        // An edit that comes with another Lazy policy does not count as one, nor is what others need scheduled.
+        // An edit that comes with another Lazy policy does not count as one, and dependencies are not scheduled.
         if !is_as_source && !model::is_lazy(policy) {
             found.push(format!("the binding has not {source} replicas"));
         }
@@ -227,14 +224,14 @@ impl Check<'_> {
         let need = model::need(snapshot, self.template);
         let wanted: BTreeSet<String> = scheduled.keys().chain(&need.clusters).cloned().collect();
         if !model::pauses(suspension) && !need.is_frozen {
-            // Nobody ends an eviction of what no policy has any more.
+            // Nobody ends the eviction of a template that no policy has any more.
             let leaving = items(binding, "/spec/gracefulEvictionTasks");
             let leaving = leaving.map(|task| text(task, "/fromCluster").to_owned());
             let may_stay = wanted.iter().cloned().chain(leaving).collect();
             found.extend(self.superfluous(&may_stay));
-            // A pause holds what is no longer wanted, and of a cluster that has left until its namespace goes.
+            // A pause holds unwanted Works, and those of a cluster that has left until its namespace goes.
             if !snapshot.clusters.is_empty() {
-                // Where nothing else fits, what runs stays scheduled to a cluster that has left.
+                // Where nothing else fits, a workload stays scheduled to a cluster that has left.
                 found.extend(self.gone_clusters(&may_stay));
             }
         }
@@ -278,7 +275,7 @@ impl Check<'_> {
         } else if is.as_ref() != Some(&must) {
             found.push(format!("{cluster} holds {is:?} instead of {must}"));
         }
-        // What somebody else has changed no longer tells that we applied it, once that report was lost.
+        // A copy that somebody else has changed no longer tells that we applied it, once that report was lost.
         let is_told = copy.is_some() && !(is_paused && self.history.disturbed.contains(&key));
         if is_told && condition(work, "Applied") != "True" {
             found.push(format!(
@@ -302,6 +299,10 @@ impl Check<'_> {
         }
         found
     }
+}
+
+fn is_unset(field: &Value) -> bool {
+    field == false || field.is_null() || field.as_object().is_some_and(Map::is_empty)
 }
 
 fn manifest(work: &Value) -> &Value {

@@ -38,6 +38,19 @@ pub(crate) struct Offer {
     pauses: bool,
 }
 
+impl Offer {
+    fn of(policy: &Value) -> Self {
+        let spec = &policy["spec"];
+        Self {
+            uid: text(policy, "/metadata/uid").to_owned(),
+            rank: (spec["priority"].clone(), spec["preemption"].clone()),
+            placement: spec["placement"].clone(),
+            is_lazy: model::is_lazy(policy),
+            pauses: model::pauses(&spec["suspension"]),
+        }
+    }
+}
+
 /// The history of a template since the fleet had settled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
@@ -53,7 +66,7 @@ pub(crate) struct Since {
     /// Set once the policies that contend for it became others.
     is_contended: bool,
     age: Age,
-    /// Set if Works were suspended: what they hold back comes when the pause ends.
+    /// Set if Works were suspended: the copies that they hold back come when the pause ends.
     was_suspended: bool,
     pub(crate) by_hand: BTreeSet<ByHand>,
     /// The groups that it may not have fitted in.
@@ -119,16 +132,14 @@ impl Since {
         self.was_required |= place(now, template).is_required;
         self.unfit.extend(unfit(now, template));
         let (offered, offers) = (offers(before, template), offers(now, template));
-        let ranks = |offers: &[Offer]| -> Vec<_> {
-            let of_one = |offer: &Offer| (offer.uid.clone(), offer.rank.clone());
-            offers.iter().map(of_one).collect()
-        };
-        self.is_contended |= ranks(&offered) != ranks(&offers);
-        let uid = |snapshot: &Snapshot| {
-            let object = snapshot.templates.get(&template);
-            text(object, "/metadata/uid").to_owned()
-        };
-        let is_created = uid(before) != uid(now);
+        let [ranks, now_ranks] = [&offered, &offers].map(|offers| {
+            let ranks = offers.iter().map(|offer| (&offer.uid, &offer.rank));
+            ranks.collect::<Vec<_>>()
+        });
+        self.is_contended |= ranks != now_ranks;
+        let [was, is] =
+            [before, now].map(|snapshot| text(snapshot.templates.get(&template), "/metadata/uid"));
+        let is_created = was != is;
         if is_created {
             self.age = Age::New;
         }
@@ -155,18 +166,16 @@ impl Since {
             .map(|(nth, offer)| (offer, self.edited.is_some_and(|edited| nth >= edited)))
     }
 
-    /// Returns what has changed without a reason.
+    /// Returns the change that has no reason.
     pub(crate) fn moved(&self, now: &Place, may_move: bool) -> Option<String> {
         let is_free = self.edited.is_some() || self.by_hand.contains(&ByHand::Unbound);
-        let has = |placement: &Value| {
-            self.open()
-                .any(|(offer, _)| offer.placement == *placement && (is_free || !offer.is_lazy))
-        };
         let was = &self.place;
         let is_placed = match &now.placement {
             placement if *placement == was.placement => true,
             None => is_free,
-            Some(placement) => has(placement),
+            Some(placement) => self
+                .open()
+                .any(|(offer, _)| offer.placement == *placement && (is_free || !offer.is_lazy)),
         };
         if !is_placed {
             return Some(format!("{:?} became {:?}", was.placement, now.placement));
@@ -220,7 +229,7 @@ impl Since {
         is_wrong.then(|| format!("{left} was left for an earlier group, and fits"))
     }
 
-    /// Returns what does not follow the policy in spite of an edit.
+    /// Returns the placement that does not follow the policy in spite of an edit.
     pub(crate) fn left_behind(&self, essence: &Value, now: &Place) -> Option<String> {
         // Who has another policy at last, or is as before, may not have been seen when it was edited.
         // One that is first seen when its policy has changed since waits, for the policy may not have selected
@@ -255,18 +264,8 @@ pub(crate) fn essence(snapshot: &Snapshot, template: Template) -> Value {
 /// Returns the policies that select a template, or would if it were there: those of a moment ago may get it when
 /// it comes.
 fn offers(snapshot: &Snapshot, template: Template) -> Vec<Offer> {
-    let of_policy = |policy: &Value| {
-        let spec = &policy["spec"];
-        Offer {
-            uid: text(policy, "/metadata/uid").to_owned(),
-            rank: (spec["priority"].clone(), spec["preemption"].clone()),
-            placement: spec["placement"].clone(),
-            is_lazy: model::is_lazy(policy),
-            pauses: model::pauses(&spec["suspension"]),
-        }
-    };
     let candidates = model::candidates(snapshot, template);
-    candidates.into_iter().map(of_policy).collect()
+    candidates.into_iter().map(Offer::of).collect()
 }
 
 pub(crate) fn place(snapshot: &Snapshot, template: Template) -> Place {

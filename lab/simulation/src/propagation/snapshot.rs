@@ -9,7 +9,7 @@ use super::apis::Apis;
 use super::objects::{self, CLUSTERS, NAMESPACE, POLICIES, Template};
 use crate::harness::access::{Access, NAMESPACES};
 use crate::harness::clusters;
-use crate::harness::value::{name, text};
+use crate::harness::value::text;
 
 /// The objects. Those of a cluster are there only while it is joined, except its Works.
 #[derive(Debug, Default)]
@@ -48,10 +48,8 @@ impl Snapshot {
             let found = fleet.list(&objects::overrides(of_cluster)).await?;
             snapshot.overrides.extend(found);
         }
-        for cluster in fleet.list(CLUSTERS).await? {
-            snapshot.clusters.insert(name(&cluster).to_owned(), cluster);
-        }
-        for cluster in (0..clusters::CLUSTERS).map(clusters::name) {
+        snapshot.clusters = fleet.by_name(CLUSTERS).await?;
+        for cluster in clusters::all() {
             for work in fleet.list(&objects::works(&cluster)).await? {
                 if let Some(template) = template_of(&work["spec"]["workload"]["manifests"][0]) {
                     snapshot.works.insert((cluster.clone(), template), work);
@@ -76,8 +74,6 @@ impl Snapshot {
 }
 
 fn template_of(manifest: &Value) -> Option<Template> {
-    let is = |template: &Template| {
-        manifest["kind"] == template.kind() && name(manifest) == template.name()
-    };
-    Template::ALL.into_iter().find(is)
+    let mut all = Template::ALL.into_iter();
+    all.find(|template| template.is_of(manifest))
 }

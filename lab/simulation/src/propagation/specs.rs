@@ -59,20 +59,17 @@ fn placement(shape: &PolicyShape) -> Value {
             json!({ "clusterAffinity": { "clusterNames": clusters::names(bits) } })
         }
         Affinity::Groups(groups) => {
-            let group = |(nth, bits): (usize, u8)| {
-                json!({
-                    "affinityName": format!("g{nth}"), "clusterNames": clusters::names(bits),
-                })
-            };
-            let groups: Vec<Value> = groups.into_iter().enumerate().map(group).collect();
-            json!({ "clusterAffinities": groups })
+            let [first, second] = groups.map(clusters::names);
+            json!({ "clusterAffinities": [
+                { "affinityName": "g0", "clusterNames": first },
+                { "affinityName": "g1", "clusterNames": second },
+            ] })
         }
         Affinity::Region(region) => {
             let labels = json!({ "matchLabels": { "region": format!("r{region}") } });
             json!({ "clusterAffinity": { "labelSelector": labels } })
         }
     };
-    let bounds = |field: &str, [least, most]: [u8; 2]| json!({ "spreadByField": field, "minGroups": least, "maxGroups": most });
     match shape.spread {
         Spread::No => {}
         Spread::Clusters(clusters) => {
@@ -112,12 +109,19 @@ fn placement(shape: &PolicyShape) -> Value {
     placement
 }
 
+fn bounds(field: &str, [least, most]: [u8; 2]) -> Value {
+    json!({ "spreadByField": field, "minGroups": least, "maxGroups": most })
+}
+
 fn static_weights(weights: [u8; 3]) -> Vec<Value> {
-    let of_cluster = |(nth, weight): (u8, u8)| {
-        let cluster = json!({ "clusterNames": [clusters::name(nth)] });
-        (weight > 0).then(|| json!({ "targetCluster": cluster, "weight": weight }))
-    };
-    (0..).zip(weights).filter_map(of_cluster).collect()
+    let weights = clusters::all()
+        .zip(weights)
+        .filter(|(_, weight)| *weight > 0);
+    weights
+        .map(|(name, weight)| {
+            json!({ "targetCluster": { "clusterNames": [name] }, "weight": weight })
+        })
+        .collect()
 }
 
 /// Returns the spec of an override policy, which adds a label to the copies of a template.

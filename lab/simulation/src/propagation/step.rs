@@ -7,7 +7,7 @@ use crate::harness;
 /// A step of a sequence.
 pub type Step = harness::Step<Change, Role>;
 
-/// What users and others change.
+/// A change by users and others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants explain their fields")]
 pub enum Change {
@@ -82,7 +82,7 @@ pub struct PolicyShape {
     pub tolerates: Toleration,
     /// The way in which copies leave a cluster for its taints.
     pub purge: Purge,
-    /// Set if what its templates refer to follows them.
+    /// Set if the objects to which its templates refer follow them.
     pub has_dependencies: bool,
     /// The pause.
     pub pause: Pause,

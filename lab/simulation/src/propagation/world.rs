@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use embedded_apiserver::ApiServer;
-use jiff::Timestamp;
 use karmada_runtime::program::Program;
 use proptest::strategy::{BoxedStrategy, Strategy};
 
@@ -16,7 +15,7 @@ use super::snapshot::Snapshot;
 use super::step::{Change, Step};
 use crate::harness::{Api, Connections, Property, Record, Timing, World};
 
-/// The property that members hold what the policies ask for.
+/// The property that members hold the copies that the policies ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Propagation;
 
@@ -25,7 +24,7 @@ impl Property for Propagation {
     const NAME: &'static str = "propagation";
     const FAILED_ONCE: &'static str = include_str!("../../propagation-seeds.txt");
     const SEEDS: &'static str = "lab/simulation/propagation-seeds.txt";
-    // Twice what the longest wait of a program takes, that of an eviction.
+    // Twice the longest wait of a program, that of an eviction.
     const QUIET: Duration = Duration::from_mins(20);
 
     fn sequences() -> BoxedStrategy<Vec<Step>> {
@@ -52,8 +51,6 @@ impl Property for Lazy {
 impl World for Members {
     type Change = Change;
     type Role = Role;
-    // 2026-01-01T00:00:00Z
-    const BEGINNING: Timestamp = Timestamp::constant(1_767_225_600, 0);
     const TIMING: Timing = Timing {
         look: Duration::from_secs(10),
         // An Event may wait for 30 s.

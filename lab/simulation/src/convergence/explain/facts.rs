@@ -2,37 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::convergence::kinds::Kind;
-use crate::convergence::known::{Known, Moment};
 use crate::convergence::model;
 use crate::convergence::program::CONTROLLER;
+use crate::harness::oracle::{Check, Facts, check};
 use crate::harness::value::{is_deleting, items, text};
 
 /// The most combinations of classes to try.
 const COMBINATIONS: usize = 4_096;
 
-/// The result of a check. The error is the violated property.
-pub(super) type Check<T = ()> = Result<T, String>;
-
-/// Fails a check unless the condition holds.
-pub(super) fn check(holds: bool, violated: impl FnOnce() -> String) -> Check {
-    if holds { Ok(()) } else { Err(violated()) }
-}
-
-/// The versions of objects from which a process may have decided.
-pub(super) struct Facts<'a> {
-    pub(super) known: &'a Known,
-    pub(super) since: Moment,
-    /// The first and the last time at which the process may have looked at the clock.
-    pub(super) times: [Timestamp; 2],
-}
-
 impl<'a> Facts<'a> {
     pub(super) fn versions(&self, kind: Kind, name: &str) -> Vec<Option<&'a Value>> {
-        self.known.versions(kind, name, self.since)
+        self.known.versions(&kind.object(name), self.since)
+    }
+
+    /// Returns the names of all objects of a kind that the process ever received.
+    pub(super) fn names(&self, kind: Kind) -> Vec<&'a str> {
+        self.known.names(kind.side().into(), &kind.collection())
     }
 
     pub(super) fn present(&self, kind: Kind, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -41,32 +29,12 @@ impl<'a> Facts<'a> {
 
     /// Returns the object at the version that a JSON patch or the preconditions of a deletion name.
     pub(super) fn base(&self, kind: Kind, name: &str, version: &Value) -> Check<&'a Value> {
-        let version = version
-            .as_str()
-            .ok_or("it does not depend on the version of the object")?;
-        let base = self.known.at_version(kind, name, version);
-        base.ok_or_else(|| format!("the process never received version {version}"))
+        self.known.base(&kind.object(name), version)
     }
 
     /// Returns the object that a JSON patch or a merge patch makes of the version that it names.
     pub(super) fn patched(&self, kind: Kind, name: &str, patch: &Value) -> Check<Value> {
-        let Some(steps) = patch.as_array() else {
-            let version = &patch["metadata"]["resourceVersion"];
-            let mut object = self.base(kind, name, version)?.clone();
-            json_patch::merge(&mut object, patch);
-            return Ok(object);
-        };
-        let mut guards = steps.iter().filter(|step| {
-            step["path"] == "/metadata/resourceVersion"
-                && matches!(step["op"].as_str(), Some("replace" | "test"))
-        });
-        let guard = guards.next().map_or(&Value::Null, |step| &step["value"]);
-        let mut object = self.base(kind, name, guard)?.clone();
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
-        json_patch::patch(&mut object, &patch)
-            .map_err(|error| format!("it does not fit the version that it names: {error}"))?;
-        Ok(object)
+        self.known.patched(&kind.object(name), patch)
     }
 
     /// Checks that `remedyActions`, and nothing else, is the union of the actions that some version of
@@ -74,14 +42,10 @@ impl<'a> Facts<'a> {
     pub(super) fn actions(&self, name: &str, body: &Value) -> Check {
         only(body, &["remedyActions"])?;
         let written = &body["status"]["remedyActions"];
-        let remedies: Vec<Vec<Option<&Value>>> = self
-            .known
-            .names(Kind::Remedy)
+        let remedies = self.names(Kind::Remedy).into_iter();
+        let remedies: Vec<Vec<Option<&Value>>> = remedies
             .map(|name| self.versions(Kind::Remedy, name))
             .collect();
-        let is_unread = |remedy: Option<&Value>| {
-            remedy.is_some_and(|remedy| !model::is_readable(Kind::Remedy, remedy))
-        };
         let keeps = remedies.iter().flatten().copied().any(is_unread);
         let mut possible = BTreeSet::new();
         for cluster in self
@@ -101,18 +65,15 @@ impl<'a> Facts<'a> {
                         })
                     })
                     .collect();
-                let with = |sum: &BTreeSet<String>| {
-                    wanted
-                        .iter()
-                        .map(|one| sum | one)
-                        .collect::<Vec<BTreeSet<String>>>()
-                };
                 if !wanted.is_empty() {
-                    sums = sums.iter().flat_map(with).collect();
+                    let all = sums.iter();
+                    sums = all
+                        .flat_map(|sum| wanted.iter().map(move |one| sum | one))
+                        .collect();
                 }
             }
             if keeps {
-                // What an unreadable Remedy wants is unknown: nothing may be cleared.
+                // The wishes of an unreadable Remedy are unknown: nothing may be cleared.
                 let before = items(cluster, "/status/remedyActions").filter_map(Value::as_str);
                 let before: BTreeSet<String> = before.map(str::to_owned).collect();
                 let kept: Vec<_> = sums.iter().map(|sum| sum | &before).collect();
@@ -128,7 +89,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Checks that a Remedy's status says what is so in some version of each cluster.
+    /// Checks that a Remedy's status is true of some version of each cluster.
     pub(super) fn remedy_status(&self, name: &str, body: &Value) -> Check {
         only(
             body,
@@ -146,16 +107,14 @@ impl<'a> Facts<'a> {
         let status = &body["status"];
         let acting = items(status, "/activeClusterNames").filter_map(Value::as_str);
         let acting: BTreeSet<String> = acting.map(str::to_owned).collect();
-        for cluster in self.known.names(Kind::Cluster) {
-            let versions = self.versions(Kind::Cluster, cluster);
-            let is_so = |version: Option<&Value>| {
+        for cluster in self.names(Kind::Cluster) {
+            let mut versions = self.versions(Kind::Cluster, cluster).into_iter();
+            let explained = versions.any(|version| {
                 self.times
                     .map(|now| version.is_some_and(|c| model::acts_on(remedy, c, now)))
                     .contains(&acting.contains(cluster))
-            };
-            check(versions.into_iter().any(is_so), || {
-                format!("no version of {cluster} explains it")
-            })?;
+            });
+            check(explained, || format!("no version of {cluster} explains it"))?;
         }
         match model::misstatement(remedy, status, &acting) {
             Some(wrong) => Err(wrong),
@@ -166,16 +125,16 @@ impl<'a> Facts<'a> {
     /// Returns the combinations of versions of the classes, at most [`COMBINATIONS`].
     fn classes(&self) -> Vec<Vec<&'a Value>> {
         let mut all = vec![Vec::new()];
-        for name in self.known.names(Kind::IngressClass) {
+        for name in self.names(Kind::IngressClass) {
             let versions = self.versions(Kind::IngressClass, name);
-            let with = |chosen: &Vec<&'a Value>| {
-                let chosen = chosen.clone();
-                let extended = versions
-                    .iter()
-                    .map(move |version| chosen.iter().copied().chain(*version).collect::<Vec<_>>());
-                extended.collect::<Vec<_>>()
-            };
-            all = all.iter().flat_map(with).take(COMBINATIONS).collect();
+            let mut extended: Vec<Vec<&'a Value>> = Vec::new();
+            for chosen in &all {
+                for version in &versions {
+                    extended.push(chosen.iter().copied().chain(*version).collect());
+                }
+            }
+            extended.truncate(COMBINATIONS);
+            all = extended;
         }
         all
     }
@@ -255,8 +214,10 @@ impl<'a> Facts<'a> {
     fn is_located(&self, ingress: &'a Value, status: &Value) -> bool {
         let written: Vec<&Value> = items(status, "/serviceLocations").collect();
         let services = model::services(ingress);
-        let is_known = |written: &&Value| services.contains(text(*written, "/name"));
-        if !written.iter().all(is_known) {
+        if !written
+            .iter()
+            .all(|written| services.contains(text(*written, "/name")))
+        {
             return false;
         }
         let entry = |entries: &[&'a Value], service: &str| -> Option<&'a Value> {
@@ -287,14 +248,12 @@ impl<'a> Facts<'a> {
         let blocked: BTreeSet<&str> = items(status, "/trafficBlockClusters")
             .filter_map(Value::as_str)
             .collect();
-        let agrees = |cluster: &&&str| {
-            let versions = self.versions(Kind::Cluster, cluster);
-            let is_blocked = |version: Option<&Value>| version.is_some_and(model::is_blocked);
-            versions
-                .iter()
-                .any(|&version| is_blocked(version) == blocked.contains(**cluster))
-        };
-        located && blocked.is_subset(&clusters) && clusters.iter().all(|c| agrees(&c))
+        let agrees = clusters.iter().all(|cluster| {
+            let versions = self.versions(Kind::Cluster, cluster).into_iter();
+            let mut are_blocked = versions.map(|version| version.is_some_and(model::is_blocked));
+            are_blocked.any(|is_blocked| is_blocked == blocked.contains(cluster))
+        });
+        located && blocked.is_subset(&clusters) && agrees
     }
 
     /// Checks that a write of finalizers adds ours to an ingress that may be ours to serve, or removes
@@ -304,17 +263,8 @@ impl<'a> Facts<'a> {
         let object = self.patched(kind, name, patch)?;
         let guard = text(&object, "/metadata/resourceVersion").into();
         let untouched = self.base(kind, name, &guard)?;
-        let finalizers = |object: &Value| -> Vec<String> {
-            let all = items(object, "/metadata/finalizers").filter_map(Value::as_str);
-            all.map(str::to_owned).collect()
-        };
-        let others = |object: &Value| {
-            let mut object = object.clone();
-            object["metadata"]["finalizers"] = Value::Null;
-            object
-        };
-        let (before, after) = (finalizers(untouched), finalizers(&object));
-        check(others(untouched) == others(&object), || {
+        let [(before, others), (after, written)] = [untouched, &object].map(without_finalizers);
+        check(others == written, || {
             "it changes more than finalizers".to_owned()
         })?;
         let with_ours: Vec<String> = before
@@ -347,6 +297,19 @@ impl<'a> Facts<'a> {
         let mut classes = classes.iter();
         classes.any(|chosen| model::is_ours(ingress, chosen.iter().copied()))
     }
+}
+
+fn is_unread(remedy: Option<&Value>) -> bool {
+    remedy.is_some_and(|remedy| !model::is_readable(Kind::Remedy, remedy))
+}
+
+/// Returns the finalizers of an object, and the object without them.
+fn without_finalizers(object: &Value) -> (Vec<String>, Value) {
+    let finalizers = items(object, "/metadata/finalizers").filter_map(Value::as_str);
+    let finalizers = finalizers.map(str::to_owned).collect();
+    let mut rest = object.clone();
+    rest["metadata"]["finalizers"] = Value::Null;
+    (finalizers, rest)
 }
 
 /// Checks that a merge patch has no other fields of a status than these.

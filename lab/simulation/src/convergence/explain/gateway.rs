@@ -2,22 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::facts::{Check, Facts, check};
 use crate::convergence::kinds::{Kind, Side};
-use crate::convergence::model;
+use crate::convergence::model::{self, INGRESS_ANNOTATION, SERVICE_LABEL, original};
+use crate::harness::oracle::{Check, Facts, check};
 use crate::harness::value::{items, name, text};
 
-pub(super) const INGRESS_ANNOTATION: &str =
-    "/metadata/annotations/karmada-rs.io~1multi-cluster-ingress";
 const SOURCE_ANNOTATION: &str = "/metadata/annotations/karmada-rs.io~1collected-endpoint-slice";
 const CLUSTER_LABEL: &str = "/metadata/labels/karmada-rs.io~1cluster";
-const SERVICE_LABEL: &str = "/metadata/labels/kubernetes.io~1service-name";
-
-/// Returns the user's name of a Service from the gateway's, which is `<ingress>-<service>-<hash>`.
-fn original<'a>(gateway_name: &'a str, ingress: &str) -> Option<&'a str> {
-    let own = gateway_name.strip_prefix(ingress)?.strip_prefix('-')?;
-    Some(own.rsplit_once('-')?.0)
-}
 
 /// Returns the rules, TLS and default backend of an Ingress, with the users' names of the Services.
 fn routes(served: &Value) -> Option<[Value; 3]> {
@@ -147,7 +138,7 @@ impl Facts<'_> {
                 })
             });
         let undecided = |object: &&Value| {
-            self.known.names(Kind::Remedy).all(|name| {
+            self.names(Kind::Remedy).into_iter().all(|name| {
                 let versions = self.versions(Kind::Remedy, name);
                 let mut versions = versions.iter();
                 versions.any(|remedy| {
@@ -165,7 +156,7 @@ impl Facts<'_> {
 
     /// Returns `true` if in some versions no endpoints of a Service are collected from a cluster.
     fn may_lack_endpoints(&self, service: &str, cluster: &str) -> bool {
-        self.known.names(Kind::EndpointSlice).all(|name| {
+        self.names(Kind::EndpointSlice).into_iter().all(|name| {
             let versions = self.versions(Kind::EndpointSlice, name);
             versions.into_iter().any(|slice| {
                 slice.is_none_or(|slice| {
@@ -177,7 +168,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Checks that the object of a deletion has no reason to exist in some version of what led to it.
+    /// Checks that the object of a deletion has no reason to exist in some versions of its sources.
     pub(super) fn removal(&self, kind: Kind, name: &str, body: &Value) -> Check {
         check(kind.side() == Side::Gateway, || {
             "no rule explains such a write".to_owned()
@@ -194,9 +185,10 @@ impl Facts<'_> {
         let ingresses = self.versions(Kind::MultiClusterIngress, ingress);
         let not_routed = ingresses.iter().any(|ingress| {
             ingress.is_none_or(|ingress| {
-                let names = |service| model::services(ingress).contains(service);
+                let services = model::services(ingress);
+                let is_named = service.is_none_or(|service| services.contains(service));
                 let is_readable = model::is_readable(Kind::MultiClusterIngress, ingress);
-                self.may_serve(ingress).1 || is_readable && !service.is_none_or(names)
+                self.may_serve(ingress).1 || is_readable && !is_named
             })
         });
         let explained = not_routed
@@ -215,7 +207,7 @@ impl Facts<'_> {
     }
 
     /// Returns `true` if in some version the cluster of a slice is not admitted or not a location of its
-    /// Service, or what was collected there is gone.
+    /// Service, or the slice that was collected there is gone.
     fn excluded(&self, service: &str, slice: &Value) -> bool {
         let cluster = text(slice, CLUSTER_LABEL);
         let clusters = self.versions(Kind::Cluster, cluster);

@@ -12,8 +12,9 @@ use crate::convergence::fleet::Controllers;
 use crate::convergence::program::CONTROLLER;
 use crate::convergence::step::{Change, Class, RemedyShape};
 use crate::harness::access::Access;
+use crate::harness::oracle::Oracle;
 use crate::harness::value::items;
-use crate::harness::{Connections, Record};
+use crate::harness::{Connections, Process, Record};
 
 const M0: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/m0/status";
 const SERVICE: &str = "i0-web-0123456789";
@@ -23,7 +24,7 @@ const SLICE: &str = "i0-web-9876543210";
 struct Writer {
     fleet: Controllers,
     record: Record<Role>,
-    explainer: Explainer,
+    oracle: Oracle<Role>,
     program: Role,
     clients: [Client; 2],
 }
@@ -46,7 +47,7 @@ impl Writer {
         Self {
             fleet,
             record,
-            explainer: Explainer::default(),
+            oracle: Oracle::default(),
             program,
             clients,
         }
@@ -121,8 +122,8 @@ impl Writer {
     }
 
     fn judge(&mut self) -> Option<String> {
-        let entries = self.record.since(self.explainer.position());
-        self.explainer.read(&entries)
+        let entries = self.record.since(self.oracle.position());
+        self.oracle.read(&entries)
     }
 
     /// Returns the version of an object that a write must name.
@@ -242,8 +243,8 @@ async fn what_a_remedy_wants_may_be_written_and_nothing_else() {
         let violated = writer.write(Method::PATCH, Side::Karmada, path, body).await;
         assert!(violated.is_some(), "{path}");
     }
-    assert_eq!(writer.explainer.judged()["cluster actions"], 3);
-    assert_eq!(writer.explainer.judged()["others"], 1);
+    assert_eq!(writer.oracle.judged()["cluster actions"], 3);
+    assert_eq!(writer.oracle.judged()["others"], 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,6 +316,45 @@ async fn a_lease_that_expires_is_given_back_or_stolen_ends_the_right_to_write() 
     violates(writer.set_actions(none).await, "does not hold");
 }
 
+#[tokio::test(start_paused = true)]
+async fn unreceived_objects_are_not_written() {
+    let kind = Kind::Remedy;
+    let status = format!("{}/status", kind.path("r0"));
+    let mut writer = Writer::leading(Role::Remedy).await;
+    writer.apply(remedy()).await;
+    let empty = json!({ "status": {} });
+    let violated = writer.write(Method::PATCH, Side::Karmada, &status, empty);
+    violates(violated.await, "never received the object");
+    writer.read(kind).await;
+    let foreign = json!({ "metadata": { "uid": "another" }, "status": {} });
+    let violated = writer.write(Method::PATCH, Side::Karmada, &status, foreign);
+    violates(violated.await, "never received uid another");
+}
+
+/// A list has shown a newer version before the first attempt.
+#[tokio::test(start_paused = true)]
+async fn known_conflicts_are_not_repeated() {
+    let kind = Kind::MultiClusterIngress;
+    let mut writer = Writer::leading(Role::Ingress).await;
+    let version = writer.version(kind, "i0").await;
+    let ours = json!([CONTROLLER]);
+    let add = json!({ "op": "add", "path": "/metadata/finalizers", "value": ours });
+    let stale = patch(&version, &[add]);
+    let put = Change::PutIngress {
+        ingress: 0,
+        class: Class::Named(0),
+        backends: crate::convergence::Backends::Both,
+    };
+    writer.apply(put).await;
+    writer.read(kind).await;
+    writer.later().await;
+    let path = kind.path("i0");
+    let violated = writer.write(Method::PATCH, Side::Karmada, &path, stale.clone());
+    assert_eq!(violated.await, None);
+    let violated = writer.write(Method::PATCH, Side::Karmada, &path, stale);
+    violates(violated.await, "repeats a conflict");
+}
+
 /// A list, and a write about another cluster, take as long as they like.
 #[tokio::test(start_paused = true)]
 async fn a_decision_does_not_stay_open_because_of_other_requests() {
@@ -350,11 +390,11 @@ async fn a_decision_does_not_stay_open_because_of_other_requests() {
 async fn what_serves_an_ingress_may_be_created() {
     let mut writer = Writer::leading(Role::Ingress).await;
     writer.serve().await;
-    let judged = writer.explainer.judged();
+    let judged = writer.oracle.judged();
     assert_eq!(judged.values().sum::<u64>(), 4, "{judged:?}");
 }
 
-/// A field of an object at the gateway, a value that nothing explains, and what the judge finds.
+/// A field of an object at the gateway, a value that nothing explains, and the violation.
 type Unexplained = (&'static str, Value, &'static str);
 
 fn unexplained_in_a_slice() -> [Unexplained; 6] {

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use crate::harness::value::text;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::harness::value::text;
+
 /// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
+/// The longest interval between two renewals of a leader's lease.
+pub(super) const RENEWAL: Duration = Duration::from_secs(5);
 
 /// The knowledge that a process has of its lease.
 #[derive(Debug, Default)]
