@@ -262,8 +262,8 @@ impl BindingReconciler {
         works: &[Work],
     ) -> Result<(), BoxError> {
         let binding = stored.view();
-        let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        let Some(write) = plan.write(binding.object()) else {
+        let write = binding::identify(binding, works, || Uuid::new_v4().to_string());
+        let Some(write) = write else {
             return Ok(());
         };
         let about = vec![reference(stored), template_reference(template)];

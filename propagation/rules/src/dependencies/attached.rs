@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
 use objects::patch::JsonPatch;
+use objects::write::Write;
 use objects::{GroupVersionKind, Key, Metadata, api_version};
 use serde_json::{Map, Value, json};
 
-use crate::binding::patch;
-use crate::binding::{BindingPlan, Place};
+use crate::binding::{Place, patch, write};
 use crate::binding_ref::BindingRef;
 use crate::claim::Claim;
 use crate::template::priority;
@@ -83,30 +83,28 @@ pub fn attach(
     referrers: &Referrers<'_>,
     is_served: impl FnOnce(&GroupVersionKind) -> bool,
     new_id: impl FnOnce() -> String,
-) -> BindingPlan {
+) -> Option<Write> {
     let key = need.referrer.key();
     // Another loop gives it its ID, and wakes this one.
-    let Some(id) = need.referrer.id() else {
-        return BindingPlan::Waits;
-    };
+    let id = need.referrer.id()?;
     let mut referrers = referrers.clone();
     referrers.insert(key.clone(), need.referrer.spec);
     let label = names::depended_by(&key);
     let existing = match place {
         Place::Existing(existing) => existing,
-        Place::New(_) if dependency.is_deleting() => return BindingPlan::Waits,
+        Place::New(_) if dependency.is_deleting() => return None,
         Place::New(own) => {
             let labels = Map::from_iter([(label, json!(id))]);
             let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
             let agreed = agreed(&referrers).into_iter().flatten();
             let spec = spec.into_iter().chain(agreed).collect();
             let body = patch::body(&own, dependency, &new_id(), labels, Map::new(), spec);
-            return BindingPlan::Create(body);
+            return Some(write::created(own, body));
         }
     };
     let metadata = existing.metadata;
     if patch::is_former(dependency, metadata) {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut patch = JsonPatch::default();
     let label = (label.as_str(), Some(id));
@@ -118,14 +116,18 @@ pub fn attach(
     }
     require(&mut patch, need, existing.spec.required_by.as_deref());
     agree(&mut patch, existing.spec, &referrers);
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
 /// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
-pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_>) -> BindingPlan {
+pub fn detach(
+    referrer: &Key,
+    existing: BindingRef<'_>,
+    referrers: &Referrers<'_>,
+) -> Option<Write> {
     let metadata = existing.metadata;
     if metadata.deletion_timestamp.is_some() {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut others = referrers.clone();
     others.remove(referrer);
@@ -140,7 +142,7 @@ pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_
         unrequire(&mut patch, &places, list);
     }
     agree(&mut patch, existing.spec, &others);
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
 /// Returns what the bindings that require another one want of it and cannot all have.
