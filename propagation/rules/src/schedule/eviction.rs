@@ -10,6 +10,7 @@ use karmada_api::{
 };
 use objects::patch::JsonPatch;
 use objects::taint::{first_untolerated, show};
+use objects::write::{Guard, Write};
 use serde_json::json;
 
 use super::cycle::{Decision, decide};
@@ -245,7 +246,8 @@ pub(super) fn finished_evictions(
         return None;
     }
     let patch = removals(binding, now)?;
-    Some(SchedulePlan::EndEvictions(patch))
+    let write = Write::json("evictions", binding.object(), patch);
+    Some(SchedulePlan::EndEvictions(write.guarded(Guard::Version)))
 }
 
 /// Returns the patch that removes the tasks that are over, and dates those of others that have no date;

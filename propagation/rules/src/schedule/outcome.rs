@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmada_api::{GracefulEvictionTask, Placement, TargetCluster, condition, names};
 use objects::Metadata;
-use objects::patch::JsonPatch;
+use objects::write::Write;
 
 use super::cycle::Decision;
 use super::facts::Pass;
@@ -13,8 +13,9 @@ use super::trigger;
 use super::write::{SpecWrite, StatusWrite};
 use crate::binding_ref::BindingRef;
 
-/// The writes that a binding needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The writes that a binding needs. They are no [`objects::write::Plan`]: the status names the generation that the write of
+/// the clusters makes, and the next decisions count the clusters before either is stored.
+#[derive(Clone, Debug, PartialEq)]
 pub enum SchedulePlan {
     /// None.
     Unchanged,
@@ -23,8 +24,8 @@ pub enum SchedulePlan {
         /// The reason.
         message: String,
     },
-    /// The evictions that are over, as the operations of a JSON patch.
-    EndEvictions(JsonPatch),
+    /// The end of the evictions that are over.
+    EndEvictions(Write),
     /// The clusters, then the status.
     Write {
         /// The write of the clusters.

@@ -1,3 +1,5 @@
+use objects::write::Action;
+
 use super::*;
 
 /// Returns the clusters of the fleet, those of these names with a taint.
@@ -39,7 +41,12 @@ pub(super) fn rested(
         let read: ResourceBinding = from_value(binding.clone()).unwrap();
         match plan(scheduler, (&read).into(), fleet, pass()) {
             SchedulePlan::Unchanged => return (binding, passes),
-            SchedulePlan::EndEvictions(patch) => apply(&mut binding, &patch),
+            SchedulePlan::EndEvictions(write) => {
+                let Action::Json(patch) = write.action else {
+                    panic!("no patch");
+                };
+                apply(&mut binding, &patch);
+            }
             plan => apply_plan(&mut binding, &plan, false),
         }
     }
