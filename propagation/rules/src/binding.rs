@@ -177,11 +177,10 @@ fn update_spec(patch: &mut JsonPatch, source: BindingSource<'_>, spec: &Resource
     pause(patch, source.policy, spec);
     let reference = patch::reference(source.template);
     let current = serde_json::to_value(&spec.resource).unwrap_or_default();
-    let is_same = |field| current.get(field) == reference.get(field);
     // Karmada's bindings follow every version of the template, status writes included. Ours do not:
     // a new version in the spec is a new generation, which is scheduled again.
-    let identity = ["apiVersion", "kind", "namespace", "name", "uid"];
-    if !patch.is_empty() || !identity.into_iter().all(is_same) {
+    let mut identity = ["apiVersion", "kind", "namespace", "name", "uid"].into_iter();
+    if !patch.is_empty() || !identity.all(|field| current.get(field) == reference.get(field)) {
         patch.add(["spec", "resource"], reference);
     }
 }

@@ -147,23 +147,25 @@ impl Customized {
     /// version is no other.
     pub fn changes(&self, other: &Self) -> Changes {
         let keys = self.scripts.keys().chain(other.scripts.keys());
-        let changed = keys.filter(|key| {
-            let sources = |of: &Self| -> Vec<(String, Arc<str>)> {
-                let scripts = of.scripts.get(key).into_iter().flatten();
-                scripts
-                    .map(|(name, script)| (name.clone(), Arc::clone(&script.source)))
-                    .collect()
-            };
-            sources(self) != sources(other)
-        });
-        let differing = |of: &Self, from: &Self| -> Vec<Arc<Webhook>> {
-            let webhooks = of.webhooks.iter();
-            let webhooks = webhooks.filter(|(name, own)| from.webhooks.get(*name) != Some(*own));
-            webhooks.map(|(_, webhook)| Arc::clone(webhook)).collect()
-        };
+        let changed = keys.filter(|key| !self.sources(key).eq(other.sources(key)));
         let scripted = changed.map(|(kind, _)| kind.clone()).collect();
-        let webhooks = [differing(self, other), differing(other, self)].concat();
-        Changes::new(scripted, webhooks)
+        let webhooks = self
+            .webhooks_beside(other)
+            .chain(other.webhooks_beside(self));
+        Changes::new(scripted, webhooks.collect())
+    }
+
+    /// Iterates over the scripts for an operation of a kind, with their names.
+    fn sources(&self, key: &(GroupVersionKind, Operation)) -> impl Iterator<Item = (&str, &str)> {
+        let scripts = self.scripts.get(key).into_iter().flatten();
+        scripts.map(|(name, script)| (&**name, &*script.source))
+    }
+
+    /// Iterates over the webhooks that `other` has not, or has otherwise.
+    fn webhooks_beside(&self, other: &Self) -> impl Iterator<Item = Arc<Webhook>> {
+        let webhooks = self.webhooks.iter();
+        let webhooks = webhooks.filter(move |(name, own)| other.webhooks.get(*name) != Some(*own));
+        webhooks.map(|(_, webhook)| Arc::clone(webhook))
     }
 
     /// Returns why scripts of a customization are not asked: another has one for the same operation of the kind.

@@ -233,12 +233,12 @@ impl<'a> Facts<'a> {
                 message,
             ));
         }
-        let is_applied = |cluster: &&str| {
+        let is_applied = self.expected.iter().all(|cluster| {
             let mut items = items.iter();
             items.any(|item| item.cluster_name == **cluster && item.applied == Some(true))
-        };
+        });
         // A template without clusters is applied nowhere.
-        if !self.expected.is_empty() && self.expected.iter().all(is_applied) {
+        if !self.expected.is_empty() && is_applied {
             let message = "All works have been successfully applied";
             return Some(new_condition(
                 FULLY_APPLIED,

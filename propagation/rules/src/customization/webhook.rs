@@ -117,12 +117,14 @@ impl Webhook {
 
 impl Rule {
     fn read(rule: &Value) -> Self {
-        let list = |field| texts(rule, field).map(str::to_owned).collect();
+        let fields = ["operations", "apiGroups", "apiVersions", "kinds"];
+        let lists = fields.map(|field| texts(rule, field).map(str::to_owned).collect());
+        let [operations, groups, versions, kinds] = lists;
         Self {
-            operations: list("operations"),
-            groups: list("apiGroups"),
-            versions: list("apiVersions"),
-            kinds: list("kinds"),
+            operations,
+            groups,
+            versions,
+            kinds,
         }
     }
 

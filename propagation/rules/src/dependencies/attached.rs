@@ -35,27 +35,31 @@ pub fn needed_clusters(
     policy_suspension: Option<&Suspension>,
 ) -> Vec<TargetCluster> {
     let mut needed: Vec<_> = referrer.spec.clusters.iter().flatten().cloned().collect();
-    let mut add = |target: TargetCluster| {
-        if needed.iter().all(|needed| needed.name != target.name) {
-            needed.push(target);
-        }
-    };
     // A copy that is leaving with grace still runs.
     for name in kept_clusters(referrer) {
-        add(TargetCluster {
+        let target = TargetCluster {
             name: name.to_owned(),
             ..TargetCluster::default()
-        });
+        };
+        add(&mut needed, target);
     }
     // While dispatching is suspended, copies of the template may be held where it is not scheduled any more.
     if is_paused(referrer, policy_suspension) {
         let key = referrer.key();
         let list = attached.and_then(|attached| attached.spec.required_by.as_deref());
         let list = list.unwrap_or_default();
-        let of = places(list, &key).flat_map(|place| list[place].clusters.iter().flatten());
-        of.cloned().for_each(add);
+        for target in places(list, &key).flat_map(|place| list[place].clusters.iter().flatten()) {
+            add(&mut needed, target.clone());
+        }
     }
     needed
+}
+
+/// Adds a cluster that is not among them.
+fn add(clusters: &mut Vec<TargetCluster>, target: TargetCluster) {
+    if clusters.iter().all(|one| one.name != target.name) {
+        clusters.push(target);
+    }
 }
 
 /// Returns `true` if dispatching is suspended to any cluster.
@@ -209,8 +213,8 @@ fn is_outdated(
     let resource = &existing.spec.resource;
     let known = GroupVersionKind::new(&resource.api_version, &resource.kind);
     let read = GroupVersionKind::new(api_version(dependency), &resource.kind);
-    let is_newer = || priority(&read.version) > priority(&known.version);
-    Claim::of(existing.metadata).is_none() && read != known && (is_newer() || !is_served(&known))
+    let is_newer = priority(&read.version) > priority(&known.version);
+    Claim::of(existing.metadata).is_none() && read != known && (is_newer || !is_served(&known))
 }
 
 fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {

@@ -32,13 +32,13 @@ pub fn work_of(object: &impl Metadata) -> Option<Key> {
 
 /// Returns the labels and annotations that the last write of an object had: ours and Karmada's list their keys in it.
 pub fn written(object: &Value) -> Option<Written> {
-    let keys = |list: &str| {
+    let [labels, annotations] = [MANAGED_LABELS, MANAGED_ANNOTATIONS].map(|list| {
         let keys = object.annotation(list)?.split(',');
         Some(keys.map(ToOwned::to_owned).collect())
-    };
+    });
     Some(Written {
-        labels: keys(MANAGED_LABELS)?,
-        annotations: keys(MANAGED_ANNOTATIONS)?,
+        labels: labels?,
+        annotations: annotations?,
     })
 }
 

@@ -66,9 +66,8 @@ pub fn completions<'a>(
 
 /// Returns `true` for a Job whose completions follow its parallelism (Kubernetes, "Elastic Indexed Jobs").
 fn is_elastic(job: &Value) -> bool {
-    let spec = |field: &str| job.pointer("/spec")?.get(field);
-    let is_indexed = spec("completionMode").is_some_and(|mode| mode == "Indexed");
-    is_indexed && spec("completions") == spec("parallelism")
+    let spec = &job["spec"];
+    spec["completionMode"] == "Indexed" && spec.get("completions") == spec.get("parallelism")
 }
 
 #[cfg(test)]

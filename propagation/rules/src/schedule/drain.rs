@@ -131,11 +131,9 @@ pub fn shortage_without(
         let views: Vec<&ClusterView> = clusters.iter().collect();
         shortage(bindings.iter().copied(), &views, drained, now)
     });
-    let is_new = |one: &Homeless| {
-        let mut known = before.homeless.iter();
-        known.all(|known| known.binding != one.binding)
-    };
-    if after.homeless.iter().any(is_new) {
+    let known: Vec<_> = before.homeless.iter().map(|one| &one.binding).collect();
+    let mut homeless = after.homeless.iter();
+    if homeless.any(|one| !known.contains(&&one.binding)) {
         after
     } else {
         Shortage::default()

@@ -72,11 +72,11 @@ pub(super) struct Leaving {
 
 impl Leaving {
     pub(super) fn of(scheduler: &Scheduler, clusters: &[&ClusterView]) -> Self {
-        let is_unready = |cluster: &&&ClusterView| cluster.spec.taints.iter().any(is_of_health);
-        let unready = clusters.iter().filter(is_unready).count();
+        let unready = clusters.iter();
+        let unready = unready.filter(|cluster| cluster.spec.taints.iter().any(is_of_health));
         let threshold = scheduler.unhealthy_threshold;
         Self {
-            is_halted: threshold.is_exceeded(unready, clusters.len()),
+            is_halted: threshold.is_exceeded(unready.count(), clusters.len()),
         }
     }
 

@@ -6,7 +6,6 @@ use objects::Metadata;
 
 use super::capacity::{self, Candidate};
 use super::constraint::by;
-use super::estimates::Estimates;
 use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
 use super::filter::closing_taint;
@@ -82,10 +81,10 @@ fn candidates<'a>(
             _ => capacity::available(room, spec, cluster, assumed),
         };
         let candidate = Candidate::new(spec, cluster, available);
-        let bound = |estimates: &Estimates| estimates.bound(candidate.name, available);
+        let estimates = facts.pass.estimates;
         Candidate {
             tier: tiers.tier(cluster).unwrap_or_default(),
-            available: facts.pass.estimates.map_or(available, bound),
+            available: estimates.map_or(available, |all| all.bound(candidate.name, available)),
             is_closed: closing_taint(facts, cluster).is_some(),
             ..candidate
         }

@@ -1,6 +1,6 @@
 //! The room of clusters for templates whose Pods differ, in sets of all these Pods.
 
-use karmada_api::{ClusterView, Component, ResourceBindingSpec};
+use karmada_api::{ClusterView, Component, ResourceBindingSpec, TargetCluster};
 use objects::Metadata;
 use objects::amounts::Amounts;
 
@@ -14,24 +14,29 @@ use super::pods::{self, Pods};
 pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Component> {
     let mut targets = spec.clusters.iter().flatten();
     let target = targets.find(|target| target.name == cluster);
-    let has = |name: &str| match target.map(|target| &target.components) {
-        None => 0,
-        Some(None) => i32::MAX,
-        Some(Some(components)) => {
-            let mut components = components.iter();
-            let found = components.find(|component| component.name == name);
-            found.map_or(0, |component| component.replicas.max(0))
-        }
-    };
     let components = spec.components.iter().flatten();
     let missing = components.filter_map(|component| {
-        let replicas = component.replicas.saturating_sub(has(&component.name));
+        let replicas = replicas_in(target, &component.name);
+        let replicas = component.replicas.saturating_sub(replicas);
         (replicas > 0).then(|| Component {
             replicas,
             ..component.clone()
         })
     });
     missing.collect()
+}
+
+/// Returns the replicas of a component that a target has.
+fn replicas_in(target: Option<&TargetCluster>, component: &str) -> i32 {
+    let Some(target) = target else {
+        return 0;
+    };
+    let Some(components) = &target.components else {
+        return i32::MAX;
+    };
+    let mut components = components.iter();
+    let found = components.find(|one| one.name == component);
+    found.map_or(0, |one| one.replicas.max(0))
 }
 
 /// Returns the sets of missing Pods for which the cluster has room besides what is `assumed` to be there, as Karmada's

@@ -143,11 +143,8 @@ impl<'a> Aggregation<'a> {
         for (cluster, status) in self.members() {
             for condition in list(status, "/conditions").filter(|one| one.is_object()) {
                 let message = format!("{cluster}={}", text(condition, "/message"));
-                let is_equal = |other: &&mut Value| {
-                    let mut fields = ["/type", "/status", "/reason"].iter();
-                    fields.all(|field| text(other, field) == text(condition, field))
-                };
-                if let Some(known) = merged.iter_mut().find(is_equal) {
+                let mut known = merged.iter_mut();
+                if let Some(known) = known.find(|known| is_alike(known, condition)) {
                     known["message"] = format!("{}, {message}", text(known, "/message")).into();
                 } else {
                     let mut condition = condition.clone();
@@ -176,6 +173,12 @@ impl<'a> Aggregation<'a> {
         status.retain(|_, value| !value.is_null());
         status
     }
+}
+
+/// Returns `true` if two conditions have the same type, status and reason.
+fn is_alike(one: &Value, other: &Value) -> bool {
+    let mut fields = ["/type", "/status", "/reason"].into_iter();
+    fields.all(|field| text(one, field) == text(other, field))
 }
 
 /// Returns the merge patch (RFC 7396) that makes `wanted` of `current`.

@@ -244,10 +244,9 @@ fn broadcast_replicas(template: &Value) -> Replicas {
 }
 
 fn is_broadcast_healthy(object: &Value) -> bool {
-    let number = |name| status_number(object, name);
-    number("desired") != 0
-        && number("failed") == 0
-        && (number("succeeded") != 0 || number("active") != 0)
+    let [desired, failed, succeeded, active] =
+        ["desired", "failed", "succeeded", "active"].map(|name| status_number(object, name));
+    desired != 0 && failed == 0 && (succeeded != 0 || active != 0)
 }
 
 fn broadcast_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
