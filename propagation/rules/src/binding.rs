@@ -42,7 +42,7 @@ pub struct BindingSource<'a> {
 /// Plans the write of the binding of a template; `None` if it is as it should be, or must go first. `new_id` is the ID of
 /// one that is made.
 ///
-/// The clusters, what requires the binding and its evictions are never written: they belong to others.
+/// The clusters, `requiredBy` and the evictions are never written: they belong to others.
 pub fn plan(
     source: BindingSource<'_>,
     place: Place<'_>,
@@ -154,7 +154,7 @@ fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &
     patch.entries("annotations", metadata.annotations.as_ref(), annotations);
 }
 
-/// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
+/// Returns `true` if the binding's record must be written. The record of an immediate policy is not
 /// read before the policy becomes Lazy: then it must tell whether the template was edited since.
 fn needs_record(source: BindingSource<'_>, metadata: &ObjectMeta, is_written: bool) -> bool {
     let wanted = source.record;

@@ -127,7 +127,7 @@ pub(super) fn marks(claim: Option<&Claim>) -> [Mark<'_>; 5] {
     .map(|(map, key, value)| Mark { map, key, value })
 }
 
-/// Puts the claim of a binding on its template, if that shows none. Both are claimed at once, but what is known of
+/// Puts the claim of a binding on its template, if that shows none. Both are claimed at once, but the copy at hand of
 /// the template may be older.
 pub(super) fn share(binding: &ObjectMeta, template: &mut Value) {
     if Claim::of(template).is_some() {
@@ -325,7 +325,7 @@ mod tests {
         );
     }
 
-    /// A policy gets what no webhook gave it and loses only our finalizer.
+    /// A policy gets the marks that no webhook gave it and loses only our finalizer.
     #[test]
     fn adoption_spares_other_finalizers() {
         let spec = PropagationSpec::default();

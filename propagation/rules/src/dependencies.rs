@@ -117,7 +117,7 @@ impl Dependency {
     }
 }
 
-/// Returns `true` if what the binding's template refers to follows it.
+/// Returns `true` if the dependencies of the binding's template follow it.
 pub fn follow(binding: BindingRef<'_>) -> bool {
     binding.spec.propagate_deps == Some(true) && binding.metadata.deletion_timestamp.is_none()
 }

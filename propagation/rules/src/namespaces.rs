@@ -65,7 +65,7 @@ pub fn plan(
         .map_or_else(new_id, Clone::clone);
 
     let mut manifest = namespace.clone();
-    // Policies of a namespace select what is in it, never the Namespace.
+    // Policies of a namespace select objects in it, never the Namespace.
     let overrides = Overrides {
         cluster_policies: overrides.cluster_policies.clone(),
         policies: Vec::new(),

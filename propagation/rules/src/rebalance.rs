@@ -118,7 +118,8 @@ mod tests {
         json!({ "workload": workload(name), "result": result })
     }
 
-    /// An edited request serves what is new, forgets what failed and is gone, and keeps what succeeded. Case I97.
+    /// An edited request serves new workloads, forgets those that failed and are gone, and keeps those that
+    /// succeeded. Case I97.
     #[test]
     fn edits_keep_what_succeeded() {
         let done = [

@@ -34,7 +34,7 @@ const UNKNOWN: &str = "Unknown";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition;
 
-/// Plans the status of a binding. `works` are those with its ID; `waiting` says what a binding waits for
+/// Plans the status of a binding. `works` are those with its ID; `waiting` names the edit for which a binding waits
 /// that does not follow its policy yet.
 pub fn plan(
     binding: BindingRef<'_>,

@@ -48,7 +48,7 @@ pub fn plan(facts: &WorkFacts<'_>, mut new_id: impl FnMut() -> String) -> BTreeM
     steps
 }
 
-/// The facts, and what follows from them for every cluster.
+/// The facts, and their consequences for every cluster.
 struct Planner<'a> {
     facts: &'a WorkFacts<'a>,
     id: &'a str,
@@ -168,7 +168,7 @@ impl<'a> Planner<'a> {
         if work.metadata.is_deleting() {
             Err(Unwritten::Deleting)
         } else if is_undelivered || facts.is_paused(cluster) {
-            // Somebody paused to keep what runs, while its replacement has not arrived.
+            // Somebody paused to keep the running copy, while its replacement has not arrived.
             Err(Unwritten::HoldWhilePaused)
         } else if facts.is_everywhere {
             Ok(Some(to_namespace(facts.template, facts.binding, work)))

@@ -324,7 +324,7 @@ fn unbound_template_ignores_default() {
     }
 }
 
-/// What is recorded of a template that waits stays as long as its content.
+/// The record of a template that waits stays as long as its content.
 #[test]
 fn held_record_follows_content() {
     let policy = lazy("a");
@@ -366,7 +366,7 @@ fn own_policy_writes_are_ignored() {
     assert_eq!(at(2), "2026-01-01T00:02:00Z");
 }
 
-/// A waiting binding names what waits and what is applied.
+/// A waiting binding names the waiting edit and the applied one.
 #[test]
 fn waiting_message_names_policies() {
     let message = |record: &Record, policy: &PropagationPolicy| {

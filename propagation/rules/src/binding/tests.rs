@@ -114,7 +114,7 @@ fn karmadas_bindings_lack_only_record() {
     }
 }
 
-/// A new binding is what Karmada would make.
+/// A new binding is as Karmada would make it.
 #[test]
 fn new_binding_matches_karmadas() {
     let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
@@ -146,7 +146,7 @@ fn new_binding_matches_karmadas() {
                 }
             }
         }
-        // What we create is what we would keep.
+        // We would keep the binding that we create.
         assert_eq!(planned(&object, &policy, Some(ours)), None);
     }
 }

@@ -110,7 +110,7 @@ mod tests {
         )
     }
 
-    /// Nodes are counted by what their pods leave, one that is full of pods not at all.
+    /// Nodes are counted by the room that their pods leave, one that is full of pods not at all.
     #[test]
     fn nodes_are_counted_by_model() {
         let range = |cpu: &str, memory: &str| json!([{ "name": "cpu", "min": cpu }, { "name": "memory", "min": memory }]);

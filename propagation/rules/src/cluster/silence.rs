@@ -14,7 +14,7 @@ pub const RENEWAL: Duration = Duration::from_secs(10);
 const START: Duration = Duration::from_mins(1);
 const UNKNOWN: &str = "Unknown";
 
-/// Returns what is said of a cluster of which nothing has been heard for as long as this, and `None` while it may still
+/// Returns the health of a cluster of which nothing has been heard for as long as this, and `None` while it may still
 /// speak. `ready` is its condition `Ready`, or null.
 pub(super) fn silence(ready: &Value, lasts: Duration) -> Option<Report> {
     if ready["status"] == UNKNOWN || lasts < patience(ready) {

@@ -1,7 +1,7 @@
 //! The webhooks of a `ResourceInterpreterWebhookConfiguration` (Karmada, `config.karmada.io/v1alpha1`).
 //!
-//! `address` says where one is, `request` what it is asked, `response` what it answers, and `problems` what is wrong
-//! with a configuration.
+//! `address` says where one is, `request` has the question, `response` the answer, and `problems` the mistakes
+//! in a configuration.
 
 mod address;
 mod problems;

@@ -15,7 +15,7 @@ use crate::claim::Claim;
 use crate::template::priority;
 use crate::works::kept_clusters;
 
-/// The clusters in which a binding needs what its template refers to.
+/// The clusters in which a binding needs its dependencies.
 #[derive(Clone, Debug)]
 pub struct Need<'a> {
     /// The binding.
@@ -27,7 +27,7 @@ pub struct Need<'a> {
 /// The bindings that require another one, as far as they are known.
 pub type Referrers<'a> = BTreeMap<Key, &'a ResourceBindingSpec>;
 
-/// Returns the clusters in which a binding needs what its template refers to. `attached` is the binding of
+/// Returns the clusters in which a binding needs a dependency. `attached` is the binding of
 /// that, and `policy_suspension` the suspension of the referrer's policy.
 pub fn needed_clusters(
     referrer: BindingRef<'_>,
@@ -123,7 +123,7 @@ pub fn attach(
     write::patched(existing, patch)
 }
 
-/// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
+/// Plans the end of the need that `referrer` has of a binding. `referrers` are those that require it.
 pub fn detach(
     referrer: &Key,
     existing: BindingRef<'_>,
@@ -149,7 +149,7 @@ pub fn detach(
     write::patched(existing, patch)
 }
 
-/// Returns what the bindings that require another one want of it and cannot all have.
+/// Returns the contradiction between the bindings that require another one.
 pub fn conflict(existing: BindingRef<'_>, referrers: &Referrers<'_>) -> Option<String> {
     if existing.spec.placement.is_some() {
         return None;
@@ -285,7 +285,7 @@ fn test_place(patch: &mut JsonPatch, place: usize, list: &[BindingSnapshot]) {
     patch.test_name(LIST.into_iter().chain([place.as_str(), "name"]), name);
 }
 
-/// Sets what those that require the binding agree about. In one with a policy that is the policy's.
+/// Sets the fields about which those that require the binding agree. In one with a policy these are the policy's.
 fn agree(patch: &mut JsonPatch, spec: &ResourceBindingSpec, referrers: &Referrers<'_>) {
     if spec.placement.is_some() {
         return;

@@ -32,7 +32,7 @@ fn template(api_version: &str, kind: &str, spec: &Value) -> Value {
     })
 }
 
-/// What a container refers to is found wherever it is named.
+/// The references of a container are found wherever they are.
 #[test]
 fn container_references_are_found() {
     let container = |env: Value| json!([{ "name": "a", "env": [env] }]);
@@ -57,7 +57,7 @@ fn container_references_are_found() {
     }
 }
 
-/// What a pod and its volumes refer to is found.
+/// The references of a pod and its volumes are found.
 #[test]
 fn pod_references_are_found() {
     let volume = |source: Value| json!({ "volumes": [source] });
@@ -219,7 +219,7 @@ fn attached_beside(
     attach(map, &need(referrer), place, referrers, is_served, new_id)
 }
 
-/// What Karmada attached is left as it is.
+/// A binding that Karmada attached is left as it is.
 #[test]
 fn karmadas_attached_bindings_stay() {
     let (web, map, binding) = recorded();
@@ -235,7 +235,7 @@ fn karmadas_attached_bindings_stay() {
     assert_eq!(list(BindingRef::from(&none), &BTreeSet::new()), None);
 }
 
-/// Case P111: what is attached is kept in the newest version in which it is asked for, so that an older one may go; who asks
+/// Case P111: an attached object is kept in the newest version in which it is asked for, so that an older one may go; who asks
 /// for an older one does not turn it back while the newer is served, and a policy that has it decides for itself.
 #[test]
 fn newest_version_is_attached() {
@@ -355,7 +355,7 @@ fn unknown_labels_keep_selection() {
     }
 }
 
-/// What is attached and listed is what Karmada would write.
+/// Attached bindings and lists are as Karmada would write them.
 #[test]
 fn attached_binding_matches_karmadas() {
     let (mut web, map, theirs) = recorded();
@@ -440,7 +440,7 @@ fn copies_follow_referrers_clusters() {
 
 type Suspended = Option<karmada_api::BindingSuspension>;
 
-/// The bindings that require another decide what becomes of foreign and of left objects.
+/// The bindings that require another decide about foreign and about left objects.
 #[test]
 fn referrers_decide_conflicts() {
     let (web, map, binding) = recorded();
@@ -530,7 +530,7 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> Option<Write> {
     })
 }
 
-/// Neither its own policy nor what requires it erases the part of the other.
+/// Neither its own policy nor the bindings that require it erase the part of the other.
 #[test]
 fn policy_and_referrers_coexist() {
     let (web, map, binding) = recorded();

@@ -252,7 +252,7 @@ fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
         object.is_some_and(|object| has_id_of(object, work))
     });
     let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
-    // A failure since then took nothing from what runs.
+    // A failure since then took nothing from the running object.
     let is_reported = work
         .condition(APPLIED)
         .is_some_and(|applied| applied.status == TRUE);
@@ -363,7 +363,7 @@ fn own_node_ports(work: &Work, manifest: &Value, object: &Value) -> Option<Value
     is_told.then(|| json!({ NODE_PORTS: own }))
 }
 
-/// Returns by what a Work's status knows a manifest.
+/// Returns the identifier of a manifest in a Work's status.
 pub fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
     let GroupVersionKind {
         group,

@@ -18,7 +18,7 @@ struct Recorded {
     object: Value,
 }
 
-/// Returns what a whole Karmada left in three members.
+/// Returns the objects that a whole Karmada left in three members.
 fn recorded() -> Vec<Recorded> {
     let members = [
         include_str!("fixtures/member1.json"),
@@ -33,7 +33,7 @@ fn recorded() -> Vec<Recorded> {
             let work: Work = from_value(pair["work"].take()).unwrap();
             let manifest = work.spec.workload.manifests[0].clone();
             let mut object = pair["object"].take();
-            // The recording leaves this annotation out of what it took from the members.
+            // The recording of the members leaves this annotation out.
             let last = "kubectl.kubernetes.io/last-applied-configuration";
             if let Some(text) = manifest["metadata"]["annotations"].get(last) {
                 object["metadata"]["annotations"][last] = text.clone();
@@ -173,7 +173,7 @@ fn only_own_object_is_removed() {
     assert_eq!(kept["spec"], object["spec"]);
 }
 
-/// Case P24: a suspended Work keeps what its status says of the application, and reports its object further on.
+/// Case P24: a suspended Work keeps the report of the application in its status, and reports its object further on.
 #[test]
 fn suspension_keeps_applied() {
     let Recorded {
@@ -210,7 +210,7 @@ fn suspension_keeps_applied() {
     assert_eq!((dispatching, applied), (1, 0));
 }
 
-/// A Work that was suspended before any report shows by its object what was applied.
+/// A Work that was suspended before any report shows by its object whether it was applied.
 #[test]
 fn suspension_recovers_lost_report() {
     let Recorded {
@@ -264,8 +264,8 @@ fn suspension_recovers_lost_report() {
     }
 }
 
-/// A report is written once, and then when status, reason, message or generation are others. Only what a person would
-/// want to know is an Event.
+/// A report is written once, and then when status, reason, message or generation are others. Only news that a person
+/// would want to know is an Event.
 #[test]
 fn only_news_is_written() {
     let Recorded {
@@ -406,7 +406,7 @@ fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) ->
     status(work, synced, now())
 }
 
-/// Case I65: what scripts say of an object comes before the rules of its kind; what only a clock has changed in it is
+/// Case I65: the answers of scripts about an object come before the rules of its kind; one that only a clock has changed is
 /// not reported.
 #[test]
 fn scripts_come_first() {
@@ -429,7 +429,7 @@ fn scripts_come_first() {
     assert!(plan.writes.is_empty());
 }
 
-/// Case I69: where the script of a status fails, what was reported last stays; where that of the health does, the
+/// Case I69: where the script of a status fails, the last report stays; where that of the health does, the
 /// health is unknown.
 #[test]
 fn failed_scripts_report_nothing_new() {
@@ -473,7 +473,7 @@ fn equal_errors_are_said_once() {
     assert_eq!(applied.message, message);
 }
 
-/// A note stands behind what Karmada says of a Work that was applied, and is found there again.
+/// A note stands behind the words of Karmada for a Work that was applied, and is found there again.
 #[test]
 fn notes_follow_success() {
     let Recorded {

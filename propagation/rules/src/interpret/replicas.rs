@@ -53,7 +53,7 @@ fn pod_template(object: &Value) -> Option<&Value> {
     object.pointer("/spec/template/spec")
 }
 
-/// Returns what each of the Pods with the spec `pod` needs, as a binding has it.
+/// Returns the requirements of a Pod with the spec `pod`, as a binding has them.
 pub fn pod_requirements(pod: &Value) -> Option<Value> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(pod) {
@@ -147,7 +147,7 @@ mod tests {
         requirements.unwrap_or_default()["resourceRequest"].clone()
     }
 
-    /// A pod needs what kube scheduler counts.
+    /// A pod needs the resources that the kube-scheduler counts.
     #[test]
     fn pod_needs_match_kube_scheduler() {
         let of = |cpu: &str, memory: &str| json!({ "resources": { "requests": { "cpu": cpu, "memory": memory } } });

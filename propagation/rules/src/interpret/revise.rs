@@ -31,7 +31,7 @@ pub(super) fn set(object: &mut Value, field: &str, number: i32) {
 }
 
 /// Returns each cluster's share of a Job's completions; empty if the template has none to share. A cluster keeps the share
-/// that it has, for a Job's completions cannot change, if others get what is left, in proportion to their replicas.
+/// that it has, for a Job's completions cannot change, if others get the rest, in proportion to their replicas.
 pub fn completions<'a>(
     template: &Value,
     clusters: &'a [TargetCluster],
@@ -140,7 +140,7 @@ mod tests {
         let deployment = object("apps/v1", "Deployment", &json!({ "completions": 8 }));
         assert!(completions(&deployment, &clusters, BTreeMap::new()).is_empty());
     }
-    /// A Job's completions cannot change: what a cluster has it keeps, and one that comes gets what is left. Those of an
+    /// A Job's completions cannot change: a cluster keeps its own, and one that comes gets the rest. Those of an
     /// elastic Job follow its parallelism. Case P94.
     #[test]
     fn shares_are_kept() {

@@ -45,7 +45,7 @@ impl Timed {
         value
     }
 
-    /// Returns `current` if nothing but what the clock has made differs from it, and the value otherwise.
+    /// Returns `current` if nothing but the time differs from it, and the value otherwise.
     pub fn unless_only_times_differ_from(self, current: &Value) -> Value {
         if self.with_times_of(current) == *current {
             current.clone()

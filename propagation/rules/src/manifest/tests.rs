@@ -10,7 +10,7 @@ fn stripped(mut object: Value) -> Value {
     object
 }
 
-/// What belongs to the control plane's copy is removed.
+/// Fields of the control plane's copy are removed.
 #[test]
 fn control_plane_fields_are_removed() {
     let object =
@@ -24,7 +24,7 @@ fn control_plane_fields_are_removed() {
     assert_eq!(stripped(full), bare);
 }
 
-/// A sentence, a kind, its object before, and what is left of it.
+/// A sentence, a kind, its object before, and the rest of it.
 type Case = (&'static str, (&'static str, &'static str), Value, Value);
 
 fn check(cases: impl IntoIterator<Item = Case>) {
@@ -69,7 +69,7 @@ fn collected_slice_loses_nodes() {
     ]);
 }
 
-/// A Job loses what its controller generates.
+/// A Job loses the fields that its controller generates.
 #[test]
 fn generated_job_fields_are_removed() {
     let generated = json!({
@@ -144,7 +144,7 @@ fn service_account_credentials_stay_local() {
     ]);
 }
 
-/// What an API server assigns is removed.
+/// Fields that an API server assigns are removed.
 #[test]
 fn assigned_fields_are_removed() {
     let headless = json!({ "spec": { "clusterIP": "None", "clusterIPs": ["None"] } });

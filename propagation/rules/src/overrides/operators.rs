@@ -48,7 +48,7 @@ fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, S
                 &parts.tag
             };
             let new = operated(&overrider.operator, current, value)?;
-            // What is neither changes nothing, as in Karmada.
+            // A text that is neither changes nothing, as in Karmada.
             if is_digest(&new) {
                 (parts.tag, parts.digest) = (String::new(), new);
             } else if overrider.operator == "remove" || is_tag(&new) {

@@ -175,7 +175,7 @@ fn a_text_is_changed_inside() {
     }
 }
 
-/// Case P112: what a change within a text is not about means what it meant, as Karmada writes it.
+/// Case P112: a change within a text leaves the rest its meaning, as Karmada writes it.
 #[test]
 fn rest_of_text_means_the_same() {
     let changed = |language: &str, text: &str, patches: Value| {
@@ -235,7 +235,7 @@ fn rest_of_text_means_the_same() {
     }
 }
 
-/// Neither a text nor its changes are deeper than what is walked through, or make work without end.
+/// Neither a text nor its changes are deeper than can be walked through, or make work without end.
 #[test]
 fn changes_of_texts_are_bounded() {
     let changed = |language: &str, text: &str, patches: Value| {
@@ -342,7 +342,7 @@ fn failing_plaintext_is_error() {
     }
 }
 
-/// Case P12: each kind of overrider changes what those before it have made.
+/// Case P12: each kind of overrider changes the result of those before it.
 #[test]
 fn kinds_act_in_order() {
     let image = "/spec/template/spec/containers/0/image";
@@ -460,7 +460,7 @@ fn equal_policies_act_by_name() {
     assert_eq!(image, "r.example.com:5000/shop/web:1.4-1-2");
 }
 
-/// What is kept of a cluster is all by which a rule may select it.
+/// The fields by which a rule may select a cluster are kept.
 #[test]
 fn kept_facts_select_alike() {
     let mut kept: ClusterView = from_value(json!({
@@ -526,7 +526,7 @@ fn an_error_names_the_policy() {
     );
 }
 
-/// A policy of a namespace changes what an object has, and never which object it is: else its author would write
+/// A policy of a namespace changes the content of an object, and never which object it is: else its author would write
 /// into every namespace of every member. That holds for each way to get there. Case P69.
 #[test]
 fn overrides_never_escape() {
@@ -593,8 +593,9 @@ fn overrides_never_escape() {
     overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
 }
 
-/// An API lets nobody write a Role with more rights than his own. Who changed one on its way would have in each member what
-/// he is refused here: a policy of a namespace leaves alone what is granted, and to whom. Case P69.
+/// An API lets nobody write a Role with more rights than his own. Who changed one on its way would have in each member the
+/// rights that he is refused here: a policy of a namespace changes neither the rights that are granted nor their holders.
+/// Case P69.
 #[test]
 fn overrides_grant_nothing() {
     let of_rbac = |kind: &str, fields: Value| {

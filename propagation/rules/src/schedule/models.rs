@@ -83,7 +83,7 @@ fn without(node: &Amounts, pod: &Amounts, pods: i128) -> Amounts {
 /// Nodes that have the same each, and their number.
 type Nodes = (Amounts, i128);
 
-/// Returns the nodes of the cluster by their models, the least first, with what they have left once each Pod that is
+/// Returns the nodes of the cluster by their models, the least first, with the room that is left once each Pod that is
 /// assumed to be there has gone to the first of them that has room for it. Returns `None` if the cluster has no models, or
 /// its nodes are not counted by them.
 fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {

@@ -19,7 +19,7 @@ use crate::binding_ref::BindingRef;
 pub enum SchedulePlan {
     /// None.
     Unchanged,
-    /// None: its placement asks for what this scheduler does not do, and what runs goes on.
+    /// None: its placement asks for something that this scheduler does not do, and running copies go on.
     LeftAlone {
         /// The reason.
         message: String,
@@ -100,7 +100,7 @@ fn by_name<'a>(
     targets.collect()
 }
 
-/// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any
+/// Plans the writes of a binding that has no result. Running copies are only taken away if no cluster of any
 /// group fits.
 pub(super) fn failed(
     binding: BindingRef<'_>,

@@ -9,8 +9,8 @@ use super::facts::Room;
 use super::models;
 use super::pods::{self, Pods};
 
-/// Returns the components of a template with the replicas that a cluster has still to get: all, or what one that has the
-/// template lacks. One that does not say what it has was chosen before anybody counted, and lacks nothing.
+/// Returns the components of a template with the replicas that a cluster has still to get: all, or those that are missing if
+/// it has the template. One that does not count its own was chosen before anybody did, and lacks nothing.
 pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Component> {
     let mut targets = spec.clusters.iter().flatten();
     let target = targets.find(|target| target.name == cluster);
@@ -39,8 +39,8 @@ fn replicas_in(target: Option<&TargetCluster>, component: &str) -> i32 {
     found.map_or(0, |one| one.replicas.max(0))
 }
 
-/// Returns the sets of missing Pods for which the cluster has room besides what is `assumed` to be there, as Karmada's
-/// general estimator computes them: by the scarcest of what one set asks for, and by the models of its nodes.
+/// Returns the sets of missing Pods for which the cluster has room besides those `assumed` to be there, as Karmada's
+/// general estimator computes them: by the scarcest resource of one set, and by the models of its nodes.
 pub(super) fn available(
     room: Room,
     spec: &ResourceBindingSpec,

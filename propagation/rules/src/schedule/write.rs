@@ -105,14 +105,14 @@ pub const SUCCESS: &str = "Binding has been scheduled successfully.";
 
 impl StatusWrite {
     /// Returns the write to a binding with this status. It is that object, as the write of the clusters has left it if there
-    /// was one: that is what was scheduled.
+    /// was one: that version was scheduled.
     pub fn write(&self, object: ObjectRef, status: Option<&ResourceBindingStatus>) -> Write {
         let patch = self.patch(status, object.generation);
         let write = Write::json("status", object, patch);
         write.of_status().guarded(Guard::Version)
     }
 
-    /// Returns the patch of the status of what was scheduled, which has this generation.
+    /// Returns the patch of the status; the version that was scheduled has this generation.
     pub fn patch(
         &self,
         status: Option<&ResourceBindingStatus>,

@@ -41,7 +41,7 @@ pub(super) fn desired(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Desire
     let applied = facts.overrides.apply(&mut manifest, order.cluster);
     let applied = applied.map_err(Unwritten::Refused)?;
     leave_unused_node_ports(facts.template, &mut manifest);
-    // Only now: an override may name what is removed, or add it.
+    // Only now: an override may name a field that is removed, or add it.
     manifest::strip(&mut manifest);
     let in_binding = binding.spec.conflict_resolution.as_deref();
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);

@@ -431,7 +431,7 @@ fn unneeded_work_is_deleted() {
     );
 }
 
-/// Nothing comes to a cluster before what leaves another directly is gone.
+/// Nothing comes to a cluster before a copy that leaves another directly is gone.
 #[test]
 fn direct_purge_comes_first() {
     let mut world = World::recorded();
@@ -466,7 +466,7 @@ fn direct_purge_comes_first() {
     body_of(plan["member3"].clone());
 }
 
-/// What comes back to a cluster that it left directly waits for nothing.
+/// A copy that comes back to a cluster that it left directly waits for nothing.
 #[test]
 fn return_awaits_no_removal() {
     let mut world = World::recorded();
@@ -531,7 +531,7 @@ fn pause_holds_unreplaced_copy() {
     assert!(is_deletion(&world.step("member2")));
 }
 
-/// Case P29: what other bindings require is suspended where all of them are.
+/// Case P29: a binding that others require is suspended where all of them are.
 #[test]
 fn suspended_where_all_referrers_are() {
     let mut world = World::recorded();
@@ -719,8 +719,8 @@ fn renamed_binding_has_own_works() {
     assert_ne!(work_name((&world.binding).into()), karmadas);
 }
 
-/// Case I65: what a script has made of the template comes before the rule of its kind, and a time that it puts in
-/// stays as it was first.
+/// Case I65: the manifest that a script makes of the template comes before that of the rule of its kind, and a time
+/// that it puts in stays as it was first.
 #[test]
 fn script_revises_first() {
     let mut world = World::recorded();
@@ -773,7 +773,7 @@ fn failed_script_holds_its_cluster() {
     assert!(world.step("member1").is_ok());
 }
 
-/// Case P95: what the control plane has allocated stays in the Work that Karmada made of a Service, unless a member
+/// Case P95: fields that the control plane has allocated stay in the Work that Karmada made of a Service, unless a member
 /// refuses it; a Work of ours is as it is to be.
 #[test]
 fn allocated_fields_are_tolerated() {

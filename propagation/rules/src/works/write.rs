@@ -1,4 +1,4 @@
-//! A Work as it should be, and the way there from what it is.
+//! A Work as it should be, and the write that leads there.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -191,8 +191,8 @@ impl DesiredWork {
         })
     }
 
-    /// Returns `true` for a Work of Karmada's that no member refuses: what the control plane has allocated to its Service
-    /// is not worth a write then.
+    /// Returns `true` for a Work of Karmada's that no member refuses: the fields that the control plane has allocated to
+    /// its Service are not worth a write then.
     fn may_stay(work: &Work) -> bool {
         let is_theirs = work
             .metadata

@@ -201,8 +201,8 @@ fn pull_cluster_gets_no_status() {
     );
 }
 
-/// Case I100: of a cluster that reports on itself, and no longer does, the health is unknown and a taint says so. What a
-/// Push cluster is, is asked of itself.
+/// Case I100: of a cluster that reports on itself, and no longer does, the health is unknown and a taint says so. A
+/// Push cluster is asked itself.
 #[test]
 fn only_pull_clusters_fall_silent() {
     let mut cluster = joined();

@@ -89,7 +89,7 @@ pub(super) const KINDS: &[Known] = &[
 /// The place of the Pods' spec.
 const POD: &str = "/spec/template/spec";
 
-/// The places of the Pods' spec in what is started on schedule.
+/// The places of the Pods' spec in an object that is started on schedule.
 const SCHEDULED: [&str; 2] = [
     "/spec/template/jobTemplate/spec/template/spec",
     "/spec/template/broadcastJobTemplate/spec/template/spec",

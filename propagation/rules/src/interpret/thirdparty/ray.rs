@@ -121,7 +121,7 @@ fn resource(all: &Aggregation<'_>, name: &str) -> Value {
     text.into()
 }
 
-/// Returns the sum of what is counted whole.
+/// Returns the sum of a resource that is counted whole.
 fn devices(all: &Aggregation<'_>, name: &str) -> Value {
     let number = sum(&quantities(all, name)).units();
     number.to_string().into()

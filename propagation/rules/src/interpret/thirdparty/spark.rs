@@ -84,7 +84,7 @@ fn requirements(pod: &Value, overhead_factor: f64) -> Option<Value> {
     needs(node_claim(pod), pod.get("priorityClassName"), request)
 }
 
-/// Returns the memory that a Pod needs with what Spark takes besides, to a millionth of the smaller unit of both, as
+/// Returns the memory that a Pod needs with the overhead of Spark, to a millionth of the smaller unit of both, as
 /// Karmada computes it; 1 GiB if it does not say how much.
 fn memory(pod: &Value, overhead_factor: f64) -> Option<String> {
     const LEAST: (f64, i32) = (384.0, 2);

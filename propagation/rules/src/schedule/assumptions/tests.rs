@@ -43,7 +43,7 @@ fn job(workers: i32, clusters: &Value) -> ResourceBinding {
     job
 }
 
-/// Returns what is assumed after these versions of a binding, which follow each other at once.
+/// Returns the assumptions after these versions of a binding, which follow each other at once.
 fn after(versions: &[ResourceBinding]) -> Assumptions {
     let nothing = Assumptions::first((&versions[0]).into(), now());
     versions.windows(2).fold(nothing, |assumed, pair| {
@@ -69,7 +69,7 @@ fn assert_assumed(assumptions: &Assumptions, expected: &[(&str, i32)]) {
     assert_eq!(replicas(assumptions), expected);
 }
 
-/// What a binding gets is assumed until its copy is Healthy, its target shrinks or goes. Case I98.
+/// New replicas of a binding are assumed until its copy is Healthy, its target shrinks or goes. Case I98.
 #[test]
 fn placed_pods_are_assumed() {
     let new = || binding(&[], &[]);
@@ -91,13 +91,13 @@ fn placed_pods_are_assumed() {
     assert_assumed(&after(&shrunk), &[("m1/web", 1)]);
     let gone = [new(), placed("Unknown"), binding(&[], &[])];
     assert!(after(&gone).is_empty());
-    // What has no replicas takes no room.
+    // A template without replicas takes no room.
     let mut config = new();
     config.spec.clusters = from_value(json!([{ "name": "m1" }])).unwrap();
     assert!(after(&[new(), config]).is_empty());
 }
 
-/// A workload that grows takes what it grows by, and not again what its cluster reports already. Case I98.
+/// A workload that grows takes room for its new replicas, and not again for those that its cluster reports. Case I98.
 #[test]
 fn growth_alone_is_assumed() {
     let of = |replicas: i32, health: &str| binding(&[("m1", replicas)], &[("m1", health)]);
@@ -108,7 +108,7 @@ fn growth_alone_is_assumed() {
         of(5, "Healthy"),
     ];
     assert_assumed(&after(&grown), &[("m1/web", 2)]);
-    // The copy was Healthy with what it had: only once it is so again it has what it got.
+    // The copy was Healthy with the replicas it had: only once it is so again it has the new ones.
     let again = |health: &[&str]| {
         let later = health.iter().map(|health| of(5, health));
         let versions: Vec<_> = grown.iter().cloned().chain(later).collect();
@@ -168,7 +168,7 @@ fn time_ends_assumptions() {
     assert!(ended.ended(later + 5.minutes()).is_empty());
 }
 
-/// After a restart, what was scheduled within five minutes and is not Healthy is assumed for the rest of that time. Case
+/// After a restart, a copy that was scheduled within five minutes and is not Healthy is assumed for the rest of that time. Case
 /// I98.
 #[test]
 fn restart_forgets_nothing() {
@@ -196,7 +196,7 @@ fn restart_forgets_nothing() {
     assert!(after(&[binding(&[], &[]), other]).is_empty());
 }
 
-/// While nobody knows whether a decision was written, what it gives is assumed beside what is there. Case I98.
+/// While nobody knows whether a decision was written, its replicas are assumed beside those that are there. Case I98.
 #[test]
 fn decisions_are_assumed() {
     let shown = binding(&[("m1", 3)], &[]);
@@ -215,7 +215,7 @@ fn decisions_are_assumed() {
     assert_eq!(freed(&assumed, &with), [""; 0]);
 }
 
-/// What all bindings take together is kept as each of them comes and goes. Case I98.
+/// The room that all bindings take together is kept as each of them comes and goes. Case I98.
 #[test]
 fn whole_follows_its_parts() {
     let new = || binding(&[], &[]);

@@ -196,7 +196,8 @@ fn halted_move_is_put_off() {
     assert_eq!(next, Some(at("2026-11-22T08:05:00Z")));
 }
 
-/// What would leave is held: not what tolerates the taint, or still does, or is suspended, nor for a taint of another key.
+/// A workload that would leave is held: not one that tolerates the taint, or still does, or is suspended, nor for a taint of
+/// another key.
 #[test]
 fn halted_moves_are_held() {
     let taint = |key: &str| json!([{ "key": key, "effect": "NoExecute", "timeAdded": "2026-11-22T07:59:00Z" }]);
@@ -228,7 +229,7 @@ fn halted_moves_are_held() {
     assert_eq!(halted, [] as [&ClusterView; 0]);
 }
 
-/// What is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
+/// A binding that is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
 #[test]
 fn suspended_move_ends() {
     let tasks = json!([{ "fromCluster": "a", "gracePeriodSeconds": 60,

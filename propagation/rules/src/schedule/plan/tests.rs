@@ -379,7 +379,7 @@ fn target_order_is_ignored() {
     assert_eq!(planned(&running, &fleet(), pass()), SchedulePlan::Unchanged);
 }
 
-/// What is not supported moves nothing that runs, and is the reason of what does not run.
+/// An unsupported placement moves no running copy, and is the reason if there is none.
 #[test]
 fn unsupported_moves_nothing() {
     let newer = json!({ "weightPreference": { "dynamicWeight": "Newer" } });
@@ -407,7 +407,7 @@ fn unsupported_moves_nothing() {
     }
 }
 
-/// The bounds of the number of clusters hold, and keep what runs.
+/// The bounds of the number of clusters hold, and keep running replicas.
 #[test]
 fn cluster_bounds_hold() {
     let spread = |min: i64, max: i64| spread(None, (min, max));
@@ -492,7 +492,7 @@ fn group_name_goes_with_groups() {
     );
 }
 
-/// Case P55: only if no cluster of any group fits, what runs is taken away.
+/// Case P55: only if no cluster of any group fits, running copies are taken away.
 #[test]
 fn unfit_groups_take_away() {
     let unfit = group("unfit", &["x"]);

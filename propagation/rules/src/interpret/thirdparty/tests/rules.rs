@@ -1,4 +1,4 @@
-//! What a recording of one case does not show.
+//! Rules that a recording of one case does not show.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn counts_are_written_together() {
     assert_eq!(found, counts);
 }
 
-/// The one copy of a job is the job: its status is taken over, and what is no longer in it goes.
+/// The one copy of a job is the job: its status is taken over, and fields that have left it go.
 #[test]
 fn single_copy_reports_whole() {
     for name in [

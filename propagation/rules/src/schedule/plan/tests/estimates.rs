@@ -43,7 +43,7 @@ fn least_room_counts() {
     }
 }
 
-/// What runs already needs no room, whatever an estimator says. Case I95.
+/// Running replicas need no room, whatever an estimator says. Case I95.
 #[test]
 fn what_runs_stays() {
     let clusters = with_room(&[10, 10]);

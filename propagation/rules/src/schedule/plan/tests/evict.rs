@@ -61,8 +61,8 @@ pub(super) fn leaving(binding: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while what
-/// somebody wants goes on. Case P90.
+/// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while a
+/// move that somebody wants goes on. Case P90.
 #[test]
 fn outage_of_most_moves_nothing() {
     let groups = json!([
@@ -136,7 +136,7 @@ fn nowhere_to_go_stays() {
     }
 }
 
-/// The other clusters take over what one leaves.
+/// The other clusters take over the replicas that leave one.
 #[test]
 fn others_take_over_replicas() {
     let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());

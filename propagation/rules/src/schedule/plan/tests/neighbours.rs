@@ -73,7 +73,7 @@ fn apart_shares_none() {
     );
 }
 
-/// What runs already stays, whoever comes into its groups. Case I91.
+/// A running workload stays, whoever comes into its groups. Case I91.
 #[test]
 fn running_workload_stays() {
     let others = Neighbours {

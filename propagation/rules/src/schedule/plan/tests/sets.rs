@@ -162,7 +162,7 @@ fn whole_nodes_take_sets() {
     }
 }
 
-/// A set that grows stays where it has room for what it lacks, moves where it has all of its room, and stays as it is where
+/// A set that grows stays where it has room for its new Pods, moves where it has all of its room, and stays as it is where
 /// there is none at all. Case I88.
 #[test]
 fn grown_set_asks_for_rest() {
@@ -210,7 +210,7 @@ fn evicted_set_moves_whole() {
     }
 }
 
-/// What runs since before anybody counted stays where it is, and is counted from then on; what a policy wants to be
+/// A set that runs since before anybody counted stays where it is, and is counted from then on; one that a policy wants to be
 /// elsewhere moves. Case I88.
 #[test]
 fn uncounted_set_stays() {
