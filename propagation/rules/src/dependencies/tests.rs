@@ -397,15 +397,16 @@ fn attached_binding_matches_karmadas() {
     assert_eq!(release(BindingRef::from(&released)), None);
 }
 
+fn on(names: &[&str]) -> Vec<TargetCluster> {
+    let named = names.iter();
+    let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
+    named.collect()
+}
+
 /// A copy is needed where the referrer runs or may still run.
 #[test]
 fn copies_follow_referrers_clusters() {
     let (mut web, _, mut attached) = recorded();
-    let on = |names: &[&str]| -> Vec<TargetCluster> {
-        let named = names.iter();
-        let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
-        named.collect()
-    };
     web.spec.clusters = Some(on(&["m2"]));
     attached.spec.required_by = from_value(json!([
         { "namespace": "shop", "name": "other", "clusters": on(&["m9"]) },
@@ -414,7 +415,6 @@ fn copies_follow_referrers_clusters() {
     .unwrap();
     let task =
         |mode: &str| from_value(json!([{ "fromCluster": "m3", "purgeMode": mode }])).unwrap();
-    let paused = |suspension: Value| from_value::<Suspended>(suspension).unwrap();
     for (mode, suspension, expected) in [
         ("Directly", json!(null), &["m2"][..]),
         ("Gracefully", json!(null), &["m2", "m3"]),
@@ -428,7 +428,7 @@ fn copies_follow_referrers_clusters() {
         ("Directly", json!({ "scheduling": true }), &["m2"]),
     ] {
         web.spec.graceful_eviction_tasks = task(mode);
-        web.spec.suspension = paused(suspension.clone());
+        web.spec.suspension = from_value(suspension.clone()).unwrap();
         let attached = Some(BindingRef::from(&attached));
         let needed = needed_clusters(BindingRef::from(&web), attached, None);
         assert_eq!(needed, on(expected), "{mode} {suspension}");
@@ -437,8 +437,6 @@ fn copies_follow_referrers_clusters() {
     let of_policy = from_value(json!({ "dispatching": true })).unwrap();
     assert!(is_paused(BindingRef::from(&web), Some(&of_policy)));
 }
-
-type Suspended = Option<karmada_api::BindingSuspension>;
 
 /// The bindings that require another decide about foreign and about left objects.
 #[test]

@@ -69,6 +69,12 @@ fn collected_slice_loses_nodes() {
     ]);
 }
 
+fn job(mut spec: Value, selector: &Value, labels: &Value) -> Value {
+    spec["selector"] = json!({ "matchLabels": selector });
+    spec["template"] = json!({ "metadata": { "labels": labels } });
+    json!({ "spec": spec })
+}
+
 /// A Job loses the fields that its controller generates.
 #[test]
 fn generated_job_fields_are_removed() {
@@ -76,11 +82,6 @@ fn generated_job_fields_are_removed() {
         "controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
         "job-name": "j", "batch.kubernetes.io/job-name": "j", "app": "web",
     });
-    let job = |mut spec: Value, selector: &Value, labels: &Value| {
-        spec["selector"] = json!({ "matchLabels": selector });
-        spec["template"] = json!({ "metadata": { "labels": labels } });
-        json!({ "spec": spec })
-    };
     let ends = json!({ "ttlSecondsAfterFinished": 5 });
     let own_selector = json!({ "manualSelector": true });
     let mut own_selector_ends = own_selector.clone();
@@ -107,17 +108,18 @@ fn generated_job_fields_are_removed() {
     ]);
 }
 
+fn token(data: &Value, annotations: &Value) -> Value {
+    json!({
+        "type": SERVICE_ACCOUNT_TOKEN,
+        "data": data,
+        "metadata": { "annotations": annotations },
+    })
+}
+
 /// Credentials of a service account are those of each cluster.
 #[test]
 fn service_account_credentials_stay_local() {
     let secrets = |secrets: &Value| json!({ "metadata": { "name": "a" }, "secrets": secrets });
-    let token = |data: &Value, annotations: &Value| {
-        json!({
-            "type": SERVICE_ACCOUNT_TOKEN,
-            "data": data,
-            "metadata": { "annotations": annotations },
-        })
-    };
     let opaque = json!({ "type": "Opaque", "data": { "k": "v" } });
     check([
         (

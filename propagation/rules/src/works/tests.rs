@@ -57,12 +57,12 @@ impl World {
     }
 
     fn schedule(&mut self, clusters: &[&str]) {
-        let target = |name: &&str| TargetCluster {
+        let targets = clusters.iter().map(|name| TargetCluster {
             name: (*name).to_owned(),
             replicas: Some(2),
             ..TargetCluster::default()
-        };
-        self.binding.spec.clusters = Some(clusters.iter().map(target).collect());
+        });
+        self.binding.spec.clusters = Some(targets.collect());
     }
 
     fn work(&mut self, cluster: &str) -> &mut Work {
@@ -105,12 +105,13 @@ fn works_of(name: &str) -> Vec<Work> {
 }
 
 fn facts<'a>(binding: BindingRef<'a>, template: &'a Value, world: &'a World) -> WorkFacts<'a> {
-    let name = |cluster: &'a ClusterView| cluster.metadata.name.as_deref().unwrap();
+    let clusters = world.clusters.iter();
+    let clusters = clusters.map(|cluster| (cluster.metadata.name(), cluster));
     WorkFacts {
         binding,
         template,
         revised: world.revised.clone(),
-        clusters: world.clusters.iter().map(|c| (name(c), c)).collect(),
+        clusters: clusters.collect(),
         overrides: Overrides {
             policies: world.policies.iter().collect(),
             ..Overrides::default()
@@ -281,6 +282,12 @@ fn claim_alone_is_not_written() {
     assert_eq!(paths, [record, "/spec/workload"]);
 }
 
+fn follow(world: &mut World, policy: &str) {
+    let record = json!({ "policy": policy, "template": "1:0:0" }).to_string();
+    let annotations = world.binding.metadata.annotations.get_or_insert_default();
+    annotations.insert(names::ACTIVATED.to_owned(), record);
+}
+
 /// Works name the next policy once the binding follows it.
 #[test]
 fn followed_policy_is_named() {
@@ -291,41 +298,37 @@ fn followed_policy_is_named() {
         let annotations = world.binding.metadata.annotations.get_or_insert_default();
         annotations.insert(key.clone(), value.as_str().unwrap().to_owned());
     }
-    let follow = |world: &mut World, policy: &str| {
-        let record = json!({ "policy": policy, "template": "1:0:0" }).to_string();
-        let annotations = world.binding.metadata.annotations.get_or_insert_default();
-        annotations.insert(names::ACTIVATED.to_owned(), record);
-    };
     follow(&mut world, "shop/web");
     assert_eq!(world.step("member1"), UNCHANGED);
     follow(&mut world, "shop/next");
     assert!(paths_of(world.step("member1")).1);
 }
 
+fn state_after_move(clusters: &[&str], mode: &str, before: &str) -> Option<String> {
+    let mut world = World::recorded();
+    world.schedule(clusters);
+    let task = json!({ "fromCluster": "gone", "purgeMode": mode,
+        "preservedLabelState": { "checkpoint": "7" }, "clustersBeforeFailover": [before] });
+    world.binding.spec.graceful_eviction_tasks = from_value(json!([task])).unwrap();
+    let action = world.step("member1").unwrap()?.action;
+    let Action::Json(patch) = action else {
+        return None;
+    };
+    let work = patched(world.work("member1"), &patch);
+    let manifest = &work.spec.workload.manifests[0];
+    manifest.label("checkpoint").map(str::to_owned)
+}
+
 /// A workload takes its state to its one new cluster.
 #[test]
 fn state_moves_with_workload() {
     let mut world = World::recorded();
-    let moved = |clusters: &[&str], mode: &str, before: &str| {
-        let mut world = World::recorded();
-        world.schedule(clusters);
-        let task = json!({ "fromCluster": "gone", "purgeMode": mode,
-            "preservedLabelState": { "checkpoint": "7" }, "clustersBeforeFailover": [before] });
-        world.binding.spec.graceful_eviction_tasks = from_value(json!([task])).unwrap();
-        let action = world.step("member1").unwrap()?.action;
-        let Action::Json(patch) = action else {
-            return None;
-        };
-        let work = patched(world.work("member1"), &patch);
-        let manifest = &work.spec.workload.manifests[0];
-        manifest.label("checkpoint").map(str::to_owned)
-    };
     assert_eq!(
-        moved(&["member1"], "Directly", "gone").as_deref(),
+        state_after_move(&["member1"], "Directly", "gone").as_deref(),
         Some("7")
     );
     assert_eq!(
-        moved(&["member1"], "Immediately", "gone").as_deref(),
+        state_after_move(&["member1"], "Immediately", "gone").as_deref(),
         Some("7")
     );
     for (clusters, mode, before) in [
@@ -334,7 +337,7 @@ fn state_moves_with_workload() {
         (&["member1"], "Directly", "member1"),
     ] {
         assert_eq!(
-            moved(clusters, mode, before),
+            state_after_move(clusters, mode, before),
             None,
             "{clusters:?} {mode} {before}"
         );
@@ -536,8 +539,10 @@ fn pause_holds_unreplaced_copy() {
 fn suspended_where_all_referrers_are() {
     let mut world = World::recorded();
     world.binding.spec.clusters = None;
-    let snapshot = |name: &str| json!({ "namespace": "shop", "name": name, "clusters": [{ "name": "member1" }] });
-    world.binding.spec.required_by = from_value(json!([snapshot("a"), snapshot("b")])).unwrap();
+    let required_by = ["a", "b"].map(
+        |name| json!({ "namespace": "shop", "name": name, "clusters": [{ "name": "member1" }] }),
+    );
+    world.binding.spec.required_by = from_value(json!(required_by)).unwrap();
     let paused: Option<Suspension> = from_value(json!({ "dispatching": true })).unwrap();
     world
         .referrers
@@ -608,6 +613,11 @@ fn deleting_work_is_awaited() {
     assert_eq!(world.plan(), BTreeMap::new());
 }
 
+fn spec_in(world: &World, cluster: &str) -> Value {
+    let body = body_of(world.step(cluster));
+    body["spec"]["workload"]["manifests"][0]["spec"].clone()
+}
+
 /// Replicas are those of each cluster and completions are divided.
 #[test]
 fn replicas_and_completions_are_divided() {
@@ -620,22 +630,18 @@ fn replicas_and_completions_are_divided() {
     world.binding.spec.resource.kind = "Job".to_owned();
     world.works.clear();
     world.policies.clear();
-    let spec = |world: &World, cluster: &str| {
-        let body = body_of(world.step(cluster));
-        body["spec"]["workload"]["manifests"][0]["spec"].clone()
-    };
     assert_eq!(
-        spec(&world, "member1"),
+        spec_in(&world, "member1"),
         json!({ "parallelism": 2, "completions": 4 })
     );
     world.binding.spec.placement = Some(json!({}));
     assert_eq!(
-        spec(&world, "member1"),
+        spec_in(&world, "member1"),
         json!({ "parallelism": 2, "completions": 8 })
     );
     world.binding.spec.replicas = None;
     assert_eq!(
-        spec(&world, "member1"),
+        spec_in(&world, "member1"),
         json!({ "parallelism": 4, "completions": 8 })
     );
 }
@@ -726,22 +732,20 @@ fn script_revises_first() {
     let mut world = World::recorded();
     world.settle();
     world.schedule(&["member1"]);
-    let revised = |at: &str, paused: bool| {
+    let [first, second] = ["first", "second"].map(|at| {
         let mut object = world.template.clone();
-        object["spec"]["paused"] = json!(paused);
+        object["spec"]["paused"] = json!(true);
         object["spec"]["at"] = json!(at);
         object
+    });
+    let revised = Timed {
+        value: first.clone(),
+        at_another_time: Some(second.clone()),
     };
-    let timed = |paused| Timed {
-        value: revised("first", paused),
-        at_another_time: Some(revised("second", paused)),
-    };
-    let (first, later) = (timed(true), timed(true));
-    world.revised.insert(2, Ok(first));
+    world.revised.insert(2, Ok(revised));
     world.settle();
-    let manifest = |world: &mut World| world.work("member1").spec.workload.manifests[0].clone();
     let replicas = world.template["spec"]["replicas"].clone();
-    let before = manifest(&mut world);
+    let before = world.work("member1").spec.workload.manifests[0].clone();
     assert_eq!(before["spec"]["paused"], true);
     assert_eq!(before["spec"]["at"], "first");
     assert_eq!(
@@ -749,8 +753,8 @@ fn script_revises_first() {
         "the script alone revises"
     );
     let later = Timed {
-        value: later.at_another_time.unwrap(),
-        at_another_time: Some(later.value),
+        value: second,
+        at_another_time: Some(first),
     };
     world.revised.insert(2, Ok(later));
     assert_eq!(world.step("member1"), UNCHANGED);
@@ -789,8 +793,7 @@ fn allocated_fields_are_tolerated() {
         works: works_of(&name),
         ..World::recorded()
     };
-    let is_kept = |world: &World| world.step("member1") == UNCHANGED;
-    assert!(is_kept(&world));
+    assert_eq!(world.step("member1"), UNCHANGED);
     let of_member =
         |work: &&mut Work| work.metadata.namespace.as_deref() == Some("karmada-es-member1");
     let work = world.works.iter_mut().find(of_member).unwrap();
@@ -800,12 +803,24 @@ fn allocated_fields_are_tolerated() {
         .find(|one| one.type_ == "Applied")
         .unwrap()
         .status = "False".to_owned();
-    assert!(!is_kept(&world), "it is refused");
+    assert_ne!(world.step("member1"), UNCHANGED, "it is refused");
     world.works = works_of(&name);
     let work = world.works.iter_mut().find(of_member).unwrap();
     let annotations = work.metadata.annotations.get_or_insert_default();
     annotations.insert(names::MANIFEST_GENERATION.to_owned(), "1".to_owned());
-    assert!(!is_kept(&world), "it is ours");
+    assert_ne!(world.step("member1"), UNCHANGED, "it is ours");
+}
+
+fn told_ports(world: &World) -> (Option<String>, Value) {
+    let patch = patch_of(world.step("member1"));
+    let work = world
+        .works
+        .iter()
+        .find(|work| work.metadata.namespace.as_deref() == Some("karmada-es-member1"));
+    let mut work = to_value(work.unwrap()).unwrap();
+    json_patch::patch(&mut work, patch.operations()).unwrap();
+    let told = work.annotation(names::ALLOCATED_NODE_PORTS);
+    (told.map(str::to_owned), work)
 }
 
 /// Case P114: a Work tells which node ports nobody has asked for, as long as that is so; one of Karmada's learns of them with
@@ -827,19 +842,8 @@ fn allocated_node_ports_are_told() {
     assert_eq!(world.step("member1"), UNCHANGED);
     let of_member =
         |work: &&mut Work| work.metadata.namespace.as_deref() == Some("karmada-es-member1");
-    let told = |world: &World| {
-        let patch = patch_of(world.step("member1"));
-        let work = world
-            .works
-            .iter()
-            .find(|work| work.metadata.namespace.as_deref() == Some("karmada-es-member1"));
-        let mut work = to_value(work.unwrap()).unwrap();
-        json_patch::patch(&mut work, patch.operations()).unwrap();
-        let told = work.annotation(names::ALLOCATED_NODE_PORTS);
-        (told.map(str::to_owned), work)
-    };
     world.template["spec"]["sessionAffinity"] = json!("ClientIP");
-    let (ports, work) = told(&world);
+    let (ports, work) = told_ports(&world);
     assert_eq!(ports.as_deref(), Some("30080"));
     let manifest = &work["spec"]["workload"]["manifests"][0];
     assert_eq!(manifest.annotation(names::ALLOCATED_NODE_PORTS), None);
@@ -848,7 +852,7 @@ fn allocated_node_ports_are_told() {
     assert_eq!(world.step("member1"), UNCHANGED);
     let annotations = world.template["metadata"]["annotations"].as_object_mut();
     annotations.unwrap().remove(names::ALLOCATED_NODE_PORTS);
-    assert_eq!(told(&world).0, None);
+    assert_eq!(told_ports(&world).0, None);
 }
 
 /// A node port that nobody has asked for is left out where an override makes the Service one of a type that has none; one that

@@ -130,17 +130,23 @@ fn growth_alone_is_assumed() {
     assert_assumed(&after(&back), &[("m1/web", 1)]);
 }
 
+fn targets_with(workers: i32) -> Value {
+    let parts =
+        json!([{ "name": "manager", "replicas": 1 }, { "name": "worker", "replicas": workers }]);
+    json!([{ "name": "m1", "components": parts }])
+}
+
 /// The Pods of a job that differ are assumed each with its number, as far as the target counts them. Case I98.
 #[test]
 fn components_are_assumed() {
     let none = || job(2, &json!([]));
-    let has = |workers: i32| {
-        let parts = json!([{ "name": "manager", "replicas": 1 }, { "name": "worker", "replicas": workers }]);
-        json!([{ "name": "m1", "components": parts }])
-    };
-    let placed = after(&[none(), job(2, &has(2))]);
+    let placed = after(&[none(), job(2, &targets_with(2))]);
     assert_assumed(&placed, &[("m1/manager", 1), ("m1/worker", 2)]);
-    let grown = [job(2, &has(2)), job(5, &has(2)), job(5, &has(5))];
+    let grown = [
+        job(2, &targets_with(2)),
+        job(5, &targets_with(2)),
+        job(5, &targets_with(5)),
+    ];
     assert_assumed(&after(&grown), &[("m1/worker", 3)]);
     let uncounted = after(&[none(), job(2, &json!([{ "name": "m1" }]))]);
     assert_assumed(&uncounted, &[("m1/manager", 1), ("m1/worker", 2)]);
@@ -168,32 +174,38 @@ fn time_ends_assumptions() {
     assert!(ended.ended(later + 5.minutes()).is_empty());
 }
 
+fn first_of(scheduled: &str) -> Assumptions {
+    let mut known = binding(
+        &[("m1", 3), ("m2", 2)],
+        &[("m1", "Healthy"), ("m2", "Unhealthy")],
+    );
+    let status = known.status.as_mut().unwrap();
+    status.last_scheduled_time = from_value(json!(scheduled)).unwrap();
+    Assumptions::first((&known).into(), now())
+}
+
 /// After a restart, a copy that was scheduled within five minutes and is not Healthy is assumed for the rest of that time. Case
 /// I98.
 #[test]
 fn restart_forgets_nothing() {
-    let known = |scheduled: &str| {
-        let mut known = binding(
-            &[("m1", 3), ("m2", 2)],
-            &[("m1", "Healthy"), ("m2", "Unhealthy")],
-        );
-        let status = known.status.as_mut().unwrap();
-        status.last_scheduled_time = from_value(json!(scheduled)).unwrap();
-        Assumptions::first((&known).into(), now())
-    };
-    let recent = known("2026-11-22T07:58:00Z");
+    let recent = first_of("2026-11-22T07:58:00Z");
     assert_assumed(&recent, &[("m2/web", 2)]);
     assert_eq!(recent.next_end(), Some(now() + 3.minutes()));
     // One that was asked for at a later time.
     assert_eq!(
-        known("2026-11-22T09:00:00Z").next_end(),
+        first_of("2026-11-22T09:00:00Z").next_end(),
         Some(now() + 5.minutes())
     );
-    assert!(known("2026-11-22T07:55:00Z").is_empty());
+    assert!(first_of("2026-11-22T07:55:00Z").is_empty());
     // One of the same name is another.
     let mut other = binding(&[("m1", 3)], &[]);
     other.metadata.uid = Some("2".to_owned());
     assert!(after(&[binding(&[], &[]), other]).is_empty());
+}
+
+fn freed(before: &Assumptions, after: &Assumptions) -> Vec<String> {
+    let freed = before.freed(after);
+    freed.into_iter().collect::<Vec<_>>()
 }
 
 /// While nobody knows whether a decision was written, its replicas are assumed beside those that are there. Case I98.
@@ -206,10 +218,6 @@ fn decisions_are_assumed() {
     assert_assumed(&with, &[("m1/web", 5), ("m2/web", 2)]);
     let moved = assumed.with(&shown.spec, &decided[1..], now());
     assert_assumed(&moved, &[("m1/web", 3), ("m2/web", 2)]);
-    let freed = |before: &Assumptions, after: &Assumptions| {
-        let freed = before.freed(after);
-        freed.into_iter().collect::<Vec<_>>()
-    };
     assert_eq!(freed(&with, &assumed), ["m1", "m2"]);
     assert_eq!(freed(&moved, &assumed), ["m2"]);
     assert_eq!(freed(&assumed, &with), [""; 0]);

@@ -80,14 +80,9 @@ fn apply(binding: &mut Value, patch: &JsonPatch) {
     let spec = binding["spec"].clone();
     let version = binding["metadata"]["resourceVersion"].clone();
     json_patch::patch(binding, patch.operations()).unwrap();
-    let count = |value: &Value| {
-        value
-            .as_str()
-            .and_then(|text| text.parse::<u64>().ok())
-            .unwrap_or(0)
-            + 1
-    };
-    binding["metadata"]["resourceVersion"] = json!(count(&version).to_string());
+    let version = version.as_str().and_then(|text| text.parse::<u64>().ok());
+    let next = version.unwrap_or(0) + 1;
+    binding["metadata"]["resourceVersion"] = json!(next.to_string());
     if binding["spec"] != spec {
         let generation = binding["metadata"]["generation"].as_i64().unwrap();
         binding["metadata"]["generation"] = json!(generation + 1);
@@ -131,13 +126,11 @@ fn targets(binding: &Value) -> Vec<(String, i64)> {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    let target = |target: &Value| {
-        (
-            target["name"].as_str().unwrap().to_owned(),
-            target["replicas"].as_i64().unwrap_or(-1),
-        )
-    };
-    let mut targets: Vec<_> = clusters.iter().map(target).collect();
+    let targets = clusters.iter().map(|target| {
+        let name = target["name"].as_str().unwrap().to_owned();
+        (name, target["replicas"].as_i64().unwrap_or(-1))
+    });
+    let mut targets: Vec<_> = targets.collect();
     targets.sort();
     targets
 }
