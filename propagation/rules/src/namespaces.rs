@@ -185,23 +185,24 @@ mod tests {
         assert_eq!(write, Ok(None));
     }
 
+    fn goes_out(name: &str, label: Option<&str>) -> bool {
+        let mut namespace = json!({ "metadata": { "name": name } });
+        if let Some(label) = label {
+            namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
+        }
+        is_propagated(&namespace, &Skipped::default())
+    }
+
     /// Namespaces of the system and those that users skip stay out of members.
     #[test]
     fn system_namespaces_stay_out() {
-        let named = |name: &str, label: Option<&str>| {
-            let mut namespace = json!({ "metadata": { "name": name } });
-            if let Some(label) = label {
-                namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
-            }
-            is_propagated(&namespace, &Skipped::default())
-        };
-        assert!(named("shop", None));
-        assert!(named("karmada-essay", None));
+        assert!(goes_out("shop", None));
+        assert!(goes_out("karmada-essay", None));
         // That is up to a flag.
-        assert!(named("kube-prometheus", None));
-        assert!(named("shop", Some("false")));
+        assert!(goes_out("kube-prometheus", None));
+        assert!(goes_out("shop", Some("false")));
         for skipped in ["true", "True", "TRUE"] {
-            assert!(!named("shop", Some(skipped)));
+            assert!(!goes_out("shop", Some(skipped)));
         }
         for reserved in [
             "",
@@ -210,7 +211,7 @@ mod tests {
             "karmada-cluster",
             "karmada-es-m1",
         ] {
-            assert!(!named(reserved, None), "{reserved}");
+            assert!(!goes_out(reserved, None), "{reserved}");
         }
         let mut deleting = shop();
         deleting["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z".into();

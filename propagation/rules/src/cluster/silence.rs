@@ -49,14 +49,15 @@ mod tests {
 
     use super::*;
 
+    fn reason(ready: &Value, seconds: u64) -> Option<(&'static str, &'static str)> {
+        let silence = silence(ready, Duration::from_secs(seconds));
+        silence.map(|report| (report.status, report.reason))
+    }
+
     /// Case I100: a cluster that speaks no more is unknown once its Lease has run out, one that never spoke a while later.
     #[test]
     fn silent_cluster_is_unknown() {
         let posted = json!({ "type": "Ready", "status": "True" });
-        let reason = |ready: &Value, seconds| {
-            let silence = silence(ready, Duration::from_secs(seconds));
-            silence.map(|report| (report.status, report.reason))
-        };
         assert_eq!(reason(&posted, 39), None);
         assert_eq!(reason(&posted, 40), Some((UNKNOWN, "ClusterStatusUnknown")));
         assert_eq!(reason(&Value::Null, 59), None);

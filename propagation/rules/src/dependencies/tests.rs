@@ -305,6 +305,12 @@ fn service_import_lists_slices() {
     assert_eq!(listed(&web.metadata), wanted);
 }
 
+fn slice(service: &str) -> Value {
+    json!({ "metadata": {
+        "namespace": "shop", "name": "a", "labels": { "kubernetes.io/service-name": service },
+    } })
+}
+
 /// A binding stays selected until the labels of its template are known to differ.
 #[test]
 fn unknown_labels_keep_selection() {
@@ -316,11 +322,6 @@ fn unknown_labels_keep_selection() {
         &json!({}),
     );
     let wanted = references(&import);
-    let slice = |service: &str| {
-        json!({ "metadata": {
-            "namespace": "shop", "name": "a", "labels": { "kubernetes.io/service-name": service },
-        } })
-    };
     let (derived, other) = (slice("derived-web"), slice("web"));
     let (_, _, binding) = recorded();
     for ((api_version, kind), namespace, name, template, expected) in [

@@ -133,13 +133,16 @@ mod tests {
 
     /// Returns the replicas with this request for which there is room by models, of 2 CPUs with 4 GiB, and of 4 with 8.
     fn by_models(status: &Value, request: &Value) -> [i32; 2] {
-        let range = |name: &str, min: &str| json!({ "name": name, "min": min, "max": "1Ti" });
-        let model = |grade: i64, cpu: &str, memory: &str| json!({ "grade": grade, "ranges": [range("cpu", cpu), range("memory", memory)] });
-        let models = [
-            model(0, "0", "0"),
-            model(1, "2", "4Gi"),
-            model(2, "4", "8Gi"),
-        ];
+        let models = [("0", "0"), ("2", "4Gi"), ("4", "8Gi")]
+            .into_iter()
+            .zip(0..);
+        let models = models.map(|((cpu, memory), grade)| {
+            json!({ "grade": grade, "ranges": [
+                { "name": "cpu", "min": cpu, "max": "1Ti" },
+                { "name": "memory", "min": memory, "max": "1Ti" },
+            ] })
+        });
+        let models: Vec<Value> = models.collect();
         let cluster: ClusterView = from_value(json!({
             "metadata": { "name": "m1" }, "spec": { "resourceModels": models },
             "status": { "resourceSummary": status },

@@ -189,57 +189,55 @@ fn karmadas_works_are_taken_over() {
     assert_eq!(plan, [("member3".to_owned(), UNCHANGED)].into());
 }
 
+fn parsed(value: Option<&Value>) -> Option<Value> {
+    value.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap())
+}
+
+fn assert_made_alike(binding: BindingRef<'_>, template: &Value, policies: &[OverridePolicy]) {
+    for work in works_of(&work_name(binding)) {
+        let mut world = World {
+            policies: policies.to_vec(),
+            ..World::recorded()
+        };
+        world.works.clear();
+        let id = work.metadata.labels.as_ref().unwrap()[names::WORK_ID].clone();
+        let mut plan = plan(&facts(binding, template, &world), || id.clone());
+        let member = cluster_of(&work).unwrap();
+        let mut body = body_of(plan.remove(member).unwrap());
+        assert_eq!(
+            body["spec"],
+            to_value(&work.spec).unwrap(),
+            "{member} {}",
+            binding.key()
+        );
+        let annotations = body["metadata"]["annotations"].as_object_mut().unwrap();
+        assert_eq!(
+            annotations.remove(names::MANIFEST_GENERATION),
+            Some("1".into())
+        );
+        let recorded = to_value(&work.metadata).unwrap();
+        for list in [names::APPLIED_OVERRIDES, names::APPLIED_CLUSTER_OVERRIDES] {
+            let ours = annotations.remove(list);
+            let theirs = recorded["annotations"].get(list);
+            assert_eq!(parsed(ours.as_ref()), parsed(theirs), "{list}");
+        }
+        for (key, value) in annotations {
+            assert_eq!(recorded["annotations"][key.as_str()], *value, "{key}");
+        }
+        for field in ["name", "namespace", "labels", "finalizers"] {
+            assert_eq!(body["metadata"][field], recorded[field], "{field}");
+        }
+    }
+}
+
 /// A work that is made anew is that of Karmada to the letter.
 #[test]
 fn new_work_matches_karmadas() {
-    let check = |binding: BindingRef<'_>, template: &Value, policies: Vec<OverridePolicy>| {
-        for work in works_of(&work_name(binding)) {
-            let mut world = World {
-                policies: policies.clone(),
-                ..World::recorded()
-            };
-            world.works.clear();
-            let id = work.metadata.labels.as_ref().unwrap()[names::WORK_ID].clone();
-            let mut plan = plan(&facts(binding, template, &world), || id.clone());
-            let member = cluster_of(&work).unwrap();
-            let mut body = body_of(plan.remove(member).unwrap());
-            assert_eq!(
-                body["spec"],
-                to_value(&work.spec).unwrap(),
-                "{member} {}",
-                binding.key()
-            );
-            let annotations = body["metadata"]["annotations"].as_object_mut().unwrap();
-            assert_eq!(
-                annotations.remove(names::MANIFEST_GENERATION),
-                Some("1".into())
-            );
-            let recorded = to_value(&work.metadata).unwrap();
-            for list in [names::APPLIED_OVERRIDES, names::APPLIED_CLUSTER_OVERRIDES] {
-                let parsed = |value: Option<&Value>| -> Option<Value> {
-                    value.map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap())
-                };
-                let ours = annotations.remove(list);
-                let theirs = recorded["annotations"].get(list);
-                assert_eq!(parsed(ours.as_ref()), parsed(theirs), "{list}");
-            }
-            for (key, value) in annotations {
-                assert_eq!(recorded["annotations"][key.as_str()], *value, "{key}");
-            }
-            for field in ["name", "namespace", "labels", "finalizers"] {
-                assert_eq!(body["metadata"][field], recorded[field], "{field}");
-            }
-        }
-    };
     for (template, binding) in fixtures::bound() {
-        check(
-            (&binding).into(),
-            &template,
-            vec![fixtures::override_policy()],
-        );
+        assert_made_alike((&binding).into(), &template, &[fixtures::override_policy()]);
     }
     let (template, binding) = fixtures::role();
-    check((&binding).into(), &template, vec![]);
+    assert_made_alike((&binding).into(), &template, &[]);
 }
 
 /// A paused work of Karmada is taken over as it is.

@@ -169,13 +169,14 @@ fn policy_chooses_purge_mode() {
     }
 }
 
+fn task(cluster: &str, seconds: i64) -> Value {
+    json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
+    "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
+}
+
 /// The tasks that are over go, and the others keep their places and unknown fields.
 #[test]
 fn removals_keep_other_tasks() {
-    let task = |cluster: &str, seconds: i64| {
-        json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
-        "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
-    };
     let tasks = json!([task("a", 60), task("b", 900), task("c", 60)]);
     let binding = binding(&json!([]), &tasks);
     let mut stored = serde_json::to_value(&binding).unwrap();
@@ -257,20 +258,20 @@ fn suspended_move_ends() {
     assert!(matches!(planned(end), SchedulePlan::EndEvictions(_)));
 }
 
+fn due(scheduler: &Scheduler, status: &str, seconds: u32) -> Option<Timestamp> {
+    let toleration = json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);
+    let mut binding = binding(&toleration, &Value::Null);
+    binding.spec.clusters = None;
+    let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
+    let cluster = cluster(&taint);
+    let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
+    binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
+    next_due(scheduler, (&binding).into(), &[&cluster], at(NOW))
+}
+
 /// An unscheduled binding is due when its reason changes, and within five minutes.
 #[test]
 fn unscheduled_binding_is_retried() {
-    let due = |scheduler: &Scheduler, status: &str, seconds: u32| {
-        let toleration =
-            json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);
-        let mut binding = binding(&toleration, &Value::Null);
-        binding.spec.clusters = None;
-        let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
-        let cluster = cluster(&taint);
-        let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
-        binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
-        next_due(scheduler, (&binding).into(), &[&cluster], at(NOW))
-    };
     let (of_taint, retry) = (at("2026-11-22T08:01:00Z"), at("2026-11-22T08:05:00Z"));
     for (status, seconds, expected) in [
         ("True", 60, None),

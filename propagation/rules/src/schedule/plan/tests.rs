@@ -66,13 +66,22 @@ fn unscheduled(placement: &Value, replicas: i32) -> Value {
 }
 
 fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass<'_>) -> SchedulePlan {
+    planned_by(&scheduler(), binding, clusters, pass)
+}
+
+fn planned_by(
+    scheduler: &Scheduler,
+    binding: &Value,
+    clusters: &[ClusterView],
+    pass: Pass<'_>,
+) -> SchedulePlan {
     let binding: ResourceBinding = from_value(binding.clone()).unwrap();
     let clusters: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {
         clusters: &clusters,
         complete: true,
     };
-    plan(&scheduler(), (&binding).into(), fleet, pass)
+    plan(scheduler, (&binding).into(), fleet, pass)
 }
 
 /// Applies a JSON patch as an API server does that counts the generations of the spec.
@@ -135,6 +144,11 @@ fn targets(binding: &Value) -> Vec<(String, i64)> {
     targets
 }
 
+fn target_names(binding: &Value) -> Vec<String> {
+    let targets = targets(binding).into_iter();
+    targets.map(|(name, _)| name).collect()
+}
+
 fn scheduled_condition(binding: &Value) -> (String, String, String) {
     let conditions = binding["status"]["conditions"]
         .as_array()
@@ -143,13 +157,11 @@ fn scheduled_condition(binding: &Value) -> (String, String, String) {
     let condition = conditions
         .iter()
         .find(|condition| condition["type"] == SCHEDULED);
-    let text = |key: &str| {
-        condition
-            .and_then(|c| c[key].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    (text("status"), text("reason"), text("message"))
+    let [status, reason, message] = ["status", "reason", "message"].map(|key| {
+        let text = condition.and_then(|condition| condition[key].as_str());
+        text.unwrap_or_default().to_owned()
+    });
+    (status, reason, message)
 }
 
 fn names(names: &[&str]) -> Value {

@@ -32,14 +32,8 @@ pub(super) fn rested(
     mut binding: Value,
     clusters: &[ClusterView],
 ) -> (Value, usize) {
-    let all: Vec<_> = clusters.iter().collect();
-    let fleet = KnownClusters {
-        clusters: &all,
-        complete: true,
-    };
     for passes in 0..9 {
-        let read: ResourceBinding = from_value(binding.clone()).unwrap();
-        match plan(scheduler, (&read).into(), fleet, pass()) {
+        match planned_by(scheduler, &binding, clusters, pass()) {
             SchedulePlan::Unchanged => return (binding, passes),
             SchedulePlan::EndEvictions(write) => {
                 let Action::Json(patch) = write.action else {
@@ -61,6 +55,17 @@ pub(super) fn leaving(binding: &Value) -> Vec<&str> {
         .collect()
 }
 
+fn unready(names: &[&str], wanted: &[&str]) -> Vec<ClusterView> {
+    let mut clusters = tainted(wanted);
+    for cluster in &mut clusters {
+        if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
+            let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" });
+            cluster.spec.taints.push(from_value(taint).unwrap());
+        }
+    }
+    clusters
+}
+
 /// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while a
 /// move that somebody wants goes on. Case P90.
 #[test]
@@ -73,16 +78,6 @@ fn outage_of_most_moves_nothing() {
         unscheduled(&json!({ "clusterAffinities": groups }), 3),
         &fleet(),
     );
-    let unready = |names: &[&str], wanted: &[&str]| {
-        let mut clusters = tainted(wanted);
-        for cluster in &mut clusters {
-            if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
-                let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" });
-                cluster.spec.taints.push(from_value(taint).unwrap());
-            }
-        }
-        clusters
-    };
     for (names, wanted, leaves) in [
         (&["member1"][..], &[][..], true),
         (&["member1", "member3"], &[], false),

@@ -12,13 +12,13 @@ pub(super) fn by_room(aggregated: bool) -> Value {
 
 /// Returns clusters `member1`, `member2` and so on with room for so many pods.
 pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterView> {
-    let with_room = |(index, room): (usize, &u32)| {
+    let clusters = rooms.iter().enumerate().map(|(index, room)| {
         let mut cluster = cluster(&format!("member{}", index + 1));
         cluster.status.resource_summary =
             from_value(json!({ "allocatable": { "pods": room.to_string() } })).unwrap();
         cluster
-    };
-    rooms.iter().enumerate().map(with_room).collect()
+    });
+    clusters.collect()
 }
 
 /// Returns the replicas of `member1`, `member2` and so on.
@@ -171,13 +171,7 @@ fn map_follows_to_regions() {
     let mut map = unscheduled(&placement, 0);
     map["spec"].as_object_mut().unwrap().remove("replicas");
     let map = settled(map, &clusters);
-    let names = |binding| {
-        targets(binding)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>()
-    };
-    let (of_workload, of_map) = (names(&workload), names(&map));
+    let (of_workload, of_map) = (target_names(&workload), target_names(&map));
     assert!(
         of_workload.contains(&"member1".to_owned()),
         "{of_workload:?}"
