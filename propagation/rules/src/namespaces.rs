@@ -120,15 +120,8 @@ mod tests {
     }
 
     fn write(current: Option<&Work>) -> Option<Write> {
-        let id = || "new".to_owned();
-        plan(
-            &shop(),
-            &cluster("member1"),
-            &Overrides::default(),
-            current,
-            id,
-        )
-        .unwrap()
+        let (member, none) = (cluster("member1"), Overrides::default());
+        plan(&shop(), &member, &none, current, || "new".to_owned()).unwrap()
     }
 
     /// The works of Karmada are taken over as they are.
@@ -143,8 +136,7 @@ mod tests {
             let uid = manifest["metadata"]["labels"][names::WORK_ID]
                 .as_str()
                 .unwrap();
-            let new_id = || uid.to_owned();
-            let created = plan(&shop(), &cluster(member), &none, None, new_id).unwrap();
+            let created = plan(&shop(), &cluster(member), &none, None, || uid.to_owned()).unwrap();
             let body = created.as_ref().unwrap().body();
             assert_eq!(body["spec"], to_value(&work.spec).unwrap(), "{member}");
             let metadata = to_value(&work.metadata).unwrap();

@@ -149,22 +149,22 @@ mod tests {
             replicas: Some(1),
             ..TargetCluster::default()
         });
-        let kept = || BTreeMap::from([("m1", 6)]);
+        let kept = BTreeMap::from([("m1", 6)]);
         let job = object(
             "batch/v1",
             "Job",
             &json!({ "completions": 8, "parallelism": 2 }),
         );
-        let shares = completions(&job, &clusters, kept());
+        let shares = completions(&job, &clusters, kept.clone());
         assert_eq!(shares, BTreeMap::from([("m1", 6), ("m2", 2)]));
-        let alone = completions(&job, &clusters[..1], kept());
+        let alone = completions(&job, &clusters[..1], kept.clone());
         assert_eq!(alone, BTreeMap::from([("m1", 8)]));
         let elastic = object(
             "batch/v1",
             "Job",
             &json!({ "completions": 8, "parallelism": 8, "completionMode": "Indexed" }),
         );
-        let shares = completions(&elastic, &clusters, kept());
+        let shares = completions(&elastic, &clusters, kept);
         assert_eq!(shares, BTreeMap::from([("m1", 4), ("m2", 4)]));
     }
 }
