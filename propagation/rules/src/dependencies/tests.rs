@@ -214,9 +214,14 @@ fn attached_beside(
     let name = names::binding(objects::kind(map), map.name());
     let key = Key::new(map.namespace(), name);
     let place = existing.map_or(Place::New(key), |existing| Place::Existing(existing.into()));
-    let is_served = |kind: &objects::GroupVersionKind| kind.version != dropped;
-    let new_id = || "id".into();
-    attach(map, &need(referrer), place, referrers, is_served, new_id)
+    attach(
+        map,
+        &need(referrer),
+        place,
+        referrers,
+        |kind| kind.version != dropped,
+        || "id".to_owned(),
+    )
 }
 
 /// A binding that Karmada attached is left as it is.

@@ -270,10 +270,10 @@ fn manifest_form_is_fixed_point() {
     for work in fixtures::works() {
         let key = Key::of(&work);
         for manifest in &work.spec.workload.manifests {
-            let annotation = |key: &str| manifest.annotation(key);
             let marks = Marks {
-                template_uid: annotation(names::TEMPLATE_UID).unwrap(),
-                template_generation: annotation(names::TEMPLATE_GENERATION)
+                template_uid: manifest.annotation(names::TEMPLATE_UID).unwrap(),
+                template_generation: manifest
+                    .annotation(names::TEMPLATE_GENERATION)
                     .map(|generation| generation.parse().unwrap()),
                 work: &key,
                 work_id: manifest.label(names::WORK_ID).unwrap(),

@@ -72,29 +72,29 @@ fn assert_assumed(assumptions: &Assumptions, expected: &[(&str, i32)]) {
 /// New replicas of a binding are assumed until its copy is Healthy, its target shrinks or goes. Case I98.
 #[test]
 fn placed_pods_are_assumed() {
-    let new = || binding(&[], &[]);
+    let new = binding(&[], &[]);
     let placed = |health: &str| binding(&[("m1", 3), ("m2", 2)], &[("m1", health)]);
     let both = [("m1/web", 3), ("m2/web", 2)];
-    assert_assumed(&after(&[new()]), &[]);
-    let assumed = after(&[new(), placed("Unknown")]);
+    assert_assumed(&after(std::slice::from_ref(&new)), &[]);
+    let assumed = after(&[new.clone(), placed("Unknown")]);
     assert_assumed(&assumed, &both);
     let (_, workload) = assumed.workloads().next().unwrap();
     assert_eq!(workload.namespace, "shop");
     let needs = json!({ "resourceRequest": { "cpu": "1" } });
     assert_eq!(workload.components[0].replica_requirements, Some(needs));
 
-    let unhealthy = [new(), placed("Unknown"), placed("Unhealthy")];
+    let unhealthy = [new.clone(), placed("Unknown"), placed("Unhealthy")];
     assert_assumed(&after(&unhealthy), &both);
-    let healthy = [new(), placed("Unknown"), placed("Healthy")];
+    let healthy = [new.clone(), placed("Unknown"), placed("Healthy")];
     assert_assumed(&after(&healthy), &[("m2/web", 2)]);
-    let shrunk = [new(), placed("Unknown"), binding(&[("m1", 1)], &[])];
+    let shrunk = [new.clone(), placed("Unknown"), binding(&[("m1", 1)], &[])];
     assert_assumed(&after(&shrunk), &[("m1/web", 1)]);
-    let gone = [new(), placed("Unknown"), binding(&[], &[])];
+    let gone = [new.clone(), placed("Unknown"), binding(&[], &[])];
     assert!(after(&gone).is_empty());
     // A template without replicas takes no room.
-    let mut config = new();
+    let mut config = new.clone();
     config.spec.clusters = from_value(json!([{ "name": "m1" }])).unwrap();
-    assert!(after(&[new(), config]).is_empty());
+    assert!(after(&[new.clone(), config]).is_empty());
 }
 
 /// A workload that grows takes room for its new replicas, and not again for those that its cluster reports. Case I98.
@@ -139,8 +139,8 @@ fn targets_with(workers: i32) -> Value {
 /// The Pods of a job that differ are assumed each with its number, as far as the target counts them. Case I98.
 #[test]
 fn components_are_assumed() {
-    let none = || job(2, &json!([]));
-    let placed = after(&[none(), job(2, &targets_with(2))]);
+    let none = job(2, &json!([]));
+    let placed = after(&[none.clone(), job(2, &targets_with(2))]);
     assert_assumed(&placed, &[("m1/manager", 1), ("m1/worker", 2)]);
     let grown = [
         job(2, &targets_with(2)),
@@ -148,7 +148,7 @@ fn components_are_assumed() {
         job(5, &targets_with(5)),
     ];
     assert_assumed(&after(&grown), &[("m1/worker", 3)]);
-    let uncounted = after(&[none(), job(2, &json!([{ "name": "m1" }]))]);
+    let uncounted = after(&[none.clone(), job(2, &json!([{ "name": "m1" }]))]);
     assert_assumed(&uncounted, &[("m1/manager", 1), ("m1/worker", 2)]);
 }
 
@@ -226,10 +226,10 @@ fn decisions_are_assumed() {
 /// The room that all bindings take together is kept as each of them comes and goes. Case I98.
 #[test]
 fn whole_follows_its_parts() {
-    let new = || binding(&[], &[]);
+    let new = binding(&[], &[]);
     let parts = [
-        after(&[new(), binding(&[("m1", 3), ("m2", 2)], &[])]),
-        after(&[new(), binding(&[("m1", 5)], &[])]),
+        after(&[new.clone(), binding(&[("m1", 3), ("m2", 2)], &[])]),
+        after(&[new.clone(), binding(&[("m1", 5)], &[])]),
     ];
     let mut all = Assumed::default();
     for part in &parts {
