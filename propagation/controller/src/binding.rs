@@ -28,7 +28,7 @@ use propagation_rules::binding;
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::interpret::Timed;
 use propagation_rules::template::Skipped;
-use propagation_rules::works::{self, WorkChange, WorkFacts, WorkStep};
+use propagation_rules::works::{self, Step, Unwritten, WorkFacts};
 use serde_json::Value;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -43,7 +43,7 @@ use crate::index::{Index, StoredBinding, template_of};
 use crate::latest::SharedReads;
 use crate::preferred::PreferredVersions;
 use crate::templates::Templates;
-use crate::work_writer::{WorkWrite, WorkWriter};
+use crate::work_writer::WorkWriter;
 
 /// The time after which a binding whose policy is not known as it is now is looked at again, should nothing wake it.
 const BEHIND: Duration = Duration::from_secs(1);
@@ -153,10 +153,8 @@ impl BindingReconciler {
             // With a copy everything in it would go.
             let reference = template_reference(namespace);
             for work in own {
-                let change = WorkChange::to_namespace(namespace, binding, work);
-                self.writer
-                    .change(&Key::of(work), Some(work), change, &reference)
-                    .await?;
+                let write = works::to_namespace(namespace, binding, work);
+                self.writer.write(write, &reference).await?;
             }
             return self.let_go(binding).await;
         }
@@ -171,9 +169,10 @@ impl BindingReconciler {
                 targets.insert(key, None);
             }
         }
-        let deletions = targets
-            .iter()
-            .map(|(key, uid)| self.writer.delete(key, uid.clone()));
+        let deletions = targets.into_iter().map(|(key, uid)| async move {
+            let write = works::deletion(key, uid);
+            self.writer.delete(&write).await
+        });
         futures::future::try_join_all(deletions).await?;
 
         self.let_go(binding).await
@@ -216,15 +215,15 @@ impl BindingReconciler {
             suspended: works.iter().filter(|work| work.is_suspended()).count(),
             held: steps
                 .values()
-                .filter(|step| **step == WorkStep::HoldWhilePaused)
+                .filter(|step| matches!(step, Err(Unwritten::HoldWhilePaused)))
                 .count(),
             taken: steps
                 .values()
-                .filter(|step| matches!(step, WorkStep::Taken(_)))
+                .filter(|step| matches!(step, Err(Unwritten::Taken(_))))
                 .count(),
         };
         self.gauges.set(&binding.key(), counts);
-        let Some(outcome) = self.take_steps(stored, &known, works, steps).await else {
+        let Some(outcome) = self.take_steps(stored, &known, steps).await else {
             tracing::debug!(binding = %binding.key(), "Its policy is newer than known, waiting for the watch");
             self.queue.add_at(binding.key(), Instant::now() + BEHIND);
             return Ok(false);
@@ -262,8 +261,8 @@ impl BindingReconciler {
         works: &[Work],
     ) -> Result<(), BoxError> {
         let binding = stored.view();
-        let plan = binding::identify(binding, works, || Uuid::new_v4().to_string());
-        let Some(write) = plan.write(binding.object()) else {
+        let write = binding::identify(binding, works, || Uuid::new_v4().to_string());
+        let Some(write) = write else {
             return Ok(());
         };
         let about = vec![reference(stored), template_reference(template)];
@@ -273,37 +272,12 @@ impl BindingReconciler {
         }
         Ok(())
     }
-
-    /// Takes the step of one cluster for the binding of `owner`.
-    async fn apply(
-        &self,
-        key: &Key,
-        current: Option<&Work>,
-        step: WorkStep,
-        owner: &ObjectReference,
-    ) -> Result<WorkWrite, BoxError> {
-        match step {
-            WorkStep::Apply(change) => self.writer.change(key, current, change, owner).await,
-            WorkStep::Delete { key, uid } => self.writer.delete(&key, uid).await,
-            WorkStep::AwaitRemoval
-            | WorkStep::Keep
-            | WorkStep::HoldWhilePaused
-            | WorkStep::Deleting
-            | WorkStep::NoCluster
-            | WorkStep::Taken(_)
-            | WorkStep::Refused(_)
-            | WorkStep::Unrevised(_) => Ok(WorkWrite::Unwritten),
-        }
-    }
 }
 
 /// Returns `true` if the Work of a cluster is as it should be.
-fn is_done(step: &WorkStep) -> bool {
-    use WorkStep::{Apply, Deleting, HoldWhilePaused, Keep};
-    matches!(
-        step,
-        Apply(WorkChange::Unchanged) | Keep | HoldWhilePaused | Deleting
-    )
+fn is_done(step: &Step) -> bool {
+    use Unwritten::{Deleting, HoldWhilePaused, Keep};
+    matches!(step, Ok(None) | Err(Keep | HoldWhilePaused | Deleting))
 }
 
 pub(crate) fn reference(binding: &StoredBinding) -> ObjectReference {

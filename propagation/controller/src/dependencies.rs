@@ -10,11 +10,11 @@ use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
 use kube::{Api, Client, Resource};
-use objects::write::ObjectRef;
+use objects::write::Write;
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
-use propagation_rules::binding::{BindingPlan, Place};
-use propagation_rules::binding_ref::{self, BindingRef};
+use propagation_rules::binding::Place;
+use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::dependencies::{self, Dependency, Need, Referrers};
 use propagation_rules::template::{self, Skipped};
 use serde_json::Value;
@@ -67,7 +67,7 @@ impl Controller for DependencyReconciler {
         if !dependencies::follow(binding) {
             self.detach_all(key, &BTreeSet::new()).await?;
             let released = dependencies::release(binding);
-            self.write(binding.object(), key, released).await?;
+            self.write(key, released).await?;
             self.events.settled(&stored.object_ref(&()));
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl DependencyReconciler {
         let wanted = self.references(template).await?;
         // The finalizer must be there before anything is attached.
         let listed = dependencies::list(binding, &wanted);
-        if self.write(binding.object(), &key, listed).await? && !wanted.is_empty() {
+        if self.write(&key, listed).await? && !wanted.is_empty() {
             let note = format!("Get dependencies({}) succeed.", named(&wanted));
             let template = template_reference(template);
             self.events
@@ -209,13 +209,9 @@ impl DependencyReconciler {
             Some(existing) => Place::Existing(existing),
             None => Place::New(new_key().ok_or(DependencyError::NoName(template_key.key))?),
         };
-        let target = match &place {
-            Place::Existing(existing) => existing.object(),
-            Place::New(key) => binding_ref::named(key.clone()),
-        };
         let is_served = |kind: &GroupVersionKind| !self.index.lock().not_served.contains(kind);
-        let plan = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
-        self.write(target, &referrer.key(), plan).await
+        let write = dependencies::attach(&object, &need, place, &referrers, is_served, new_id);
+        self.write(&referrer.key(), write).await
     }
 
     /// Detaches every binding that is attached on account of `referrer`, apart from those that are `wanted`.
@@ -246,8 +242,8 @@ impl DependencyReconciler {
             return Ok(false);
         }
         let others = self.index.lock().referrers(binding);
-        let plan = dependencies::detach(referrer, binding, &known(&others));
-        self.write(binding.object(), referrer, plan).await
+        let write = dependencies::detach(referrer, binding, &known(&others));
+        self.write(referrer, write).await
     }
 
     fn binding(&self, key: &Key) -> Option<Arc<ResourceBinding>> {
@@ -325,16 +321,11 @@ impl DependencyReconciler {
         [binding].into_iter().chain(template).collect()
     }
 
-    /// Writes a binding as planned on account of `referrer`, or during a pause has that woken at its end. Returns
-    /// `true` if it was written.
-    async fn write(
-        &self,
-        object: ObjectRef,
-        referrer: &Key,
-        plan: BindingPlan,
-    ) -> Result<bool, BoxError> {
+    /// Writes a binding on account of `referrer`, or during a pause has that woken at its end. Returns `true` if it was
+    /// written.
+    async fn write(&self, referrer: &Key, write: Option<Write>) -> Result<bool, BoxError> {
         // The end of the former binding wakes those that need another.
-        let Some(write) = plan.write(object) else {
+        let Some(write) = write else {
             return Ok(false);
         };
         let about = self.concerned(&write.object.key);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use karmada_api::execution_namespace;
+use karmada_runtime::commit::Outcome;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
 use karmada_runtime::queue::Queue;
@@ -18,7 +19,7 @@ use uuid::Uuid;
 use crate::events::Events;
 use crate::index::Index;
 use crate::reason::Reason;
-use crate::work_writer::{WorkWrite, WorkWriter};
+use crate::work_writer::WorkWriter;
 
 /// Reconciles Namespaces.
 pub(crate) struct NamespaceReconciler {
@@ -73,12 +74,8 @@ impl Controller for NamespaceReconciler {
             let current = current.map(|work| work.object());
             let new_id = || Uuid::new_v4().to_string();
             match namespaces::plan(&namespace, &cluster, &overrides, current.as_ref(), new_id) {
-                Ok(change) => writes.push(async move {
-                    let current = current.as_ref();
-                    self.writer
-                        .change(&work_key, current, change, reference)
-                        .await
-                }),
+                Ok(Some(write)) => writes.push(self.writer.write(write, reference)),
+                Ok(None) => {}
                 Err(error) => refused = Some(format!("{error} for cluster {of}")),
             }
         }
@@ -92,7 +89,7 @@ impl Controller for NamespaceReconciler {
         // One cluster without its own namespace yet must not keep the others from theirs.
         let results = futures::future::join_all(writes).await;
         for result in results {
-            if let WorkWrite::Paused(until) = result? {
+            if let Outcome::Contended(until) = result? {
                 self.queue.add_at(key.clone(), until);
             }
         }

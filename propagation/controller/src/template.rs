@@ -222,8 +222,8 @@ impl TemplateReconciler {
     async fn follow_version(&self, subject: &Subject) -> Result<(), TemplateError> {
         let binding = subject.binding.as_ref().filter(|_| subject.is_bound);
         if let Some(binding) = binding.filter(|binding| is_to_follow(binding)) {
-            let plan = binding::follow_version(&subject.template, binding.view());
-            self.store_binding(subject, plan).await?;
+            let write = binding::follow_version(&subject.template, binding.view());
+            self.store_binding(subject, write).await?;
         }
         Ok(())
     }
@@ -260,14 +260,14 @@ impl TemplateReconciler {
             return Ok(());
         };
         let decided = self.decide(subject, policy, &claim).await?;
-        let (activation, plan) = (decided.activation, decided.plan);
+        let (activation, write) = (decided.activation, decided.write);
         let held = activation.held();
-        let is_news = plan.changes_spec();
-        let counted = counted(&plan);
+        let is_news = write.as_ref().is_some_and(binding::changes_spec);
+        let counted = write.as_ref().and_then(counted);
         // Neither waits for the other: a claim says who has the template, whatever becomes of the binding.
         let (template, binding) = futures::join!(
             self.write_claim(subject, Some(&claim), held),
-            self.write_binding(subject, policy, plan),
+            self.write_binding(subject, policy, write),
         );
         let reference = subject.reference();
         // The next attempt finds the template claimed, and not from whom, whatever becomes of the binding now.

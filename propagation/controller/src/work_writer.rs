@@ -6,11 +6,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_api::Work;
 use karmada_runtime::commit::{Committer, Outcome};
 use karmada_runtime::error::BoxError;
-use objects::Key;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Action, ObjectRef, Write};
 use parking_lot::Mutex;
-use propagation_rules::works::WorkChange;
-use tokio::time::Instant;
 
 use crate::index::{Index, Owner, Urgency};
 use crate::queues::Queues;
@@ -23,43 +20,31 @@ pub(crate) struct WorkWriter {
     pub(crate) queues: Queues,
 }
 
-/// What has become of the write of a Work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WorkWrite {
-    Written,
-    /// There was nothing to write, or the watch is about to show another Work than that which was read.
-    Unwritten,
-    /// Another client undoes it: it may be tried again then.
-    Paused(Instant),
-}
-
 impl WorkWriter {
-    /// Changes the Work `key` of `owner`, which is the `current` one.
-    pub(crate) async fn change(
+    /// Writes a Work of `owner`, or deletes it.
+    pub(crate) async fn write(
         &self,
-        key: &Key,
-        current: Option<&Work>,
-        change: WorkChange,
+        write: Write,
         owner: &ObjectReference,
-    ) -> Result<WorkWrite, BoxError> {
-        let named = ObjectRef::named::<Work>(key.clone(), &());
-        let about = vec![owner.clone(), named.reference()];
-        let object = current.map_or(named, |work| ObjectRef::of(work, &()));
-        let Some(write) = change.write(object) else {
-            return Ok(WorkWrite::Unwritten);
-        };
-        let write = write.about(about);
-        match self.committer.write(&write, None).await? {
-            Outcome::Stored(stored) => {
-                self.written(&write, &stored);
-                Ok(WorkWrite::Written)
-            }
-            Outcome::Unchanged => Ok(WorkWrite::Written),
-            // Made before: the watch is about to show it, and wakes its owner again.
-            Outcome::Exists(_) | Outcome::DryRun => Ok(WorkWrite::Unwritten),
-            Outcome::Gone(error) => Err(error.into()),
-            Outcome::Contended(until) => Ok(WorkWrite::Paused(until)),
+    ) -> Result<Outcome, BoxError> {
+        if write.action == Action::Delete {
+            return self.delete(&write).await;
         }
+        let work = ObjectRef::named::<Work>(write.object.key.clone(), &());
+        let write = write.about(vec![owner.clone(), work.reference()]);
+        // One that was made before is about to be shown by the watch, which wakes its owner again.
+        let outcome = self.committer.write(&write, None).await?.if_present()?;
+        if let Outcome::Stored(stored) = &outcome {
+            self.written(&write, stored);
+        }
+        Ok(outcome)
+    }
+
+    /// Deletes a Work.
+    pub(crate) async fn delete(&self, write: &Write) -> Result<Outcome, BoxError> {
+        // One that is made again afterwards is the first of its kind.
+        self.committer.forget(write.target, &write.object.key);
+        Ok(self.committer.write(write, None).await?)
     }
 
     /// Takes in what was written to a Work: whatever is decided on an older version could only conflict. Its owner has
@@ -74,30 +59,5 @@ impl WorkWriter {
                 self.queues.wake_owner(owner, Urgency::Now);
             }
         }
-    }
-
-    /// Deletes a Work, if it is that with the uid.
-    pub(crate) async fn delete(
-        &self,
-        key: &Key,
-        uid: Option<String>,
-    ) -> Result<WorkWrite, BoxError> {
-        // One that is made again afterwards is the first of its kind.
-        self.committer.forget("work", key);
-        let guard = match uid {
-            Some(_) => Guard::Uid,
-            None => Guard::None,
-        };
-        let object = ObjectRef {
-            uid,
-            ..ObjectRef::named::<Work>(key.clone(), &())
-        };
-        let write = Write::delete("work", object).guarded(guard);
-        let outcome = self.committer.write(&write, None).await?;
-        Ok(if outcome.is_stored() {
-            WorkWrite::Written
-        } else {
-            WorkWrite::Unwritten
-        })
     }
 }

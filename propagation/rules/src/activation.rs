@@ -164,7 +164,7 @@ impl Record {
 
 /// Decides whether a template follows the policy that has it.
 pub fn decide(facts: &Facts<'_>) -> Activation {
-    // What the claim leaves: with it may come the defaults of a newer API, of which no event tells.
+    // As the claim leaves it: with that may come the defaults of a newer API, of which no event tells.
     let now = Record::new(facts.policy, facts.template).once_claimed(facts);
     if !facts.policy.spec.is_lazy() {
         return Activation::Follows(now);
@@ -177,12 +177,12 @@ pub fn decide(facts: &Facts<'_>) -> Activation {
 
 fn of_bound(facts: &Facts<'_>, bound: &Bound, now: Record) -> Activation {
     let Some(record) = bound.record.clone() else {
-        // Made by Karmada, which keeps no record: what has happened before cannot be told.
+        // Made by Karmada, which keeps no record: earlier edits cannot be told.
         let generation = if bound.is_current { now.generation } else { 0 };
         return Activation::Keeps(Record { generation, ..now });
     };
     let is_edited = match (record.template.parse(), now.template.parse::<Fingerprint>()) {
-        // The claim on the template may be still to come: what is edited since the record is an edit. Without
+        // The claim on the template may be still to come: a change since the record is an edit. Without
         // the claim on the binding, the record is that of another policy, or from before none had it.
         (Ok(before), Ok(fingerprint)) if bound.is_claimed => {
             let is_same = is_of_generation(facts.template, record.template_generation);
@@ -285,8 +285,8 @@ fn is_of_generation(template: &Value, recorded: Option<i64>) -> bool {
     recorded.is_some() && recorded == template.generation()
 }
 
-/// Returns the generation of a template once its annotations are written: to the API they are part of what a
-/// Deployment is to be, and of no other kind.
+/// Returns the generation of a template once its annotations are written: to the API they belong to the desired state of a
+/// Deployment, and of no other kind.
 fn annotated_generation(template: &Value) -> Option<i64> {
     let is_deployment =
         kind(template) == "Deployment" && api_version(template).starts_with("apps/");

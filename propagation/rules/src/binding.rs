@@ -2,18 +2,21 @@
 
 mod members;
 pub(super) mod patch;
-mod plan;
 mod scheduling;
+pub(super) mod write;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{PropagationSpec, ResourceBindingSpec, Suspension, Work, names};
 use objects::patch::JsonPatch;
+use objects::write::Write;
 use objects::{Key, api_version};
 use serde_json::{Map, Value, json};
 
 use self::members::members;
-pub use self::plan::{BindingPlan, Place, new_key};
 pub use self::scheduling::{Scheduling, groups};
+pub use self::write::{
+    Place, changes_spec, new_key, only_records, written_components, written_replicas,
+};
 use super::activation::Record;
 use super::claim::{Claim, marks};
 use super::works;
@@ -36,32 +39,36 @@ pub struct BindingSource<'a> {
     pub is_followed: bool,
 }
 
-/// Plans the write of the binding of a template. `new_id` is the ID of one that is made.
+/// Plans the write of the binding of a template; `None` if it is as it should be, or must go first. `new_id` is the ID of
+/// one that is made.
 ///
-/// The clusters, what requires the binding and its evictions are never written: they belong to others.
+/// The clusters, `requiredBy` and the evictions are never written: they belong to others.
 pub fn plan(
     source: BindingSource<'_>,
     place: Place<'_>,
     new_id: impl FnOnce() -> String,
-) -> BindingPlan {
+) -> Option<Write> {
     match place {
-        Place::New(key) => BindingPlan::Create(body(&key, source, &new_id())),
+        Place::New(key) => {
+            let body = body(&key, source, &new_id());
+            Some(write::created(key, body))
+        }
         Place::Existing(existing) => update(source, existing),
     }
 }
 
 /// Plans the write by which a binding names its template in the version in which that is read, and stays as it is otherwise.
-pub fn follow_version(template: &Value, existing: BindingRef<'_>) -> BindingPlan {
+pub fn follow_version(template: &Value, existing: BindingRef<'_>) -> Option<Write> {
     let metadata = existing.metadata;
     if patch::is_former(template, metadata) {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut patch = JsonPatch::default();
     patch::owner_version(&mut patch, template, metadata);
     if existing.spec.resource.api_version != api_version(template) {
         patch.add(["spec", "resource"], patch::reference(template));
     }
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
 /// Plans the write of the ID and the finalizer without which a binding has no Works. `works` are those that
@@ -70,7 +77,7 @@ pub fn identify(
     binding: BindingRef<'_>,
     works: &[Work],
     new_id: impl FnOnce() -> String,
-) -> BindingPlan {
+) -> Option<Write> {
     let metadata = binding.metadata;
     let mut patch = JsonPatch::default();
     if binding.id().is_none() {
@@ -79,7 +86,7 @@ pub fn identify(
         patch.entries("labels", metadata.labels.as_ref(), [label]);
     }
     patch.finalizer(metadata, binding.finalizer());
-    BindingPlan::patch(patch)
+    write::patched(binding, patch)
 }
 
 /// Returns `true` if a binding's spec is as template and policy want it, apart from the pause.
@@ -117,10 +124,10 @@ fn body(key: &Key, source: BindingSource<'_>, id: &str) -> Value {
     patch::body(key, object, id, labels, annotations, spec)
 }
 
-fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {
+fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> Option<Write> {
     let metadata = existing.metadata;
     if patch::is_former(source.template, metadata) {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut patch = JsonPatch::default();
     if source.is_followed {
@@ -129,7 +136,7 @@ fn update(source: BindingSource<'_>, existing: BindingRef<'_>) -> BindingPlan {
         pause(&mut patch, source.policy, existing.spec);
     }
     update_metadata(&mut patch, source, metadata);
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
 fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &ObjectMeta) {
@@ -147,7 +154,7 @@ fn update_metadata(patch: &mut JsonPatch, source: BindingSource<'_>, metadata: &
     patch.entries("annotations", metadata.annotations.as_ref(), annotations);
 }
 
-/// Returns `true` if the binding's record must be written. What it says of an immediate policy is not
+/// Returns `true` if the binding's record must be written. The record of an immediate policy is not
 /// read before the policy becomes Lazy: then it must tell whether the template was edited since.
 fn needs_record(source: BindingSource<'_>, metadata: &ObjectMeta, is_written: bool) -> bool {
     let wanted = source.record;
@@ -170,11 +177,10 @@ fn update_spec(patch: &mut JsonPatch, source: BindingSource<'_>, spec: &Resource
     pause(patch, source.policy, spec);
     let reference = patch::reference(source.template);
     let current = serde_json::to_value(&spec.resource).unwrap_or_default();
-    let is_same = |field| current.get(field) == reference.get(field);
     // Karmada's bindings follow every version of the template, status writes included. Ours do not:
     // a new version in the spec is a new generation, which is scheduled again.
-    let identity = ["apiVersion", "kind", "namespace", "name", "uid"];
-    if !patch.is_empty() || !identity.into_iter().all(is_same) {
+    let mut identity = ["apiVersion", "kind", "namespace", "name", "uid"].into_iter();
+    if !patch.is_empty() || !identity.all(|field| current.get(field) == reference.get(field)) {
         patch.add(["spec", "resource"], reference);
     }
 }

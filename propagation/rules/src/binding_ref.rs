@@ -134,7 +134,7 @@ impl<'a> BindingRef<'a> {
         self.targets().any(|target| target.name == cluster)
     }
 
-    /// Iterates over what is known of the template in each cluster that has it.
+    /// Iterates over the reports on the template of each cluster that has it.
     pub(crate) fn reports(&self) -> impl Iterator<Item = &'a AggregatedStatusItem> + use<'a> {
         let reports = self.status.map(|status| &status.aggregated_status);
         reports.into_iter().flatten().flatten()

@@ -38,7 +38,7 @@ impl<'a> Candidate<'a> {
         id.filter(|id| !id.is_empty())
     }
 
-    /// Returns the label with that ID, on the policy and on what it claims.
+    /// Returns the label with that ID, on the policy and on the objects that it claims.
     pub fn id_label(&self) -> &'static str {
         match self.namespace() {
             Some(_) => names::POLICY_ID,
@@ -60,7 +60,7 @@ impl<'a> Candidate<'a> {
         best_rank(selectors, self.namespace(), template).is_some()
     }
 
-    /// Returns `true` if the policy selects the template in a version of its kind. What else selectors ask for is the same
+    /// Returns `true` if the policy selects the template in a version of its kind. The other demands of selectors are the same
     /// in each.
     pub fn selects_in(&self, version: &GroupVersionKind, template: &Value) -> bool {
         let mut template = template.clone();

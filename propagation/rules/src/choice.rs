@@ -23,7 +23,7 @@ pub enum Choice<'a> {
         /// The names of the override policies.
         missing: Vec<&'a str>,
     },
-    /// This policy has it, and asks for what karmada-rs does not do: the template and its binding are
+    /// This policy has it, and asks for something that karmada-rs does not do: the template and its binding are
     /// left as they are.
     Unsupported {
         /// The policy.
@@ -33,7 +33,7 @@ pub enum Choice<'a> {
     },
 }
 
-/// A candidate that may have the template, with what its precedence depends on.
+/// A candidate that may have the template, with the grounds of its precedence.
 struct Match<'a> {
     policy: Candidate<'a>,
     rank: Rank,

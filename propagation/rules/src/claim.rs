@@ -106,32 +106,33 @@ pub(super) fn policy_text(namespace: Option<&str>, name: &str) -> String {
 
 /// Returns the labels and annotations of an object with `claim`, or without one.
 pub(super) fn marks(claim: Option<&Claim>) -> [Mark<'_>; 5] {
-    let of_scope =
-        |is_namespaced: bool| claim.filter(move |claim| claim.namespace.is_some() == is_namespaced);
-    let (policy, cluster_policy) = (of_scope(true), of_scope(false));
-    let mark = |map, key, value| Mark { map, key, value };
+    let (policy, cluster_policy) = match claim {
+        Some(claim) if claim.namespace.is_some() => (Some(claim), None),
+        claim => (None, claim),
+    };
     [
-        mark(LABELS, names::POLICY_ID, policy.map(|c| &*c.id)),
-        mark(
+        (LABELS, names::POLICY_ID, policy.map(|c| &*c.id)),
+        (
             ANNOTATIONS,
             names::POLICY_NAMESPACE,
             policy.and_then(|c| c.namespace.as_deref()),
         ),
-        mark(ANNOTATIONS, names::POLICY_NAME, policy.map(|c| &*c.name)),
-        mark(
+        (ANNOTATIONS, names::POLICY_NAME, policy.map(|c| &*c.name)),
+        (
             LABELS,
             names::CLUSTER_POLICY_ID,
             cluster_policy.map(|c| &*c.id),
         ),
-        mark(
+        (
             ANNOTATIONS,
             names::CLUSTER_POLICY_NAME,
             cluster_policy.map(|c| &*c.name),
         ),
     ]
+    .map(|(map, key, value)| Mark { map, key, value })
 }
 
-/// Puts the claim of a binding on its template, if that shows none. Both are claimed at once, but what is known of
+/// Puts the claim of a binding on its template, if that shows none. Both are claimed at once, but the copy at hand of
 /// the template may be older.
 pub(super) fn share(binding: &ObjectMeta, template: &mut Value) {
     if Claim::of(template).is_some() {
@@ -193,18 +194,20 @@ fn patch<'a>(object: &impl Metadata, marks: impl Iterator<Item = Mark<'a>>) -> O
     if marks.iter().all(|mark| mark.is_on(object)) {
         return None;
     }
-    let part = |map: &str| -> Map<String, Value> {
-        let of_map = marks.iter().filter(|mark| mark.map == map);
-        of_map
-            .map(|mark| (mark.key.to_owned(), json!(mark.value)))
-            .collect()
-    };
     // The uid is a precondition: an object that was made again has a user who expects no claim.
     Some(json!({ "metadata": {
         "uid": object.uid(),
-        "labels": part(LABELS),
-        "annotations": part(ANNOTATIONS),
+        "labels": part(&marks, LABELS),
+        "annotations": part(&marks, ANNOTATIONS),
     } }))
+}
+
+/// Returns the marks that are in this map.
+fn part(marks: &[Mark<'_>], map: &str) -> Map<String, Value> {
+    let of_map = marks.iter().filter(|mark| mark.map == map);
+    of_map
+        .map(|mark| (mark.key.to_owned(), json!(mark.value)))
+        .collect()
 }
 
 /// Returns the merge patch that gives a policy its ID and finalizer where it lacks them. `new_id` is the
@@ -327,7 +330,7 @@ mod tests {
         );
     }
 
-    /// A policy gets what no webhook gave it and loses only our finalizer.
+    /// A policy gets the marks that no webhook gave it and loses only our finalizer.
     #[test]
     fn adoption_spares_other_finalizers() {
         let spec = PropagationSpec::default();

@@ -1,6 +1,6 @@
 //! The users' rules for the interpretation of kinds: scripts and webhooks, by operation.
 //!
-//! An [`Interpreter`] answers an `operation`: a `script`, or a `webhook`. `results` reads what either answers.
+//! An [`Interpreter`] answers an `operation`: a `script`, or a `webhook`. `results` reads the answers of either.
 
 mod changes;
 mod fields;
@@ -35,9 +35,9 @@ pub fn kinds() -> [GroupVersionKind; 2] {
     [SCRIPTS, WEBHOOKS].map(|kind| GroupVersionKind::new(API_VERSION, kind))
 }
 
-/// Who interprets which kinds besides what is known of them here.
+/// Who interprets which kinds besides the rules here.
 ///
-/// For each operation by itself, a script comes first, then a webhook, then what is known of other projects' kinds,
+/// For each operation by itself, a script comes first, then a webhook, then the rules of other projects' kinds,
 /// then the rules of Kubernetes' own ([`interpret`](super::interpret)). The first has the last word: where it fails,
 /// no other is asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub enum Interpreter {
 }
 
 impl Interpreter {
-    /// Returns by what it is known that it answers as another does.
+    /// Returns a number that is the same if it answers as another does.
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match self {
@@ -121,7 +121,7 @@ impl Customized {
         Some(Interpreter::Webhook(Arc::clone(webhook)))
     }
 
-    /// Returns the scripts of all customizations for an operation of a kind, by their names. What they find is put
+    /// Returns the scripts of all customizations for an operation of a kind, by their names. Their answers are put
     /// together where an operation lists something.
     pub fn scripts_of(
         &self,
@@ -147,23 +147,25 @@ impl Customized {
     /// version is no other.
     pub fn changes(&self, other: &Self) -> Changes {
         let keys = self.scripts.keys().chain(other.scripts.keys());
-        let changed = keys.filter(|key| {
-            let sources = |of: &Self| -> Vec<(String, Arc<str>)> {
-                let scripts = of.scripts.get(key).into_iter().flatten();
-                scripts
-                    .map(|(name, script)| (name.clone(), Arc::clone(&script.source)))
-                    .collect()
-            };
-            sources(self) != sources(other)
-        });
-        let differing = |of: &Self, from: &Self| -> Vec<Arc<Webhook>> {
-            let webhooks = of.webhooks.iter();
-            let webhooks = webhooks.filter(|(name, own)| from.webhooks.get(*name) != Some(*own));
-            webhooks.map(|(_, webhook)| Arc::clone(webhook)).collect()
-        };
+        let changed = keys.filter(|key| !self.sources(key).eq(other.sources(key)));
         let scripted = changed.map(|(kind, _)| kind.clone()).collect();
-        let webhooks = [differing(self, other), differing(other, self)].concat();
-        Changes::new(scripted, webhooks)
+        let webhooks = self
+            .webhooks_beside(other)
+            .chain(other.webhooks_beside(self));
+        Changes::new(scripted, webhooks.collect())
+    }
+
+    /// Iterates over the scripts for an operation of a kind, with their names.
+    fn sources(&self, key: &(GroupVersionKind, Operation)) -> impl Iterator<Item = (&str, &str)> {
+        let scripts = self.scripts.get(key).into_iter().flatten();
+        scripts.map(|(name, script)| (&**name, &*script.source))
+    }
+
+    /// Iterates over the webhooks that `other` has not, or has otherwise.
+    fn webhooks_beside(&self, other: &Self) -> impl Iterator<Item = Arc<Webhook>> {
+        let webhooks = self.webhooks.iter();
+        let webhooks = webhooks.filter(move |(name, own)| other.webhooks.get(*name) != Some(*own));
+        webhooks.map(|(_, webhook)| Arc::clone(webhook))
     }
 
     /// Returns why scripts of a customization are not asked: another has one for the same operation of the kind.

@@ -16,11 +16,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 };
 use karmada_api::names;
 use objects::patch::JsonPatch;
+use objects::write::Write;
 use objects::{Metadata, group, selector};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::binding::BindingPlan;
+use super::binding::write;
 use crate::binding_ref::BindingRef;
 
 pub use attached::{
@@ -116,7 +117,7 @@ impl Dependency {
     }
 }
 
-/// Returns `true` if what the binding's template refers to follows it.
+/// Returns `true` if the dependencies of the binding's template follow it.
 pub fn follow(binding: BindingRef<'_>) -> bool {
     binding.spec.propagate_deps == Some(true) && binding.metadata.deletion_timestamp.is_none()
 }
@@ -134,7 +135,7 @@ pub fn listed(binding: &ObjectMeta) -> BTreeSet<Dependency> {
 
 /// Plans the write of a binding's list. The finalizer that comes with it keeps the binding until nothing is
 /// attached on its account.
-pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> BindingPlan {
+pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> Option<Write> {
     let metadata = binding.metadata;
     let mut patch = JsonPatch::default();
     if listed(metadata) != *wanted {
@@ -145,21 +146,19 @@ pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> BindingPl
     if !wanted.is_empty() {
         patch.finalizer(metadata, names::DEPENDENCIES_FINALIZER);
     }
-    BindingPlan::patch(patch)
+    write::patched(binding, patch)
 }
 
 /// Plans the last write of a binding on whose account nothing is attached any more.
-pub fn release(binding: BindingRef<'_>) -> BindingPlan {
+pub fn release(binding: BindingRef<'_>) -> Option<Write> {
     let metadata = binding.metadata;
     let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
     let mut places = finalizers.iter();
     let ours = names::DEPENDENCIES_FINALIZER;
-    let Some(place) = places.position(|finalizer| finalizer == ours) else {
-        return BindingPlan::Unchanged;
-    };
+    let place = places.position(|finalizer| finalizer == ours)?;
     let mut patch = JsonPatch::default();
     patch.remove(["metadata", "finalizers", &place.to_string()]);
     let list = (names::DEPENDENCIES, None);
     patch.entries("annotations", metadata.annotations.as_ref(), [list]);
-    BindingPlan::patch(patch)
+    write::patched(binding, patch)
 }

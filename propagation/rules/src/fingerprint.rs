@@ -18,7 +18,7 @@ const OF_USERS: [&str; 3] = [
     names::CONFLICT_RESOLUTION,
 ];
 
-/// The hashes of what users set in a template: status, and what API server and control plane add to its
+/// The hashes of the fields that users set in a template: status, and those that API server and control plane add to its
 /// metadata, do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint {
@@ -60,7 +60,7 @@ impl Fingerprint {
     }
 
     /// Returns `true` if users changed the template since it had the fingerprint `before`. Content that
-    /// differs in the same generation is what a newer API server added.
+    /// differs in the same generation was added by a newer API server.
     pub fn is_edit_of(&self, before: &Self, is_same_generation: bool) -> bool {
         self.metadata != before.metadata || (self.content != before.content && !is_same_generation)
     }
@@ -170,7 +170,7 @@ mod tests {
         Fingerprint::of(&changed).is_edit_of(&Fingerprint::of(&template()), false)
     }
 
-    /// Cases P47 and P48: what users and autoscalers set is an edit and what control planes set is none.
+    /// Cases P47 and P48: a field that users and autoscalers set is an edit, and one that control planes set is none.
     #[test]
     fn only_users_fields_are_edits() {
         for (pointer, value) in [

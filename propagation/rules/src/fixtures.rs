@@ -73,11 +73,12 @@ pub(super) fn works() -> Vec<Work> {
 /// Returns the Work of the name for a member.
 pub(super) fn work(member: &str, name: &str) -> Work {
     let namespace = karmada_api::execution_namespace(member);
-    let is_wanted = |work: &Work| {
+    let mut works = works().into_iter();
+    let found = works.find(|work| {
         let metadata = &work.metadata;
         metadata.namespace.as_ref() == Some(&namespace) && metadata.name.as_deref() == Some(name)
-    };
-    works().into_iter().find(is_wanted).unwrap()
+    });
+    found.unwrap()
 }
 
 /// Returns a cluster with nothing but a name.

@@ -3,22 +3,22 @@
 //!
 //! ```text
 //! template + policies → choice → claim → binding → schedule → works → execution in the member
-//!                                                  status ← what the Works report ←┘
+//!                                                  status ← reports of the Works ←─┘
 //! ```
 //!
 //! - Which policy has a template: `choice`, among `candidate`s, of which `problems` refuses some, by their `selector`s.
 //! - How that is written down: `claim`, on the template and on its binding.
-//! - When an edit of a policy reaches what it has: `activation`, which compares `fingerprint`s.
-//! - What the binding says: `binding`. What follows its template there: `dependencies`.
-//! - Which Works there are, and what is in them: `works`, with `manifest` and `overrides`; those of a Namespace:
+//! - When an edit of a policy reaches its templates: `activation`, which compares `fingerprint`s.
+//! - The content of the binding: `binding`. The objects that follow its template: `dependencies`.
+//! - Which Works there are, and their manifests: `works`, with `manifest` and `overrides`; those of a Namespace:
 //!   `namespaces`.
-//! - What a kind means (replicas, requirements, health, its status over all clusters): `interpret`; which kinds
+//! - The meaning of a kind (replicas, requirements, health, its status over all clusters): `interpret`; which kinds
 //!   somebody else interprets: `customization`.
 //! - Which kinds the propagation-controller may read, and how it gets another: `rights`.
-//! - What users read: `status`.
-//! - What both scopes of bindings have: `binding_ref`. Which clusters one goes to: `schedule`, and anew when a person
+//! - The status that users read: `status`.
+//! - The parts that both scopes of bindings have: `binding_ref`. Which clusters one goes to: `schedule`, and anew when a person
 //!   asks: `rebalance`.
-//! - What a Work does in its member: `execution`.
+//! - The work of a Work in its member: `execution`.
 //! - The upkeep of a `Cluster` in a fleet without Karmada: `cluster`.
 
 pub mod activation;

@@ -72,7 +72,7 @@ pub struct BindingMarks<'a> {
     pub conflict_resolution: &'static str,
 }
 
-/// Removes what belongs to the control plane's copy of a template, or is set by the API server of each
+/// Removes the fields that belong to the control plane's copy of a template, or are set by the API server of each
 /// cluster on its own.
 pub fn strip(object: &mut Value) {
     remove(object, "", &["status"]);
@@ -206,7 +206,7 @@ pub fn conflict_resolution(object: &Value, in_binding: Option<&str>) -> &'static
     }
 }
 
-/// Returns `true` if two manifests ask for the same in the member. A claim does not change what a member
+/// Returns `true` if two manifests ask for the same in the member. A claim does not change the objects that a member
 /// runs, nor does a generation that counts such changes: neither is worth a write to every member. The name
 /// of another policy is, once the template follows it.
 pub fn is_same(left: &Value, right: &Value, follows_claim: bool) -> bool {

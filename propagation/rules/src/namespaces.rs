@@ -2,13 +2,14 @@
 //! before anything is propagated into it.
 
 use karmada_api::{ClusterView, Work, execution_namespace, names};
+use objects::write::Write;
 use objects::{Key, Metadata};
 use serde_json::Value;
 
 use super::manifest::{self, Marks};
 use super::overrides::{OverrideError, Overrides};
 use super::template::Skipped;
-use super::works::{DesiredWork, WorkChange, bound, namespace_owner};
+use super::works::{DesiredWork, bound, namespace_owner};
 
 /// The label of a Namespace that stays out of the members: `true`.
 pub const SKIP_LABEL: &str = "namespace.karmada.io/skip-auto-propagation";
@@ -46,15 +47,15 @@ pub fn plan(
     overrides: &Overrides<'_>,
     current: Option<&Work>,
     new_id: impl FnOnce() -> String,
-) -> Result<WorkChange, OverrideError> {
+) -> Result<Option<Write>, OverrideError> {
     let cluster_name = cluster.metadata.name.as_deref().unwrap_or_default();
     // No Work can be made in the namespace of a cluster that is leaving.
     if current.is_none() && cluster.metadata.deletion_timestamp.is_some() {
-        return Ok(WorkChange::Unchanged);
+        return Ok(None);
     }
     // A policy selects the Namespace: its binding has the Work now.
     if current.and_then(|work| bound(&work.metadata)).is_some() {
-        return Ok(WorkChange::Unchanged);
+        return Ok(None);
     }
     let name = namespace.name();
     let key = Key::new(execution_namespace(cluster_name), work_name(name));
@@ -64,7 +65,7 @@ pub fn plan(
         .map_or_else(new_id, Clone::clone);
 
     let mut manifest = namespace.clone();
-    // Policies of a namespace select what is in it, never the Namespace.
+    // Policies of a namespace select objects in it, never the Namespace.
     let overrides = Overrides {
         cluster_policies: overrides.cluster_policies.clone(),
         policies: Vec::new(),
@@ -90,11 +91,12 @@ pub fn plan(
         manifest,
         follows_claim: true,
     };
-    Ok(desired.change(current))
+    Ok(desired.write(current))
 }
 
 #[cfg(test)]
 mod tests {
+    use objects::write::Action;
     use serde_json::{from_value, json, to_value};
 
     use super::super::fixtures::{self, cluster};
@@ -117,16 +119,9 @@ mod tests {
         })
     }
 
-    fn change(current: Option<&Work>) -> WorkChange {
-        let id = || "new".to_owned();
-        plan(
-            &shop(),
-            &cluster("member1"),
-            &Overrides::default(),
-            current,
-            id,
-        )
-        .unwrap()
+    fn write(current: Option<&Work>) -> Option<Write> {
+        let (member, none) = (cluster("member1"), Overrides::default());
+        plan(&shop(), &member, &none, current, || "new".to_owned()).unwrap()
     }
 
     /// The works of Karmada are taken over as they are.
@@ -135,17 +130,14 @@ mod tests {
         for member in ["member1", "member2", "member3"] {
             let work = fixtures::work(member, "shop-55c4c4674c");
             let none = Overrides::default();
-            let change = plan(&shop(), &cluster(member), &none, Some(&work), String::new);
-            assert_eq!(change.unwrap(), WorkChange::Unchanged, "{member}");
+            let write = plan(&shop(), &cluster(member), &none, Some(&work), String::new);
+            assert_eq!(write, Ok(None), "{member}");
             let manifest = &work.spec.workload.manifests[0];
             let uid = manifest["metadata"]["labels"][names::WORK_ID]
                 .as_str()
                 .unwrap();
-            let new_id = || uid.to_owned();
-            let created = plan(&shop(), &cluster(member), &none, None, new_id).unwrap();
-            let WorkChange::Create(body) = created else {
-                panic!("{created:?}");
-            };
+            let created = plan(&shop(), &cluster(member), &none, None, || uid.to_owned()).unwrap();
+            let body = created.as_ref().unwrap().body();
             assert_eq!(body["spec"], to_value(&work.spec).unwrap(), "{member}");
             let metadata = to_value(&work.metadata).unwrap();
             for field in [
@@ -167,14 +159,13 @@ mod tests {
         let mut work = fixtures::work("member1", "shop-55c4c4674c");
         let labels = work.spec.workload.manifests[0].pointer_mut("/metadata/labels");
         labels.unwrap()["kubernetes.io/metadata.name"] = "old".into();
-        let WorkChange::Patch { patch, manifest } = change(Some(&work)) else {
+        let Some(Action::Json(patch)) = write(Some(&work)).map(|write| write.action) else {
             panic!("not patched");
         };
-        assert!(manifest);
         let paths: Vec<_> = patch.paths().map(ToString::to_string).collect();
         assert_eq!(paths, ["/spec/workload"]);
         work.metadata.deletion_timestamp = work.metadata.creation_timestamp.clone();
-        assert_eq!(change(Some(&work)), WorkChange::Deleting);
+        assert_eq!(write(Some(&work)), None);
     }
 
     /// A cluster that is leaving gets no new namespace.
@@ -182,27 +173,28 @@ mod tests {
     fn leaving_cluster_gets_none() {
         let mut leaving = cluster("member1");
         leaving.metadata.deletion_timestamp = from_value(json!("2026-11-22T00:00:00Z")).unwrap();
-        let change = plan(&shop(), &leaving, &Overrides::default(), None, String::new);
-        assert_eq!(change, Ok(WorkChange::Unchanged));
+        let write = plan(&shop(), &leaving, &Overrides::default(), None, String::new);
+        assert_eq!(write, Ok(None));
+    }
+
+    fn goes_out(name: &str, label: Option<&str>) -> bool {
+        let mut namespace = json!({ "metadata": { "name": name } });
+        if let Some(label) = label {
+            namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
+        }
+        is_propagated(&namespace, &Skipped::default())
     }
 
     /// Namespaces of the system and those that users skip stay out of members.
     #[test]
     fn system_namespaces_stay_out() {
-        let named = |name: &str, label: Option<&str>| {
-            let mut namespace = json!({ "metadata": { "name": name } });
-            if let Some(label) = label {
-                namespace["metadata"]["labels"] = json!({ SKIP_LABEL: label });
-            }
-            is_propagated(&namespace, &Skipped::default())
-        };
-        assert!(named("shop", None));
-        assert!(named("karmada-essay", None));
+        assert!(goes_out("shop", None));
+        assert!(goes_out("karmada-essay", None));
         // That is up to a flag.
-        assert!(named("kube-prometheus", None));
-        assert!(named("shop", Some("false")));
+        assert!(goes_out("kube-prometheus", None));
+        assert!(goes_out("shop", Some("false")));
         for skipped in ["true", "True", "TRUE"] {
-            assert!(!named("shop", Some(skipped)));
+            assert!(!goes_out("shop", Some(skipped)));
         }
         for reserved in [
             "",
@@ -211,7 +203,7 @@ mod tests {
             "karmada-cluster",
             "karmada-es-m1",
         ] {
-            assert!(!named(reserved, None), "{reserved}");
+            assert!(!goes_out(reserved, None), "{reserved}");
         }
         let mut deleting = shop();
         deleting["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:00Z".into();

@@ -42,7 +42,7 @@ pub struct OverrideError {
     pub kind: &'static str,
     /// Its name.
     pub policy: String,
-    /// The overrider and what is wrong with it.
+    /// The overrider and its mistake.
     pub reason: String,
 }
 
@@ -71,7 +71,7 @@ impl Overrides<'_> {
     ///
     /// # Errors
     ///
-    /// Fails if a rule cannot be applied as it is written. What would be sent then is not what its author
+    /// Fails if a rule cannot be applied as it is written. The result would not be the one that its author
     /// wants in that cluster.
     pub fn apply(
         &self,
@@ -151,7 +151,7 @@ fn apply_rule(policy: Policy<'_>, overriders: &Value, manifest: &mut Value) -> R
     grant.require_same(manifest)
 }
 
-/// Returns the identity of an object, as messages name it: the policies of a namespace change what it has, and not
+/// Returns the identity of an object, as messages name it: the policies of a namespace change its content, and not
 /// which object it is.
 fn identity(object: &Value) -> String {
     let (api_version, kind) = (api_version(object), kind(object));

@@ -118,7 +118,8 @@ mod tests {
         json!({ "workload": workload(name), "result": result })
     }
 
-    /// An edited request serves what is new, forgets what failed and is gone, and keeps what succeeded. Case I97.
+    /// An edited request serves new workloads, forgets those that failed and are gone, and keeps those that
+    /// succeeded. Case I97.
     #[test]
     fn edits_keep_what_succeeded() {
         let done = [
@@ -171,17 +172,16 @@ mod tests {
     /// A later request of another is not taken back. Case I97.
     #[test]
     fn later_trigger_stays() {
-        let at = |text: &str| Time(text.parse().unwrap());
-        let binding = |at: Option<&str>| -> ResourceBindingSpec {
-            from_value(json!({ "resource": workload("a"), "rescheduleTriggeredAt": at })).unwrap()
-        };
+        let at = Time(NOW.parse().unwrap());
         for (triggered, expected) in [
             (None, false),
             (Some("2026-11-22T07:59:59Z"), false),
             (Some(NOW), true),
             (Some("2026-11-22T08:00:01Z"), true),
         ] {
-            assert_eq!(is_triggered(&binding(triggered), &at(NOW)), expected);
+            let spec = json!({ "resource": workload("a"), "rescheduleTriggeredAt": triggered });
+            let binding: ResourceBindingSpec = from_value(spec).unwrap();
+            assert_eq!(is_triggered(&binding, &at), expected);
         }
     }
 }

@@ -151,10 +151,6 @@ pub fn are_granted<'a>(
     kind: &GroupResource,
     granting: impl IntoIterator<Item = &'a ClusterRole>,
 ) -> bool {
-    let has = |list: Option<&Vec<String>>, wanted: &str| {
-        let mut list = list.into_iter().flatten();
-        list.any(|one| one == "*" || one == wanted)
-    };
     let rules: Vec<&PolicyRule> = granting
         .into_iter()
         .flat_map(|role| role.rules.iter().flatten())
@@ -166,6 +162,11 @@ pub fn are_granted<'a>(
         .collect();
     let mut verbs = ON_TEMPLATES.iter();
     verbs.all(|verb| rules.iter().any(|rule| has(Some(&rule.verbs), verb)))
+}
+
+fn has(list: Option<&Vec<String>>, wanted: &str) -> bool {
+    let mut list = list.into_iter().flatten();
+    list.any(|one| one == "*" || one == wanted)
 }
 
 /// Returns the command that lets the propagation-controller propagate these kinds.

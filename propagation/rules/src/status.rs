@@ -34,7 +34,7 @@ const UNKNOWN: &str = "Unknown";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition;
 
-/// Plans the status of a binding. `works` are those with its ID; `waiting` says what a binding waits for
+/// Plans the status of a binding. `works` are those with its ID; `waiting` names the edit for which a binding waits
 /// that does not follow its policy yet.
 pub fn plan(
     binding: BindingRef<'_>,
@@ -233,12 +233,12 @@ impl<'a> Facts<'a> {
                 message,
             ));
         }
-        let is_applied = |cluster: &&str| {
+        let is_applied = self.expected.iter().all(|cluster| {
             let mut items = items.iter();
             items.any(|item| item.cluster_name == **cluster && item.applied == Some(true))
-        };
+        });
         // A template without clusters is applied nowhere.
-        if !self.expected.is_empty() && self.expected.iter().all(is_applied) {
+        if !self.expected.is_empty() && is_applied {
             let message = "All works have been successfully applied";
             return Some(new_condition(
                 FULLY_APPLIED,

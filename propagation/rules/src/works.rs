@@ -2,23 +2,20 @@
 //! those that nobody needs any more.
 //!
 //! [`plan`] goes once through the clusters: those that need the template (each gets an order, of which `desired` makes the
-//! Work that it should have, and `change` the write that leads there), those that it is leaving, and those that have a Work
+//! Work that it should have, and `write` the write that leads there), those that it is leaving, and those that have a Work
 //! for nothing.
 
-mod change;
 mod desired;
 mod facts;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::collections::BTreeMap;
-use std::convert::identity;
 
 use karmada_api::{TargetCluster, Work, names};
 use objects::{Key, Metadata};
 
-pub(super) use self::change::namespace_owner;
-pub use self::change::{DesiredWork, WorkChange, WorkStep};
 pub use self::desired::revisions;
 use self::desired::{Order, desired, divided_completions};
 use self::facts::purged_clusters;
@@ -27,13 +24,13 @@ pub use self::facts::{
     work_name,
 };
 pub(super) use self::facts::{allocated_node_ports, cluster_of, other_owner};
+use self::write::changes_manifest;
+pub(super) use self::write::namespace_owner;
+pub use self::write::{DesiredWork, Step, Unwritten, deletion, is_overridden, to_namespace};
 
 /// Plans the Works of a binding, by cluster. `new_id` makes the ID of a Work that has none. A binding
 /// without an ID of its own has no Works yet.
-pub fn plan(
-    facts: &WorkFacts<'_>,
-    mut new_id: impl FnMut() -> String,
-) -> BTreeMap<String, WorkStep> {
+pub fn plan(facts: &WorkFacts<'_>, mut new_id: impl FnMut() -> String) -> BTreeMap<String, Step> {
     let Some(id) = facts.binding.id() else {
         return BTreeMap::new();
     };
@@ -42,7 +39,7 @@ pub fn plan(
     let is_undelivered = planner.is_undelivered(&steps);
     for cluster in kept_clusters(facts.binding) {
         let step = steps.entry(cluster.to_owned());
-        step.or_insert(WorkStep::Keep);
+        step.or_insert(Err(Unwritten::Keep));
     }
     for (cluster, work) in planner.own_works() {
         let step = steps.entry(cluster.to_owned());
@@ -51,7 +48,7 @@ pub fn plan(
     steps
 }
 
-/// The facts, and what follows from them for every cluster.
+/// The facts, and their consequences for every cluster.
 struct Planner<'a> {
     facts: &'a WorkFacts<'a>,
     id: &'a str,
@@ -91,12 +88,11 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the steps of the clusters that need the template.
-    fn needed(&self, new_id: &mut impl FnMut() -> String) -> BTreeMap<String, WorkStep> {
+    fn needed(&self, new_id: &mut impl FnMut() -> String) -> BTreeMap<String, Step> {
         let wanted = self.wanted.iter();
         let steps = wanted.map(|(&cluster, &target)| {
             let order = self.order(cluster, target, new_id);
-            let change = order.and_then(|order| self.change(&order));
-            let step = change.map_or_else(identity, WorkStep::Apply);
+            let step = order.and_then(|order| self.write(&order));
             (cluster.to_owned(), step)
         });
         steps.collect()
@@ -105,15 +101,15 @@ impl<'a> Planner<'a> {
     /// Returns the order of the Work of a cluster.
     ///
     /// # Errors
-    /// Fails with the step of the cluster if no Work can be made there.
+    /// Fails with the reason if no Work can be made there.
     fn order(
         &self,
         name: &str,
         target: Option<&TargetCluster>,
         new_id: &mut impl FnMut() -> String,
-    ) -> Result<Order<'a>, WorkStep> {
+    ) -> Result<Order<'a>, Unwritten> {
         if let Some(other) = self.taken.get(name) {
-            return Err(WorkStep::Taken(other.clone()));
+            return Err(Unwritten::Taken(other.clone()));
         }
         let current = self.existing.get(name).copied();
         let cluster = self.facts.clusters.get(name).copied();
@@ -121,7 +117,7 @@ impl<'a> Planner<'a> {
         let cluster = cluster.filter(|one| current.is_some() || !one.metadata.is_deleting());
         let work_id = current.and_then(|work| work.metadata.label(names::WORK_ID));
         Ok(Order {
-            cluster: cluster.ok_or(WorkStep::NoCluster)?,
+            cluster: cluster.ok_or(Unwritten::NoCluster)?,
             current,
             replicas: target.map(|target| target.replicas.unwrap_or_default()),
             completions: self.completions.get(name).copied(),
@@ -132,25 +128,26 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the write that an order needs.
-    ///
-    /// # Errors
-    /// Fails with the step of the cluster if there may be no write now.
-    fn change(&self, order: &Order<'_>) -> Result<WorkChange, WorkStep> {
-        let change = desired(self.facts, order)?.change(order.current);
-        let is_delivery = match change {
-            WorkChange::Create(_) => true,
-            // A pause is not put off.
-            WorkChange::Patch { manifest, .. } => manifest && !order.suspended,
-            WorkChange::Unchanged | WorkChange::Deleting => false,
-        };
-        if is_delivery && self.awaits_removal {
-            return Err(WorkStep::AwaitRemoval);
+    fn write(&self, order: &Order<'_>) -> Step {
+        let desired = desired(self.facts, order)?;
+        if order
+            .current
+            .is_some_and(|work| work.metadata.is_deleting())
+        {
+            return Err(Unwritten::AwaitDeletion);
         }
-        Ok(change)
+        let write = desired.write(order.current);
+        // A pause is not put off.
+        let may_wait = order.current.is_none() || !order.suspended;
+        let is_delivery = write.as_ref().is_some_and(changes_manifest);
+        if self.awaits_removal && is_delivery && may_wait {
+            return Err(Unwritten::AwaitRemoval);
+        }
+        Ok(write)
     }
 
     /// Returns `true` if a pause keeps the manifest from a member that needs it.
-    fn is_undelivered(&self, needed: &BTreeMap<String, WorkStep>) -> bool {
+    fn is_undelivered(&self, needed: &BTreeMap<String, Step>) -> bool {
         let mut suspended = needed
             .iter()
             .filter(|(cluster, _)| self.facts.is_suspended(cluster));
@@ -166,30 +163,26 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the step for a Work that nobody needs.
-    fn unneeded(&self, cluster: &str, work: &Work, is_undelivered: bool) -> WorkStep {
+    fn unneeded(&self, cluster: &str, work: &Work, is_undelivered: bool) -> Step {
         let facts = self.facts;
         if work.metadata.is_deleting() {
-            WorkStep::Deleting
+            Err(Unwritten::Deleting)
         } else if is_undelivered || facts.is_paused(cluster) {
-            // Somebody paused to keep what runs, while its replacement has not arrived.
-            WorkStep::HoldWhilePaused
+            // Somebody paused to keep the running copy, while its replacement has not arrived.
+            Err(Unwritten::HoldWhilePaused)
         } else if facts.is_everywhere {
-            let change = WorkChange::to_namespace(facts.template, facts.binding, work);
-            WorkStep::Apply(change)
+            Ok(Some(to_namespace(facts.template, facts.binding, work)))
         } else {
-            WorkStep::Delete {
-                key: Key::of(work),
-                uid: work.metadata.uid.clone(),
-            }
+            Ok(Some(deletion(Key::of(work), work.metadata.uid.clone())))
         }
     }
 
     /// Returns `true` if the member has the manifest, and will after this step.
-    fn stays_delivered(&self, cluster: &str, step: &WorkStep) -> bool {
+    fn stays_delivered(&self, cluster: &str, step: &Step) -> bool {
         let stays = match step {
-            WorkStep::Apply(WorkChange::Unchanged | WorkChange::Deleting) => true,
-            WorkStep::Apply(WorkChange::Patch { manifest, .. }) => !manifest,
-            _ => false,
+            Ok(Some(write)) => !changes_manifest(write),
+            Ok(None) | Err(Unwritten::AwaitDeletion) => true,
+            Err(_) => false,
         };
         let current = self.existing.get(cluster);
         stays && current.is_some_and(|work| is_delivered(work))

@@ -16,7 +16,7 @@ use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteError;
 use kube::runtime::events::Event;
 use objects::Key;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{ObjectRef, Write};
 use parking_lot::Mutex;
 use propagation_rules::schedule::{
     Estimates, Pass, SchedulePlan, SpecWrite, StatusWrite, next_due, plan,
@@ -82,9 +82,8 @@ impl Controller for Reconciler {
         let binding = &snapshot.binding;
         match plan {
             SchedulePlan::Unchanged | SchedulePlan::LeftAlone { .. } => {}
-            SchedulePlan::EndEvictions(patch) => {
-                let write = Write::json("evictions", binding.object(), patch);
-                self.write(key, &write.guarded(Guard::Version)).await?;
+            SchedulePlan::EndEvictions(write) => {
+                self.write(key, &write).await?;
             }
             SchedulePlan::Write { spec, status } => {
                 let applied = self.apply(key, binding, spec.as_ref(), status.as_ref());

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use karmada_api::{Work, execution_namespace};
+use karmada_runtime::commit;
 use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::write::{WriteError, WriteErrorKind};
-use objects::Key;
-use propagation_rules::works::{self, WorkChange, WorkStep};
+use propagation_rules::works::{self, Step, Unwritten};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -14,7 +13,6 @@ use super::known::Known;
 use super::{BindingReconciler, reference, template_reference};
 use crate::index::StoredBinding;
 use crate::reason::Reason;
-use crate::work_writer::WorkWrite;
 
 /// The outcome of the steps of a binding's Works.
 #[derive(Default)]
@@ -32,16 +30,36 @@ pub(super) struct Outcome {
     pub(super) error: Option<BoxError>,
 }
 
+impl Outcome {
+    /// Notes the Work `name` of a cluster that is left as it is, if that is a trouble.
+    fn note_unwritten(&mut self, cluster: &str, name: &str, reason: &Unwritten) {
+        let failure = match reason {
+            Unwritten::Refused(error) => {
+                let trouble = format!("{error} for cluster {cluster}");
+                self.refused.get_or_insert(trouble);
+                return;
+            }
+            Unwritten::Unrevised(error) => format!("cluster {cluster}: {error}"),
+            // Tried again: nothing wakes this binding when the other lets go.
+            Unwritten::Taken(other) => {
+                format!("cluster {cluster}: work {name} is that of binding({other})")
+            }
+            _ => return,
+        };
+        self.error.get_or_insert_with(|| failure.clone().into());
+        self.failed.get_or_insert(failure);
+    }
+}
+
 impl BindingReconciler {
     /// Takes the steps, unless a policy that may pause them has changed since it was `known`.
     pub(super) async fn take_steps(
         &self,
         stored: &StoredBinding,
         known: &Known,
-        works: &[Work],
-        steps: BTreeMap<String, WorkStep>,
+        steps: BTreeMap<String, Step>,
     ) -> Option<Outcome> {
-        if steps.values().any(is_write) {
+        if steps.values().any(|step| matches!(step, Ok(Some(_)))) {
             match known.is_latest(&self.policies).await {
                 Ok(true) => {}
                 Ok(false) => return None,
@@ -54,66 +72,38 @@ impl BindingReconciler {
                 }
             }
         }
-        Some(self.apply_all(stored, works, steps).await)
+        Some(self.apply_all(stored, steps).await)
     }
 
     /// Takes the step of every cluster, whatever becomes of the others.
-    async fn apply_all(
-        &self,
-        stored: &StoredBinding,
-        works: &[Work],
-        steps: BTreeMap<String, WorkStep>,
-    ) -> Outcome {
-        let works: BTreeMap<_, _> = works.iter().map(|work| (Key::of(work), work)).collect();
+    async fn apply_all(&self, stored: &StoredBinding, steps: BTreeMap<String, Step>) -> Outcome {
         let name = works::work_name(stored.view());
         let owner = &reference(stored);
         let mut outcome = Outcome::default();
-        let writes = steps.into_iter().map(|(cluster, step)| {
-            let is_overridden = match &step {
-                WorkStep::Apply(change) => change.is_overridden(),
-                WorkStep::Refused(error) => {
-                    let trouble = format!("{error} for cluster {cluster}");
-                    outcome.refused.get_or_insert(trouble);
-                    false
-                }
-                WorkStep::Unrevised(error) => {
-                    let unrevised = format!("cluster {cluster}: {error}");
-                    outcome
-                        .error
-                        .get_or_insert_with(|| unrevised.clone().into());
-                    outcome.failed.get_or_insert(unrevised);
-                    false
-                }
-                WorkStep::Taken(other) => {
-                    let taken =
-                        format!("cluster {cluster}: work {name} is that of binding({other})");
-                    // Tried again: nothing wakes this binding when the other lets go.
-                    outcome.error.get_or_insert_with(|| taken.clone().into());
-                    outcome.failed.get_or_insert(taken);
-                    false
-                }
-                _ => false,
-            };
-            let key = Key::new(execution_namespace(&cluster), &name);
-            let current = works.get(&key).copied();
-            async move {
-                let result = self.apply(&key, current, step, owner).await;
-                (cluster, is_overridden, result)
+        let mut writes = Vec::new();
+        for (cluster, step) in steps {
+            match step {
+                Ok(Some(write)) => writes.push(async move {
+                    let is_overridden = works::is_overridden(&write);
+                    let result = self.writer.write(write, owner).await;
+                    (cluster, is_overridden, result)
+                }),
+                Ok(None) => {}
+                Err(reason) => outcome.note_unwritten(&cluster, &name, &reason),
             }
-        });
-        let writes: Vec<_> = writes.collect();
+        }
         for (cluster, is_overridden, result) in futures::future::join_all(writes).await {
             match result {
-                Ok(WorkWrite::Written) => {
+                Ok(commit::Outcome::Contended(until)) => {
+                    outcome.paused = outcome.paused.into_iter().chain([until]).min();
+                }
+                Ok(one) if one.is_stored() => {
                     outcome.written = true;
                     if is_overridden {
                         outcome.overridden.push(cluster);
                     }
                 }
-                Ok(WorkWrite::Paused(until)) => {
-                    outcome.paused = outcome.paused.into_iter().chain([until]).min();
-                }
-                Ok(WorkWrite::Unwritten) => {}
+                Ok(_) => {}
                 Err(error) => {
                     if outcome.failed.is_none() && is_trouble(&error) {
                         outcome.failed = Some(format!("cluster {cluster}: {error}"));
@@ -168,15 +158,6 @@ impl BindingReconciler {
                     .success(reference, Reason::SyncWorkSucceed, note.clone());
             }
         }
-    }
-}
-
-/// Returns `true` if a Work changes with the step.
-fn is_write(step: &WorkStep) -> bool {
-    match step {
-        WorkStep::Apply(change) => *change != WorkChange::Unchanged,
-        WorkStep::Delete { .. } => true,
-        _ => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use interpreters::Failure;
 use objects::Metadata;
 use propagation_rules::activation::Activation;
-use propagation_rules::binding::{self, BindingPlan, Scheduling};
+use propagation_rules::binding::{self, Scheduling};
 use propagation_rules::candidate::Candidate;
 use propagation_rules::claim::Claim;
 use propagation_rules::interpret::{self, Component, Replicas};
@@ -38,8 +38,8 @@ impl TemplateReconciler {
         // A binding that does not follow the policy now has no need of its priority.
         let refusal = priority.err();
         let refusal = refusal.filter(|_| matches!(activation, Activation::Follows(_)));
-        let plan = match &refusal {
-            Some(_) => BindingPlan::Unchanged,
+        let write = match &refusal {
+            Some(_) => None,
             None => subject.plan(policy, claim, &activation, &scheduling),
         };
         if let Some(error @ TemplateError::NoPriorityClass(_)) = &refusal {
@@ -48,7 +48,7 @@ impl TemplateReconciler {
         }
         Ok(Decided {
             activation,
-            plan,
+            write,
             refusal,
         })
     }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use karmada_runtime::write::WriteError;
-use objects::write::ObjectRef;
+use objects::write::{ObjectRef, Write};
 use objects::{Key, Metadata};
 use propagation_rules::activation::{Activation, is_activated};
-use propagation_rules::binding::{self, BindingPlan, BindingSource, Place, Scheduling};
+use propagation_rules::binding::{self, BindingSource, Place, Scheduling};
 use propagation_rules::binding_ref;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::claim::Claim;
@@ -41,7 +41,8 @@ pub(super) enum TemplateError {
 /// The decision about the binding of a template.
 pub(super) struct Decided {
     pub(super) activation: Activation,
-    pub(super) plan: BindingPlan,
+    /// The write of the binding.
+    pub(super) write: Option<Write>,
     /// The reason why it cannot follow its policy, which leaves it as it is.
     pub(super) refusal: Option<TemplateError>,
 }
@@ -73,9 +74,9 @@ impl Subject {
         claim: &Claim,
         activation: &Activation,
         scheduling: &Scheduling,
-    ) -> BindingPlan {
+    ) -> Option<Write> {
         let (record, is_followed) = match activation {
-            Activation::Holds(_) => return BindingPlan::Unchanged,
+            Activation::Holds(_) => return None,
             Activation::Follows(record) => (record, true),
             Activation::Keeps(record) => (record, false),
         };
@@ -132,15 +133,13 @@ pub(super) struct Written {
     pub(super) binding: bool,
 }
 
-/// Returns the Event of the Pods of a template that its binding gets to know.
-pub(super) fn counted(plan: &BindingPlan) -> Option<(Reason, String)> {
-    let (reason, what) = match (plan.replicas(), plan.components()) {
-        (Some(replicas), _) => (Reason::GetReplicasSucceed, format!("replicas({replicas})")),
-        (None, Some(names)) => (
-            Reason::GetComponentsSucceed,
-            format!("components({})", names.join(", ")),
-        ),
-        (None, None) => return None,
+/// Returns the Event of the Pods of a template that its binding gets to know by a write.
+pub(super) fn counted(write: &Write) -> Option<(Reason, String)> {
+    let (reason, counts) = if let Some(replicas) = binding::written_replicas(write) {
+        (Reason::GetReplicasSucceed, format!("replicas({replicas})"))
+    } else {
+        let names = binding::written_components(write)?.join(", ");
+        (Reason::GetComponentsSucceed, format!("components({names})"))
     };
-    Some((reason, format!("Get {what} of the template succeed")))
+    Some((reason, format!("Get {counts} of the template succeed")))
 }

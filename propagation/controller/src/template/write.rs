@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use karmada_runtime::commit::Outcome;
 use objects::write::{Guard, Write};
-use propagation_rules::binding::BindingPlan;
+use propagation_rules::binding;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::claim::{self, Claim};
 use serde_json::Value;
@@ -41,14 +41,14 @@ impl TemplateReconciler {
         Ok(outcome.is_stored())
     }
 
-    /// Writes the binding as planned for a policy, as [`Self::store_binding`] does.
+    /// Writes the binding for a policy, as [`Self::store_binding`] does.
     pub(super) async fn write_binding(
         &self,
         subject: &Subject,
         policy: &Candidate<'_>,
-        plan: BindingPlan,
+        write: Option<Write>,
     ) -> Result<bool, TemplateError> {
-        let only_records = plan.only_records();
+        let only_records = write.as_ref().is_some_and(binding::only_records);
         // A fleet of Karmada's that is as we want it shows no difference to who only observes.
         if only_records && self.committer.is_dry_run() {
             return Ok(false);
@@ -57,18 +57,17 @@ impl TemplateReconciler {
         if only_records && !policy.spec.is_lazy() {
             tokio::time::sleep(RECORD_DELAY).await;
         }
-        self.store_binding(subject, plan).await
+        self.store_binding(subject, write).await
     }
 
-    /// Writes the binding as planned, or during a pause has the template woken at its end. Returns `true` if it was
-    /// written.
+    /// Writes the binding, or during a pause has the template woken at its end. Returns `true` if it was written.
     pub(super) async fn store_binding(
         &self,
         subject: &Subject,
-        plan: BindingPlan,
+        write: Option<Write>,
     ) -> Result<bool, TemplateError> {
         // The end of the former binding wakes the template.
-        let Some(write) = plan.write(subject.object()) else {
+        let Some(write) = write else {
             return Ok(false);
         };
         let binding = subject.binding.as_ref().map(reference);

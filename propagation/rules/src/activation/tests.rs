@@ -324,7 +324,7 @@ fn unbound_template_ignores_default() {
     }
 }
 
-/// What is recorded of a template that waits stays as long as its content.
+/// The record of a template that waits stays as long as its content.
 #[test]
 fn held_record_follows_content() {
     let policy = lazy("a");
@@ -345,55 +345,62 @@ fn held_record_follows_content() {
     }
 }
 
+fn metadata(generation: i64) -> ObjectMeta {
+    let entry = |manager: &str, minute: u8| {
+        let time = format!("2026-01-01T00:0{minute}:00Z");
+        json!({ "manager": manager, "time": time })
+    };
+    from_value(json!({
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "generation": generation,
+        "managedFields": [entry("kubectl-edit", 2), entry("propagation-controller", 3),
+            entry("karmada-controller-manager", 4), entry("kubectl", 1)],
+    }))
+    .unwrap()
+}
+
 /// The last change of a policy is that of somebody else.
 #[test]
 fn own_policy_writes_are_ignored() {
-    let metadata = |generation: i64| -> ObjectMeta {
-        let entry = |manager: &str, minute: u8| {
-            let time = format!("2026-01-01T00:0{minute}:00Z");
-            json!({ "manager": manager, "time": time })
-        };
-        from_value(json!({
-            "creationTimestamp": "2026-01-01T00:00:00Z",
-            "generation": generation,
-            "managedFields": [entry("kubectl-edit", 2), entry("propagation-controller", 3),
-                entry("karmada-controller-manager", 4), entry("kubectl", 1)],
-        }))
-        .unwrap()
-    };
     let at = |generation| changed_at(&metadata(generation)).unwrap().to_string();
     assert_eq!(at(1), "2026-01-01T00:00:00Z");
     assert_eq!(at(2), "2026-01-01T00:02:00Z");
 }
 
-/// A waiting binding names what waits and what is applied.
+fn message(record: &Record, policy: &PropagationPolicy) -> Option<String> {
+    let metadata = ObjectMeta {
+        annotations: Some([(names::ACTIVATED.to_owned(), record.to_text())].into()),
+        ..ObjectMeta::default()
+    };
+    waiting(&metadata, &Candidate::from(policy))
+}
+
+fn waits(policy: &str, follows: &str) -> String {
+    format!(
+        "Generation 2 of policy {policy} waits for the next edit of the template, which follows {follows}."
+    )
+}
+
+/// A waiting binding names the waiting edit and the applied one.
 #[test]
 fn waiting_message_names_policies() {
-    let message = |record: &Record, policy: &PropagationPolicy| {
-        let metadata = ObjectMeta {
-            annotations: Some([(names::ACTIVATED.to_owned(), record.to_text())].into()),
-            ..ObjectMeta::default()
-        };
-        waiting(&metadata, &Candidate::from(policy))
-    };
     let record = record_of(&lazy("a"), &template(1));
     assert_eq!(message(&record, &lazy("a")), None);
-    let waits = |policy: &str, follows: &str| {
-        Some(format!(
-            "Generation 2 of policy {policy} waits for the next edit of the template, which follows {follows}."
-        ))
-    };
     let older = |generation| Record {
         generation,
         ..record.clone()
     };
     for (record, policy, expected) in [
-        (&older(1), lazy("a"), waits("shop/a", "generation 1")),
-        (&older(0), lazy("a"), waits("shop/a", "an earlier version")),
+        (&older(1), lazy("a"), Some(waits("shop/a", "generation 1"))),
+        (
+            &older(0),
+            lazy("a"),
+            Some(waits("shop/a", "an earlier version")),
+        ),
         (
             &record,
             lazy("b"),
-            waits("shop/b", "generation 2 of shop/a"),
+            Some(waits("shop/b", "generation 2 of shop/a")),
         ),
         (&older(1), policy("a", &json!({})), None),
     ] {

@@ -32,7 +32,7 @@ impl Scope {
 }
 
 /// Returns the body of a template's new binding `key`, with these labels, annotations and members of the spec
-/// besides what every binding has.
+/// besides those that every binding has.
 pub(crate) fn body(
     key: &Key,
     object: &Value,

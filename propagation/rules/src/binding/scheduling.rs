@@ -19,21 +19,23 @@ pub struct Scheduling {
     pub priority: Option<i32>,
 }
 
-/// Returns the groups of workloads that the policy and the labels of a template put it into. What has no namespace is
-/// in none.
+/// Returns the groups of workloads that the policy and the labels of a template put it into; one without a
+/// namespace is in none.
 pub fn groups(template: &Value, policy: &PropagationSpec) -> Option<WorkloadAffinityGroups> {
     let affinity = policy.placement.as_ref()?.get("workloadAffinity")?;
-    let group = |term: &str| {
-        let key = affinity.get(term)?.get("groupByLabelKey")?.as_str()?;
-        let value = template.label(key)?;
-        Some(format!("{key}={value}"))
-    };
     let groups = WorkloadAffinityGroups {
-        affinity_group: group("affinity").unwrap_or_default(),
-        anti_affinity_group: group("antiAffinity").unwrap_or_default(),
+        affinity_group: group(template, affinity.get("affinity")).unwrap_or_default(),
+        anti_affinity_group: group(template, affinity.get("antiAffinity")).unwrap_or_default(),
     };
     let is_in_one = groups != WorkloadAffinityGroups::default();
     (is_in_one && !template.namespace().is_empty()).then_some(groups)
+}
+
+/// Returns the group into which a term of the policy puts the template.
+fn group(template: &Value, term: Option<&Value>) -> Option<String> {
+    let key = term?.get("groupByLabelKey")?.as_str()?;
+    let value = template.label(key)?;
+    Some(format!("{key}={value}"))
 }
 
 #[cfg(test)]

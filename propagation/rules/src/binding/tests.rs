@@ -1,5 +1,5 @@
 use karmada_api::{PropagationPolicy, ResourceBinding};
-use objects::write::Guard;
+use objects::write::{Action, Guard};
 use objects::{Metadata, group_kind};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,7 +8,6 @@ use super::super::activation::{Activation, Facts, decide};
 use super::super::candidate::Candidate;
 use super::super::interpret::replicas;
 use super::*;
-use crate::binding_ref::named;
 
 fn fixture(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
@@ -49,7 +48,7 @@ fn record(policy: &Candidate<'_>, template: &Value) -> Record {
 }
 
 /// Plans with the policy and the binding as they are read.
-fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingPlan {
+fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Option<Write> {
     let policy: PropagationPolicy = serde_json::from_value(policy.clone()).unwrap();
     let claim = Claim::by(&Candidate::from(&policy)).unwrap();
     let source = BindingSource {
@@ -75,9 +74,9 @@ fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> BindingP
     plan(source, place, || "id".to_owned())
 }
 
-fn patched(existing: &Value, plan: &BindingPlan) -> Value {
-    let BindingPlan::Patch(patch) = plan else {
-        panic!("{plan:?}");
+fn patched(existing: &Value, write: Option<Write>) -> Value {
+    let Some(Action::Json(patch)) = write.map(|write| write.action) else {
+        panic!("not patched");
     };
     let mut object = existing.clone();
     json_patch::patch(&mut object, patch.operations()).unwrap();
@@ -105,17 +104,17 @@ fn karmadas_bindings_lack_only_record() {
         (&deployment(), &web_policy(), &web),
         (&deployment(), &paused, &paused_binding),
     ] {
-        let plan = planned(object, policy, Some(binding));
-        assert!(plan.only_records(), "{plan:?}");
-        let mut now = patched(binding, &plan);
-        assert_eq!(planned(object, policy, Some(&now)), BindingPlan::Unchanged);
+        let write = planned(object, policy, Some(binding)).unwrap();
+        assert!(only_records(&write), "{write:?}");
+        let mut now = patched(binding, Some(write));
+        assert_eq!(planned(object, policy, Some(&now)), None);
         let annotations = now["metadata"]["annotations"].as_object_mut().unwrap();
         annotations.remove(names::ACTIVATED).unwrap();
         assert_eq!(now, *binding);
     }
 }
 
-/// A new binding is what Karmada would make.
+/// A new binding is as Karmada would make it.
 #[test]
 fn new_binding_matches_karmadas() {
     let reader = fixture(include_str!("../fixtures/clusterpropagationpolicy.json"));
@@ -125,9 +124,8 @@ fn new_binding_matches_karmadas() {
         (deployment(), web_policy(), web_binding()),
         (role, reader, role_binding),
     ] {
-        let BindingPlan::Create(ours) = planned(&object, &policy, None) else {
-            panic!("not created");
-        };
+        let write = planned(&object, &policy, None).unwrap();
+        let ours = write.body();
         let mut theirs = theirs;
         let spec = theirs["spec"].as_object_mut().unwrap();
         spec.remove("clusters");
@@ -148,11 +146,8 @@ fn new_binding_matches_karmadas() {
                 }
             }
         }
-        // What we create is what we would keep.
-        assert_eq!(
-            planned(&object, &policy, Some(&ours)),
-            BindingPlan::Unchanged
-        );
+        // We would keep the binding that we create.
+        assert_eq!(planned(&object, &policy, Some(ours)), None);
     }
 }
 
@@ -163,7 +158,7 @@ fn placement_is_replaced_whole() {
     policy["spec"]["placement"] = json!({ "clusterAffinity": { "newer": 1 } });
     let now = patched(
         &web_binding(),
-        &planned(&deployment(), &policy, Some(&web_binding())),
+        planned(&deployment(), &policy, Some(&web_binding())),
     );
     assert_eq!(now["spec"]["placement"], policy["spec"]["placement"]);
     assert_eq!(now["spec"]["clusters"], web_binding()["spec"]["clusters"]);
@@ -176,10 +171,7 @@ fn empty_placement_fields_are_absent() {
     let mut policy = web_policy();
     policy["spec"]["placement"]["clusterTolerations"] = json!([]);
     policy["spec"]["placement"]["spreadConstraints"] = json!(null);
-    assert_eq!(
-        planned(&deployment(), &policy, Some(&web_binding())),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(planned(&deployment(), &policy, Some(&web_binding())), None);
 }
 
 /// A new version of the template alone writes nothing.
@@ -187,21 +179,18 @@ fn empty_placement_fields_are_absent() {
 fn template_version_writes_nothing() {
     let mut object = deployment();
     object["metadata"]["resourceVersion"] = json!("999");
-    assert_eq!(
-        planned(&object, &web_policy(), Some(&web_binding())),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(planned(&object, &web_policy(), Some(&web_binding())), None);
     object["spec"]["replicas"] = json!(6);
     let now = patched(
         &web_binding(),
-        &planned(&object, &web_policy(), Some(&web_binding())),
+        planned(&object, &web_policy(), Some(&web_binding())),
     );
     assert_eq!(now["spec"]["replicas"], 6);
     assert_eq!(now["spec"]["resource"]["resourceVersion"], "999");
     object["spec"]["replicas"] = json!(0);
     let now = patched(
         &web_binding(),
-        &planned(&object, &web_policy(), Some(&web_binding())),
+        planned(&object, &web_policy(), Some(&web_binding())),
     );
     assert_eq!(now["spec"].get("replicas"), None);
 }
@@ -226,15 +215,12 @@ fn unfollowed_policy_moves_claim() {
     };
     let before = web_binding();
     let binding: ResourceBinding = serde_json::from_value(before.clone()).unwrap();
-    let plan = plan(
-        source,
-        Place::Existing(BindingRef::from(&binding)),
-        || unreachable!(),
-    );
-    let mut now = patched(&before, &plan);
+    let place = Place::Existing(BindingRef::from(&binding));
+    let write = plan(source, place, || unreachable!()).unwrap();
+    assert!(!only_records(&write));
+    let mut now = patched(&before, Some(write));
     assert_eq!(now.annotation(names::POLICY_NAME), Some("other"));
     assert_eq!(now.annotation(names::ACTIVATED), Some(&*record.to_text()));
-    assert!(!plan.only_records());
     let suspension = now["spec"].as_object_mut().unwrap().remove("suspension");
     assert_eq!(suspension, Some(json!({ "dispatching": true })));
     assert_eq!(now["spec"], before["spec"]);
@@ -246,16 +232,13 @@ fn ineffective_edit_is_recorded() {
     let mut object = deployment();
     object["metadata"]["labels"]["refresh"] = json!("1");
     let before = web_binding();
-    let now = patched(&before, &planned(&object, &web_policy(), Some(&before)));
+    let now = patched(&before, planned(&object, &web_policy(), Some(&before)));
     assert_eq!(now["spec"], before["spec"]);
     assert_ne!(
         now["metadata"]["annotations"],
         before["metadata"]["annotations"]
     );
-    assert_eq!(
-        planned(&object, &web_policy(), Some(&now)),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(planned(&object, &web_policy(), Some(&now)), None);
 }
 
 /// A pause comes and goes beside the pause of scheduling.
@@ -264,22 +247,22 @@ fn pause_spares_scheduling_suspension() {
     let mut policy = web_policy();
     policy["spec"]["suspension"] = json!({ "dispatching": true });
     let mut binding = web_binding();
-    let now = patched(&binding, &planned(&deployment(), &policy, Some(&binding)));
+    let now = patched(&binding, planned(&deployment(), &policy, Some(&binding)));
     assert_eq!(now["spec"]["suspension"], json!({ "dispatching": true }));
 
     binding["spec"]["suspension"] = json!({ "scheduling": true, "newer": 1 });
-    let paused = patched(&binding, &planned(&deployment(), &policy, Some(&binding)));
+    let paused = patched(&binding, planned(&deployment(), &policy, Some(&binding)));
     assert_eq!(
         paused["spec"]["suspension"],
         json!({ "scheduling": true, "newer": 1, "dispatching": true })
     );
     for resumed in [json!(null), json!({})] {
         policy["spec"]["suspension"] = resumed;
-        let now = patched(&paused, &planned(&deployment(), &policy, Some(&paused)));
+        let now = patched(&paused, planned(&deployment(), &policy, Some(&paused)));
         assert_eq!(now["spec"]["suspension"], binding["spec"]["suspension"]);
     }
     policy["spec"]["suspension"] = json!({ "dispatching": false });
-    let now = patched(&paused, &planned(&deployment(), &policy, Some(&paused)));
+    let now = patched(&paused, planned(&deployment(), &policy, Some(&paused)));
     assert_eq!(now["spec"]["suspension"]["dispatching"], false);
 }
 
@@ -292,7 +275,7 @@ fn attached_binding_gets_policy() {
     let attached = fixture(include_str!(
         "../fixtures/resourcebinding-web-settings-configmap.json"
     ));
-    let now = patched(&attached, &planned(&settings, &policy, Some(&attached)));
+    let now = patched(&attached, planned(&settings, &policy, Some(&attached)));
     for field in [
         "requiredBy",
         "conflictResolution",
@@ -308,10 +291,7 @@ fn attached_binding_gets_policy() {
         labels[names::POLICY_ID],
         policy["metadata"]["labels"][names::POLICY_ID]
     );
-    assert_eq!(
-        planned(&settings, &policy, Some(&now)),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(planned(&settings, &policy, Some(&now)), None);
 }
 
 /// A false that a policy states is in the binding and one that others wrote stays.
@@ -322,12 +302,12 @@ fn stated_false_is_kept() {
     policy["spec"][PRESERVE] = json!(false);
     let now = patched(
         &web_binding(),
-        &planned(&deployment(), &policy, Some(&web_binding())),
+        planned(&deployment(), &policy, Some(&web_binding())),
     );
     assert_eq!(now["spec"][PRESERVE], false);
     policy["spec"][PRESERVE] = Value::Null;
     let again = planned(&deployment(), &policy, Some(&now));
-    assert_eq!(again, BindingPlan::Unchanged);
+    assert_eq!(again, None);
 }
 
 /// A binding of a former template or that is leaving must go first.
@@ -337,11 +317,10 @@ fn former_binding_goes_first() {
     former["metadata"]["ownerReferences"][0]["uid"] = json!("former");
     let mut leaving = web_binding();
     leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut policy = web_policy();
+    policy["spec"]["placement"] = json!({});
     for binding in [former, leaving] {
-        assert_eq!(
-            planned(&deployment(), &web_policy(), Some(&binding)),
-            BindingPlan::Waits
-        );
+        assert_eq!(planned(&deployment(), &policy, Some(&binding)), None);
     }
 }
 
@@ -354,14 +333,14 @@ fn owner_follows_version() {
     owner[0]["apiVersion"] = json!("apps/v1beta1");
     let other = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "o" });
     owner.as_array_mut().unwrap().push(other.clone());
-    let plan = planned(&deployment(), &web_policy(), Some(&former));
-    assert!(!plan.changes_spec());
-    let now = patched(&former, &plan);
+    let write = planned(&deployment(), &web_policy(), Some(&former)).unwrap();
+    assert!(!changes_spec(&write));
+    let now = patched(&former, Some(write));
     let owners = &now["metadata"]["ownerReferences"];
     assert_eq!(owners[0], web_binding()["metadata"]["ownerReferences"][0]);
     assert_eq!(owners[1], other);
     let again = planned(&deployment(), &web_policy(), Some(&now));
-    assert_eq!(again, BindingPlan::Unchanged);
+    assert_eq!(again, None);
 }
 
 /// A patch fails if the binding has changed.
@@ -372,19 +351,14 @@ fn stale_patch_fails() {
     for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         metadata.remove(field);
     }
-    let plan = planned(&deployment(), &web_policy(), Some(&bare));
-    let object = named(Key::new("shop", "web-deployment"));
-    let write = plan.clone().write(object).unwrap();
+    let write = planned(&deployment(), &web_policy(), Some(&bare)).unwrap();
     assert_eq!(write.guard, Guard::Version);
-    let now = patched(&bare, &plan);
+    let now = patched(&bare, Some(write));
     assert_eq!(
         now["metadata"]["finalizers"],
         json!([names::BINDING_FINALIZER])
     );
-    assert_eq!(
-        planned(&deployment(), &web_policy(), Some(&now)),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(planned(&deployment(), &web_policy(), Some(&now)), None);
 }
 
 /// A binding whose labels another writer replaced, and Works that name a binding and its ID.
@@ -421,15 +395,15 @@ fn lost_id_comes_from_works() {
         let works: Vec<_> = works.into_iter().cloned().collect();
         let plan = identify(BindingRef::from(&binding), &works, || "new".to_owned());
         let Some(expected) = expected else {
-            assert_eq!(plan, BindingPlan::Unchanged);
+            assert_eq!(plan, None);
             continue;
         };
-        let now = patched(&serde_json::to_value(&binding).unwrap(), &plan);
+        let now = patched(&serde_json::to_value(&binding).unwrap(), plan);
         assert_eq!(now["metadata"]["labels"][names::BINDING_ID], expected);
         assert_eq!(now["metadata"]["labels"].get("by"), labels.get("by"));
         let now: ResourceBinding = serde_json::from_value(now).unwrap();
         let again = identify(BindingRef::from(&now), &works, || "new".to_owned());
-        assert_eq!(again, BindingPlan::Unchanged);
+        assert_eq!(again, None);
     }
 }
 
@@ -467,9 +441,9 @@ proptest! {
             policy["spec"][field] = value(field, n);
         }
         let plan = planned(&deployment(), &policy, Some(&binding));
-        if plan != BindingPlan::Unchanged {
-            let now = patched(&binding, &plan);
-            prop_assert_eq!(planned(&deployment(), &policy, Some(&now)), BindingPlan::Unchanged);
+        if plan.is_some() {
+            let now = patched(&binding, plan);
+            prop_assert_eq!(planned(&deployment(), &policy, Some(&now)), None);
             prop_assert_eq!(&now["spec"]["clusters"], &binding["spec"]["clusters"]);
             prop_assert_eq!(&now["status"], &binding["status"]);
         }

@@ -17,7 +17,7 @@ pub struct Capacity {
     pub resources: ResourceSummary,
 }
 
-/// Returns what is said of these named nodes with these pods. Nodes are counted by `models`, of the last whose least
+/// Returns the capacity of these named nodes with these pods. Nodes are counted by `models`, of the last whose least
 /// amounts a node has free. One on which no pod has room is of none.
 pub fn capacity(
     nodes: &[(&str, &NodeCapacity)],
@@ -25,7 +25,6 @@ pub fn capacity(
     models: &[ResourceModel],
 ) -> Capacity {
     let usage = ClusterUsage::of(nodes.iter().map(|(_, node)| *node), pods.iter().copied());
-    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
     Capacity {
         nodes: NodeSummary {
             total_num: number(nodes.len()),
@@ -38,6 +37,10 @@ pub fn capacity(
             allocatable_modelings: counted(nodes, pods, models),
         },
     }
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
 }
 
 fn counted(
@@ -107,7 +110,7 @@ mod tests {
         )
     }
 
-    /// Nodes are counted by what their pods leave, one that is full of pods not at all.
+    /// Nodes are counted by the room that their pods leave, one that is full of pods not at all.
     #[test]
     fn nodes_are_counted_by_model() {
         let range = |cpu: &str, memory: &str| json!([{ "name": "cpu", "min": cpu }, { "name": "memory", "min": memory }]);

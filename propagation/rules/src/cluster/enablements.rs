@@ -61,7 +61,7 @@ fn list<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 }
 
 /// Returns the enablements of a cluster that serves this, sorted, and the condition of their list. A cluster
-/// that cannot be read, or a group whose server does not answer, keeps what was `published`: it has lost no
+/// that cannot be read, or a group whose server does not answer, keeps those that were `published`: it has lost no
 /// kind.
 pub(super) fn enablements(
     served: &Result<Vec<ServedKinds>, String>,
@@ -141,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Enablements are sorted and have neither subresources nor what has no kind.
+    /// Enablements are sorted and have neither subresources nor resources without a kind.
     #[test]
     fn enablements_are_sorted_kinds() {
         let networking = [
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((complete.status, complete.reason), (TRUE, "Complete"));
     }
 
-    /// A group whose server does not answer keeps what was known of it.
+    /// A group whose server does not answer keeps its known kinds.
     #[test]
     fn silent_group_keeps_kinds() {
         let before = [enabled("metrics.k8s.io/v1", &[("pods", "PodMetrics")])];

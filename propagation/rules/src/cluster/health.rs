@@ -45,7 +45,7 @@ impl Health {
     ) -> Option<Report> {
         let healthy = *probe == Probe::Healthy;
         let streak = match self.streak {
-            // Nobody knows what was between two probes that are too far apart.
+            // Nobody knows the health between two probes that are too far apart.
             Some(streak)
                 if streak.healthy == healthy && now.duration_since(streak.last) < THRESHOLD =>
             {

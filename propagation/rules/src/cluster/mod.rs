@@ -4,7 +4,7 @@
 //! - `health`: is it ready? Several probes must agree before a verdict changes.
 //! - `enablements`, `capacity`: which kinds does it serve, and how much fits?
 //! - `nodes`: which slices publish its nodes, where that is asked for?
-//! - `silence`: what of a cluster that reports on itself, and no longer does?
+//! - `silence`: how is a cluster that reports on itself, and no longer does?
 //! - `taints`, `condition_taints`: which taints follow from its health, and from other conditions?
 //! - `steps`: from all of these, the writes that are still due, in their order.
 

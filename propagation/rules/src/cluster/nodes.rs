@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Returns what is published of these nodes, as an API server has stored it.
+    /// Returns the published slices of these nodes, as an API server has stored them.
     fn stored(nodes: &[NodeAddresses]) -> Vec<Arc<EndpointSlice>> {
         let writes = publish("m1", nodes, &[]).into_iter();
         let created = writes.map(|write| {
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(json!(*slices[1])["endpoints"], json!(endpoints));
     }
 
-    /// What is published already is not written again; what changes is changed in the version that was read, and what no
+    /// A published slice is not written again; one that changes is changed in the version that was read, and one that no
     /// node is left of is deleted.
     #[test]
     fn only_changes_are_written() {

@@ -14,7 +14,7 @@ pub const RENEWAL: Duration = Duration::from_secs(10);
 const START: Duration = Duration::from_mins(1);
 const UNKNOWN: &str = "Unknown";
 
-/// Returns what is said of a cluster of which nothing has been heard for as long as this, and `None` while it may still
+/// Returns the health of a cluster of which nothing has been heard for as long as this, and `None` while it may still
 /// speak. `ready` is its condition `Ready`, or null.
 pub(super) fn silence(ready: &Value, lasts: Duration) -> Option<Report> {
     if ready["status"] == UNKNOWN || lasts < patience(ready) {
@@ -49,14 +49,15 @@ mod tests {
 
     use super::*;
 
+    fn reason(ready: &Value, seconds: u64) -> Option<(&'static str, &'static str)> {
+        let silence = silence(ready, Duration::from_secs(seconds));
+        silence.map(|report| (report.status, report.reason))
+    }
+
     /// Case I100: a cluster that speaks no more is unknown once its Lease has run out, one that never spoke a while later.
     #[test]
     fn silent_cluster_is_unknown() {
         let posted = json!({ "type": "Ready", "status": "True" });
-        let reason = |ready: &Value, seconds| {
-            let silence = silence(ready, Duration::from_secs(seconds));
-            silence.map(|report| (report.status, report.reason))
-        };
         assert_eq!(reason(&posted, 39), None);
         assert_eq!(reason(&posted, 40), Some((UNKNOWN, "ClusterStatusUnknown")));
         assert_eq!(reason(&Value::Null, 59), None);

@@ -40,7 +40,7 @@ pub struct ExecutionNamespace {
 /// The newest that is known from a cluster's own API.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterObservation {
-    /// Its health; `None` while probes contradict what is published, but not for long enough.
+    /// Its health; `None` while probes contradict the published one, but not for long enough.
     pub ready: Option<Report>,
     /// Its version.
     pub version: Option<String>,
@@ -52,7 +52,7 @@ pub struct ClusterObservation {
     pub nodes: Option<Vec<NodeAddresses>>,
 }
 
-/// A cluster and what decides about it.
+/// A cluster and the facts that decide about it.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     /// The `Cluster` as the server stores it.
@@ -73,7 +73,7 @@ pub struct Situation<'a> {
     pub evict_after: Option<Duration>,
     /// The taints that clusters get for their conditions.
     pub condition_taints: &'a [ConditionTaint],
-    /// The time shown in what is written.
+    /// The time that is written.
     pub now: Timestamp,
 }
 
@@ -101,7 +101,7 @@ pub fn is_probed(cluster: &ClusterView, sync_mode: &str) -> bool {
 
 /// Returns the clusters that the binding has and that a scheduler takes away when they leave.
 pub fn targets(binding: &Value) -> BTreeSet<String> {
-    // What no policy has stays as it is, and would keep its clusters for ever.
+    // A binding that no policy has stays as it is, and would keep its clusters for ever.
     let is_scheduled = [
         names::POLICY_ID,
         names::CLUSTER_POLICY_ID,
@@ -163,7 +163,7 @@ fn node_slices(situation: &Situation<'_>) -> Vec<Step> {
 fn leave(situation: &Situation<'_>) -> Option<Step> {
     let cluster = situation.cluster;
     let mut finalizers = finalizers(cluster);
-    // Without our finalizer, what it stands for has been done.
+    // Without our finalizer, nothing is left to do.
     if !finalizers.iter().any(|name| name == FINALIZER) {
         return None;
     }
@@ -223,7 +223,7 @@ fn namespace(situation: &Situation<'_>) -> Option<Step> {
     }
 }
 
-/// Returns the writes that bring the status of a cluster up to what was observed, in the order of [`steps`].
+/// Returns the writes that bring the status of a cluster up to the observation, in the order of [`steps`].
 pub fn status(cluster: &Value, observed: &ClusterObservation, now: Timestamp) -> Vec<Step> {
     let mut steps = Vec::new();
     if let Some(report) = &observed.ready

@@ -39,18 +39,16 @@ pub(super) fn tainted(
         Some("Unknown") => Some(UNREACHABLE),
         _ => Some(NOT_READY),
     };
-    let is_ours = |taint: &&Value| taint["key"] == NOT_READY || taint["key"] == UNREACHABLE;
-    let is =
-        |taint: &Value, key: &str, effect: &str| taint["key"] == key && taint["effect"] == effect;
-    let stays = |taint: &&Value| !is_ours(taint) || key.is_some_and(|key| taint["key"] == key);
-    let mut desired: Vec<_> = taints.iter().filter(stays).cloned().collect();
+    let mut desired = taints.to_vec();
+    desired.retain(|taint| !is_ours(taint) || key.is_some_and(|key| taint["key"] == key));
     if let Some(key) = key {
         let evicts = unready
             .evict_after
             .is_some_and(|after| unready.lasts >= after);
         let effects = [Some(NO_SCHEDULE), evicts.then_some(NO_EXECUTE)];
         for effect in effects.into_iter().flatten() {
-            if !desired.iter().any(|taint| is(taint, key, effect)) {
+            let mut present = desired.iter();
+            if !present.any(|taint| taint["key"] == key && taint["effect"] == effect) {
                 desired.push(json!({ "key": key, "effect": effect }));
             }
         }
@@ -64,6 +62,10 @@ pub(super) fn tainted(
         }
     }
     desired
+}
+
+fn is_ours(taint: &Value) -> bool {
+    taint["key"] == NOT_READY || taint["key"] == UNREACHABLE
 }
 
 /// Returns a raw taint as kubectl shows it.

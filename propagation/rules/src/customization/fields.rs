@@ -1,4 +1,4 @@
-//! Fields of an object as others have written it: what is no text, or no list, is absent.
+//! Fields of an object as others have written it: a value that is no text, or no list, is absent.
 
 use serde_json::Value;
 

@@ -5,21 +5,21 @@ use std::fmt;
 /// A question about an object, as Karmada names it (`config.karmada.io/v1alpha1`, `InterpreterOperation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// How many replicas has a template, and what does each need?
+    /// How many replicas has a template, and which requirements has each?
     InterpretReplica,
     /// Of which components does a template consist?
     InterpretComponent,
     /// How does a manifest look with that many replicas?
     ReviseReplica,
-    /// What does an object in a member keep when it is replaced?
+    /// Which fields does an object in a member keep when it is replaced?
     Retain,
-    /// What is the status of a template whose copies have these?
+    /// Which status has a template with copies that have these?
     AggregateStatus,
-    /// What is reported of the status of an object in a member?
+    /// Which part of the status of an object in a member is reported?
     InterpretStatus,
     /// Is an object in a member well?
     InterpretHealth,
-    /// What does a template refer to?
+    /// Which objects does a template refer to?
     InterpretDependency,
 }
 

@@ -59,7 +59,7 @@ fn read<T: DeserializeOwned>(json: &Value) -> Result<T, String> {
     T::deserialize(json).map_err(|error| format!("can not unmarshal it: {}", Mistake::from(&error)))
 }
 
-/// Reads what each replica needs, as a binding has it; `None` if that is nothing.
+/// Reads the requirements of each replica, as a binding has them; `None` if there are none.
 ///
 /// # Errors
 /// Fails if it is of another form, or an amount is no quantity.
@@ -97,7 +97,7 @@ pub fn components(json: &Value) -> Result<Vec<Component>, String> {
     components.collect()
 }
 
-/// Reads what a template refers to.
+/// Reads the objects that a template refers to.
 ///
 /// # Errors
 /// Fails if one of them names nothing.

@@ -1,7 +1,7 @@
 //! The webhooks of a `ResourceInterpreterWebhookConfiguration` (Karmada, `config.karmada.io/v1alpha1`).
 //!
-//! `address` says where one is, `request` what it is asked, `response` what it answers, and `problems` what is wrong
-//! with a configuration.
+//! `address` says where one is, `request` has the question, `response` the answer, and `problems` the mistakes
+//! in a configuration.
 
 mod address;
 mod problems;
@@ -117,12 +117,14 @@ impl Webhook {
 
 impl Rule {
     fn read(rule: &Value) -> Self {
-        let list = |field| texts(rule, field).map(str::to_owned).collect();
+        let fields = ["operations", "apiGroups", "apiVersions", "kinds"];
+        let lists = fields.map(|field| texts(rule, field).map(str::to_owned).collect());
+        let [operations, groups, versions, kinds] = lists;
         Self {
-            operations: list("operations"),
-            groups: list("apiGroups"),
-            versions: list("apiVersions"),
-            kinds: list("kinds"),
+            operations,
+            groups,
+            versions,
+            kinds,
         }
     }
 

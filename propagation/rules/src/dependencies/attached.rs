@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmada_api::policy::{CONFLICT_ABORT, CONFLICT_OVERWRITE};
 use karmada_api::{BindingSnapshot, ResourceBindingSpec, Suspension, TargetCluster, names};
 use objects::patch::JsonPatch;
+use objects::write::Write;
 use objects::{GroupVersionKind, Key, Metadata, api_version};
 use serde_json::{Map, Value, json};
 
-use crate::binding::patch;
-use crate::binding::{BindingPlan, Place};
+use crate::binding::{Place, patch, write};
 use crate::binding_ref::BindingRef;
 use crate::claim::Claim;
 use crate::template::priority;
 use crate::works::kept_clusters;
 
-/// The clusters in which a binding needs what its template refers to.
+/// The clusters in which a binding needs its dependencies.
 #[derive(Clone, Debug)]
 pub struct Need<'a> {
     /// The binding.
@@ -27,7 +27,7 @@ pub struct Need<'a> {
 /// The bindings that require another one, as far as they are known.
 pub type Referrers<'a> = BTreeMap<Key, &'a ResourceBindingSpec>;
 
-/// Returns the clusters in which a binding needs what its template refers to. `attached` is the binding of
+/// Returns the clusters in which a binding needs a dependency. `attached` is the binding of
 /// that, and `policy_suspension` the suspension of the referrer's policy.
 pub fn needed_clusters(
     referrer: BindingRef<'_>,
@@ -35,27 +35,31 @@ pub fn needed_clusters(
     policy_suspension: Option<&Suspension>,
 ) -> Vec<TargetCluster> {
     let mut needed: Vec<_> = referrer.spec.clusters.iter().flatten().cloned().collect();
-    let mut add = |target: TargetCluster| {
-        if needed.iter().all(|needed| needed.name != target.name) {
-            needed.push(target);
-        }
-    };
     // A copy that is leaving with grace still runs.
     for name in kept_clusters(referrer) {
-        add(TargetCluster {
+        let target = TargetCluster {
             name: name.to_owned(),
             ..TargetCluster::default()
-        });
+        };
+        add(&mut needed, target);
     }
     // While dispatching is suspended, copies of the template may be held where it is not scheduled any more.
     if is_paused(referrer, policy_suspension) {
         let key = referrer.key();
         let list = attached.and_then(|attached| attached.spec.required_by.as_deref());
         let list = list.unwrap_or_default();
-        let of = places(list, &key).flat_map(|place| list[place].clusters.iter().flatten());
-        of.cloned().for_each(add);
+        for target in places(list, &key).flat_map(|place| list[place].clusters.iter().flatten()) {
+            add(&mut needed, target.clone());
+        }
     }
     needed
+}
+
+/// Adds a cluster that is not among them.
+fn add(clusters: &mut Vec<TargetCluster>, target: TargetCluster) {
+    if clusters.iter().all(|one| one.name != target.name) {
+        clusters.push(target);
+    }
 }
 
 /// Returns `true` if dispatching is suspended to any cluster.
@@ -83,30 +87,28 @@ pub fn attach(
     referrers: &Referrers<'_>,
     is_served: impl FnOnce(&GroupVersionKind) -> bool,
     new_id: impl FnOnce() -> String,
-) -> BindingPlan {
+) -> Option<Write> {
     let key = need.referrer.key();
     // Another loop gives it its ID, and wakes this one.
-    let Some(id) = need.referrer.id() else {
-        return BindingPlan::Waits;
-    };
+    let id = need.referrer.id()?;
     let mut referrers = referrers.clone();
     referrers.insert(key.clone(), need.referrer.spec);
     let label = names::depended_by(&key);
     let existing = match place {
         Place::Existing(existing) => existing,
-        Place::New(_) if dependency.is_deleting() => return BindingPlan::Waits,
+        Place::New(_) if dependency.is_deleting() => return None,
         Place::New(own) => {
             let labels = Map::from_iter([(label, json!(id))]);
             let spec = Map::from_iter([("requiredBy".to_owned(), json!([snapshot(&key, need)]))]);
             let agreed = agreed(&referrers).into_iter().flatten();
             let spec = spec.into_iter().chain(agreed).collect();
             let body = patch::body(&own, dependency, &new_id(), labels, Map::new(), spec);
-            return BindingPlan::Create(body);
+            return Some(write::created(own, body));
         }
     };
     let metadata = existing.metadata;
     if patch::is_former(dependency, metadata) {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut patch = JsonPatch::default();
     let label = (label.as_str(), Some(id));
@@ -118,14 +120,18 @@ pub fn attach(
     }
     require(&mut patch, need, existing.spec.required_by.as_deref());
     agree(&mut patch, existing.spec, &referrers);
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
-/// Plans the end of what `referrer` needs of a binding. `referrers` are those that require it.
-pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_>) -> BindingPlan {
+/// Plans the end of the need that `referrer` has of a binding. `referrers` are those that require it.
+pub fn detach(
+    referrer: &Key,
+    existing: BindingRef<'_>,
+    referrers: &Referrers<'_>,
+) -> Option<Write> {
     let metadata = existing.metadata;
     if metadata.deletion_timestamp.is_some() {
-        return BindingPlan::Waits;
+        return None;
     }
     let mut others = referrers.clone();
     others.remove(referrer);
@@ -140,10 +146,10 @@ pub fn detach(referrer: &Key, existing: BindingRef<'_>, referrers: &Referrers<'_
         unrequire(&mut patch, &places, list);
     }
     agree(&mut patch, existing.spec, &others);
-    BindingPlan::patch(patch)
+    write::patched(existing, patch)
 }
 
-/// Returns what the bindings that require another one want of it and cannot all have.
+/// Returns the contradiction between the bindings that require another one.
 pub fn conflict(existing: BindingRef<'_>, referrers: &Referrers<'_>) -> Option<String> {
     if existing.spec.placement.is_some() {
         return None;
@@ -207,8 +213,8 @@ fn is_outdated(
     let resource = &existing.spec.resource;
     let known = GroupVersionKind::new(&resource.api_version, &resource.kind);
     let read = GroupVersionKind::new(api_version(dependency), &resource.kind);
-    let is_newer = || priority(&read.version) > priority(&known.version);
-    Claim::of(existing.metadata).is_none() && read != known && (is_newer() || !is_served(&known))
+    let is_newer = priority(&read.version) > priority(&known.version);
+    Claim::of(existing.metadata).is_none() && read != known && (is_newer || !is_served(&known))
 }
 
 fn snapshot(referrer: &Key, need: &Need<'_>) -> Value {
@@ -279,7 +285,7 @@ fn test_place(patch: &mut JsonPatch, place: usize, list: &[BindingSnapshot]) {
     patch.test_name(LIST.into_iter().chain([place.as_str(), "name"]), name);
 }
 
-/// Sets what those that require the binding agree about. In one with a policy that is the policy's.
+/// Sets the fields about which those that require the binding agree. In one with a policy these are the policy's.
 fn agree(patch: &mut JsonPatch, spec: &ResourceBindingSpec, referrers: &Referrers<'_>) {
     if spec.placement.is_some() {
         return;

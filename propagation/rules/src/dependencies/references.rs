@@ -40,7 +40,7 @@ pub fn references(object: &Value) -> BTreeSet<Dependency> {
             }
             return found.found;
         }
-        // What Karmada makes in the control plane for the clusters that import the service.
+        // The objects that Karmada makes in the control plane for the clusters that import the service.
         ("multicluster.x-k8s.io/v1alpha1" | "multicluster.x-k8s.io/v1beta1", "ServiceImport") => {
             found.derived_service(object.name());
             return found.found;

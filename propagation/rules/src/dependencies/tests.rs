@@ -1,5 +1,6 @@
 use karmada_api::{ResourceBinding, ResourceBindingSpec, TargetCluster};
 use objects::Key;
+use objects::write::Action;
 use proptest::prelude::*;
 use serde_json::{from_value, json};
 
@@ -31,7 +32,7 @@ fn template(api_version: &str, kind: &str, spec: &Value) -> Value {
     })
 }
 
-/// What a container refers to is found wherever it is named.
+/// The references of a container are found wherever they are.
 #[test]
 fn container_references_are_found() {
     let container = |env: Value| json!([{ "name": "a", "env": [env] }]);
@@ -56,7 +57,7 @@ fn container_references_are_found() {
     }
 }
 
-/// What a pod and its volumes refer to is found.
+/// The references of a pod and its volumes are found.
 #[test]
 fn pod_references_are_found() {
     let volume = |source: Value| json!({ "volumes": [source] });
@@ -169,9 +170,9 @@ fn any_shape_is_read() {
     assert_eq!(references(&json!(null)), BTreeSet::new());
 }
 
-fn patched(object: &ResourceBinding, plan: &BindingPlan) -> ResourceBinding {
-    let BindingPlan::Patch(patch) = plan else {
-        panic!("{plan:?}");
+fn patched(object: &ResourceBinding, write: Option<Write>) -> ResourceBinding {
+    let Some(Action::Json(patch)) = write.map(|write| write.action) else {
+        panic!("not patched");
     };
     let mut object = serde_json::to_value(object).unwrap();
     json_patch::patch(&mut object, patch.operations()).unwrap();
@@ -198,7 +199,7 @@ fn attached(
     referrer: &ResourceBinding,
     existing: Option<&ResourceBinding>,
     referrers: &Referrers<'_>,
-) -> BindingPlan {
+) -> Option<Write> {
     attached_beside(map, referrer, existing, referrers, "")
 }
 
@@ -209,41 +210,37 @@ fn attached_beside(
     existing: Option<&ResourceBinding>,
     referrers: &Referrers<'_>,
     dropped: &str,
-) -> BindingPlan {
+) -> Option<Write> {
     let name = names::binding(objects::kind(map), map.name());
     let key = Key::new(map.namespace(), name);
     let place = existing.map_or(Place::New(key), |existing| Place::Existing(existing.into()));
-    let is_served = |kind: &objects::GroupVersionKind| kind.version != dropped;
-    let new_id = || "id".into();
-    attach(map, &need(referrer), place, referrers, is_served, new_id)
+    attach(
+        map,
+        &need(referrer),
+        place,
+        referrers,
+        |kind| kind.version != dropped,
+        || "id".to_owned(),
+    )
 }
 
-/// What Karmada attached is left as it is.
+/// A binding that Karmada attached is left as it is.
 #[test]
 fn karmadas_attached_bindings_stay() {
     let (web, map, binding) = recorded();
     let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
-    assert_eq!(
-        attached(&map, &web, Some(&binding), &referrers),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(attached(&map, &web, Some(&binding), &referrers), None);
     for (template, binding) in fixtures::bound() {
         let binding = BindingRef::from(&binding);
-        assert_eq!(
-            list(binding, &references(&template)),
-            BindingPlan::Unchanged
-        );
+        assert_eq!(list(binding, &references(&template)), None);
     }
     let mut none = web;
     let annotations = none.metadata.annotations.get_or_insert_default();
     annotations.insert(names::DEPENDENCIES.into(), "null".into());
-    assert_eq!(
-        list(BindingRef::from(&none), &BTreeSet::new()),
-        BindingPlan::Unchanged
-    );
+    assert_eq!(list(BindingRef::from(&none), &BTreeSet::new()), None);
 }
 
-/// Case P111: what is attached is kept in the newest version in which it is asked for, so that an older one may go; who asks
+/// Case P111: an attached object is kept in the newest version in which it is asked for, so that an older one may go; who asks
 /// for an older one does not turn it back while the newer is served, and a policy that has it decides for itself.
 #[test]
 fn newest_version_is_attached() {
@@ -270,21 +267,21 @@ fn newest_version_is_attached() {
         binding
     };
     let plan = attached(&map, &web, Some(&older(false)), &referrers);
-    let [now, wanted] = [&patched(&older(false), &plan), &binding].map(|binding| json!(binding));
+    let [now, wanted] = [&patched(&older(false), plan), &binding].map(|binding| json!(binding));
     assert_eq!(now, wanted);
     for (version, binding) in [("v1alpha1", older(false)), ("v1", older(true))] {
         let plan = attached(&in_version(version), &web, Some(&binding), &referrers);
-        assert_eq!(plan, BindingPlan::Unchanged, "{version}");
+        assert_eq!(plan, None, "{version}");
     }
     // One that is not served any more is left for any that is.
     for (binding, moves) in [(older(false), true), (older(true), false)] {
         let map = in_version("v1alpha1");
         let plan = attached_beside(&map, &web, Some(&binding), &referrers, "v1beta1");
         if moves {
-            let now = patched(&binding, &plan);
+            let now = patched(&binding, plan);
             assert_eq!(now.spec.resource.api_version, "v1alpha1");
         } else {
-            assert_eq!(plan, BindingPlan::Unchanged);
+            assert_eq!(plan, None);
         }
     }
 }
@@ -313,6 +310,12 @@ fn service_import_lists_slices() {
     assert_eq!(listed(&web.metadata), wanted);
 }
 
+fn slice(service: &str) -> Value {
+    json!({ "metadata": {
+        "namespace": "shop", "name": "a", "labels": { "kubernetes.io/service-name": service },
+    } })
+}
+
 /// A binding stays selected until the labels of its template are known to differ.
 #[test]
 fn unknown_labels_keep_selection() {
@@ -324,11 +327,6 @@ fn unknown_labels_keep_selection() {
         &json!({}),
     );
     let wanted = references(&import);
-    let slice = |service: &str| {
-        json!({ "metadata": {
-            "namespace": "shop", "name": "a", "labels": { "kubernetes.io/service-name": service },
-        } })
-    };
     let (derived, other) = (slice("derived-web"), slice("web"));
     let (_, _, binding) = recorded();
     for ((api_version, kind), namespace, name, template, expected) in [
@@ -363,13 +361,12 @@ fn unknown_labels_keep_selection() {
     }
 }
 
-/// What is attached and listed is what Karmada would write.
+/// Attached bindings and lists are as Karmada would write them.
 #[test]
 fn attached_binding_matches_karmadas() {
     let (mut web, map, theirs) = recorded();
-    let BindingPlan::Create(mut ours) = attached(&map, &web, None, &Referrers::new()) else {
-        panic!("not created");
-    };
+    let write = attached(&map, &web, None, &Referrers::new()).unwrap();
+    let mut ours = write.body().clone();
     let theirs = serde_json::to_value(&theirs).unwrap();
     assert_eq!(ours["spec"], theirs["spec"]);
     ours["metadata"]["labels"][names::BINDING_ID] =
@@ -394,27 +391,28 @@ fn attached_binding_matches_karmadas() {
     let finalizers = web.metadata.finalizers.get_or_insert_default();
     finalizers.retain(|finalizer| finalizer != names::DEPENDENCIES_FINALIZER);
     let wanted = references(&fixtures::deployment().0);
-    let listed = patched(&web, &list(BindingRef::from(&web), &wanted));
+    let listed = patched(&web, list(BindingRef::from(&web), &wanted));
     assert_eq!(listed.metadata.annotations, before);
     assert_eq!(
         listed.metadata.finalizers.as_deref(),
         Some(&[names::BINDING_FINALIZER, names::DEPENDENCIES_FINALIZER].map(str::to_owned)[..])
     );
-    let released = patched(&listed, &release(BindingRef::from(&listed)));
+    let released = patched(&listed, release(BindingRef::from(&listed)));
     assert_eq!(released.metadata.finalizers, web.metadata.finalizers);
     assert_eq!(released.metadata.annotations, web.metadata.annotations);
-    assert_eq!(release(BindingRef::from(&released)), BindingPlan::Unchanged);
+    assert_eq!(release(BindingRef::from(&released)), None);
+}
+
+fn on(names: &[&str]) -> Vec<TargetCluster> {
+    let named = names.iter();
+    let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
+    named.collect()
 }
 
 /// A copy is needed where the referrer runs or may still run.
 #[test]
 fn copies_follow_referrers_clusters() {
     let (mut web, _, mut attached) = recorded();
-    let on = |names: &[&str]| -> Vec<TargetCluster> {
-        let named = names.iter();
-        let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
-        named.collect()
-    };
     web.spec.clusters = Some(on(&["m2"]));
     attached.spec.required_by = from_value(json!([
         { "namespace": "shop", "name": "other", "clusters": on(&["m9"]) },
@@ -423,7 +421,6 @@ fn copies_follow_referrers_clusters() {
     .unwrap();
     let task =
         |mode: &str| from_value(json!([{ "fromCluster": "m3", "purgeMode": mode }])).unwrap();
-    let paused = |suspension: Value| from_value::<Suspended>(suspension).unwrap();
     for (mode, suspension, expected) in [
         ("Directly", json!(null), &["m2"][..]),
         ("Gracefully", json!(null), &["m2", "m3"]),
@@ -437,7 +434,7 @@ fn copies_follow_referrers_clusters() {
         ("Directly", json!({ "scheduling": true }), &["m2"]),
     ] {
         web.spec.graceful_eviction_tasks = task(mode);
-        web.spec.suspension = paused(suspension.clone());
+        web.spec.suspension = from_value(suspension.clone()).unwrap();
         let attached = Some(BindingRef::from(&attached));
         let needed = needed_clusters(BindingRef::from(&web), attached, None);
         assert_eq!(needed, on(expected), "{mode} {suspension}");
@@ -447,9 +444,7 @@ fn copies_follow_referrers_clusters() {
     assert!(is_paused(BindingRef::from(&web), Some(&of_policy)));
 }
 
-type Suspended = Option<karmada_api::BindingSuspension>;
-
-/// The bindings that require another decide what becomes of foreign and of left objects.
+/// The bindings that require another decide about foreign and about left objects.
 #[test]
 fn referrers_decide_conflicts() {
     let (web, map, binding) = recorded();
@@ -463,7 +458,7 @@ fn referrers_decide_conflicts() {
         (web_key.clone(), &web.spec),
         (other_key.clone(), &other.spec),
     ]);
-    let shared = patched(&binding, &attached(&map, &other, Some(&binding), &of_web));
+    let shared = patched(&binding, attached(&map, &other, Some(&binding), &of_web));
     assert_eq!(
         shared.spec.conflict_resolution.as_deref(),
         Some("Overwrite")
@@ -480,49 +475,41 @@ fn referrers_decide_conflicts() {
     // One goes, and the other alone decides; the last one leaves nothing but the object's own binding.
     let alone = patched(
         &shared,
-        &detach(&other_key, BindingRef::from(&shared), &both),
+        detach(&other_key, BindingRef::from(&shared), &both),
     );
     assert_eq!(alone.spec, binding.spec);
     assert_eq!(alone.metadata.labels, binding.metadata.labels);
-    let none = patched(&alone, &detach(&web_key, BindingRef::from(&alone), &of_web));
+    let none = patched(&alone, detach(&web_key, BindingRef::from(&alone), &of_web));
     assert_eq!(none.spec.required_by, None);
     assert!(!is_attached(BindingRef::from(&none), &web_key));
     assert_eq!(
         detach(&web_key, BindingRef::from(&none), &Referrers::new()),
-        BindingPlan::Unchanged
+        None
     );
-    let policy_less = patched(&none, &attached(&map, &web, Some(&none), &Referrers::new()));
+    let policy_less = patched(&none, attached(&map, &web, Some(&none), &Referrers::new()));
     assert_eq!(policy_less.spec, binding.spec);
 }
 
 /// A former binding must go first.
 #[test]
 fn former_binding_goes_first() {
-    let (web, mut map, mut binding) = recorded();
+    let (mut web, mut map, mut binding) = recorded();
+    web.spec.clusters = None;
     let deleting = json!("2026-11-22T00:00:00Z");
     binding.metadata.deletion_timestamp = from_value(deleting.clone()).unwrap();
     let none = Referrers::new();
-    assert_eq!(
-        attached(&map, &web, Some(&binding), &none),
-        BindingPlan::Waits
-    );
+    assert_eq!(attached(&map, &web, Some(&binding), &none), None);
     let key = Key::new("shop", "web-deployment");
-    assert_eq!(
-        detach(&key, BindingRef::from(&binding), &none),
-        BindingPlan::Waits
-    );
+    assert_eq!(detach(&key, BindingRef::from(&binding), &none), None);
     binding.metadata.deletion_timestamp = None;
     map["metadata"]["uid"] = json!("made-anew");
-    assert_eq!(
-        attached(&map, &web, Some(&binding), &none),
-        BindingPlan::Waits
-    );
+    assert_eq!(attached(&map, &web, Some(&binding), &none), None);
     map["metadata"]["deletionTimestamp"] = deleting;
-    assert_eq!(attached(&map, &web, None, &none), BindingPlan::Waits);
+    assert_eq!(attached(&map, &web, None, &none), None);
 }
 
 /// Returns the binding as the map's own policy would have it.
-fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
+fn with_policy(map: &Value, binding: &ResourceBinding) -> Option<Write> {
     let policy = from_value(json!({
         "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap" }],
         "placement": { "clusterAffinity": { "clusterNames": ["m9"] } },
@@ -547,29 +534,26 @@ fn with_policy(map: &Value, binding: &ResourceBinding) -> BindingPlan {
     })
 }
 
-/// Neither its own policy nor what requires it erases the part of the other.
+/// Neither its own policy nor the bindings that require it erase the part of the other.
 #[test]
 fn policy_and_referrers_coexist() {
     let (web, map, binding) = recorded();
     let key = Key::new("shop", "web-deployment");
     let referrers = Referrers::from([(key.clone(), &web.spec)]);
-    let both = patched(&binding, &with_policy(&map, &binding));
+    let both = patched(&binding, with_policy(&map, &binding));
     assert_eq!(both.spec.required_by, binding.spec.required_by);
     assert!(is_attached(BindingRef::from(&both), &key));
     assert_eq!(both.spec.conflict_resolution.as_deref(), Some("Overwrite"));
-    assert_eq!(
-        attached(&map, &web, Some(&both), &referrers),
-        BindingPlan::Unchanged
-    );
-    assert_eq!(with_policy(&map, &both), BindingPlan::Unchanged);
+    assert_eq!(attached(&map, &web, Some(&both), &referrers), None);
+    assert_eq!(with_policy(&map, &both), None);
 
-    let own = patched(&both, &detach(&key, BindingRef::from(&both), &referrers));
+    let own = patched(&both, detach(&key, BindingRef::from(&both), &referrers));
     assert_eq!(own.spec.required_by, None);
     assert_eq!(own.spec.placement, both.spec.placement);
     assert_eq!(own.spec.conflict_resolution, both.spec.conflict_resolution);
-    let again = patched(&own, &attached(&map, &web, Some(&own), &Referrers::new()));
+    let again = patched(&own, attached(&map, &web, Some(&own), &Referrers::new()));
     assert_eq!(again.spec, both.spec);
-    assert_eq!(with_policy(&map, &own), BindingPlan::Unchanged);
+    assert_eq!(with_policy(&map, &own), None);
 }
 
 proptest! {
@@ -593,8 +577,8 @@ proptest! {
             } else {
                 attached(&map, &referrer, Some(&binding), &referrers)
             };
-            if plan != BindingPlan::Unchanged {
-                binding = patched(&binding, &plan);
+            if plan.is_some() {
+                binding = patched(&binding, plan);
             }
             if clusters.is_empty() {
                 present.remove(&key);

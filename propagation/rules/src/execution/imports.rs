@@ -53,7 +53,7 @@ pub enum Block {
 }
 
 impl ServiceSlice {
-    /// Reads a manifest. Returns `None` for what is no slice of a Service.
+    /// Reads a manifest. Returns `None` for one that is no slice of a Service.
     pub fn of(manifest: &Value) -> Option<Self> {
         if !is_slice(&GroupVersionKind::of(manifest)) {
             return None;

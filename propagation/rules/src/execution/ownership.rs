@@ -1,4 +1,4 @@
-//! Whose an object in a member is, and what a Work may do with it.
+//! The owner of an object in a member, and the rights of a Work to it.
 
 use karmada_api::condition::TRUE;
 use karmada_api::names::{
@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::marks::without_marks;
 use crate::works::{allocated_node_ports, is_delivered};
 
-/// The managers of what we write to members, and of what Karmada's programs wrote there before us.
+/// The managers of our writes to members, and of those of Karmada's programs before us.
 pub const MANAGERS: Managers = Managers {
     ours: "karmada-rs",
     predecessors: &["karmada-controller-manager", "karmada-agent"],
@@ -32,18 +32,18 @@ pub fn work_of(object: &impl Metadata) -> Option<Key> {
 
 /// Returns the labels and annotations that the last write of an object had: ours and Karmada's list their keys in it.
 pub fn written(object: &Value) -> Option<Written> {
-    let keys = |list: &str| {
+    let [labels, annotations] = [MANAGED_LABELS, MANAGED_ANNOTATIONS].map(|list| {
         let keys = object.annotation(list)?.split(',');
         Some(keys.map(ToOwned::to_owned).collect())
-    };
+    });
     Some(Written {
-        labels: keys(MANAGED_LABELS)?,
-        annotations: keys(MANAGED_ANNOTATIONS)?,
+        labels: labels?,
+        annotations: annotations?,
     })
 }
 
-/// Tells what becomes of a manifest of a Work, which has this place in it, by the object that is found where it goes. A
-/// replacement keeps what the `retainer` says.
+/// Decides how to write a manifest of a Work, which has this place in it, by the object that is found where it goes. A
+/// replacement keeps the fields that the `retainer` names.
 pub fn instruction(
     work: &Work,
     (ordinal, manifest): (usize, &Value),
@@ -63,7 +63,7 @@ pub fn instruction(
     }
 }
 
-/// Decides what `work` may do with an object that exists where `manifest` is to be applied.
+/// Decides whether `work` may write an object that exists where `manifest` is to be applied.
 pub(super) fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoption {
     let overwrites = conflict_resolution(work, manifest) == "overwrite";
     match owner(work, object) {
@@ -89,7 +89,7 @@ pub(super) fn adoption(work: &Work, manifest: &Value, object: &Value) -> Adoptio
     }
 }
 
-/// Decides what becomes of the object of a Work that is being deleted, or of a manifest that has left it or is withheld.
+/// Decides whether to delete the object of a Work that is being deleted, or of a manifest that has left it or is withheld.
 pub fn removal(work: &Work, object: &Value) -> Removal {
     // It may have been made anew by another Work or by a person meanwhile.
     if !is_managed(object) || work_of(object) != Some(Key::of(work)) {
@@ -118,7 +118,7 @@ pub fn applied(work: &Work) -> Option<&Condition> {
     is_applied.then_some(applied)
 }
 
-/// Returns what the status of a Work that was applied says besides: the notes on its manifests.
+/// Returns the notes on the manifests in the status of a Work that was applied.
 pub fn notes(work: &Work) -> &str {
     let applied = work
         .condition(APPLIED)

@@ -30,7 +30,7 @@ impl Progress {
         Self::Deleting,
     ];
 
-    /// Returns how far a Work has come, by what it says.
+    /// Returns how far a Work has come, by its status.
     pub fn of(work: &Work) -> Self {
         if work.metadata.deletion_timestamp.is_some() {
             Self::Deleting

@@ -162,11 +162,11 @@ fn applied(work: &Work, outcomes: &[Outcome<'_>]) -> Condition {
     let (status, reason, message) = if errors.is_empty() {
         let message = "Manifest has been successfully applied";
         let notes = outcomes.iter().filter_map(|outcome| outcome.note);
-        let is_withheld = |outcome: &Outcome<'_>| outcome.block == Some(Block::Withheld);
-        let withheld = outcomes.iter().any(is_withheld).then_some(BUT_WITHHELD);
+        let mut blocks = outcomes.iter().map(|outcome| outcome.block);
+        let is_withheld = blocks.any(|block| block == Some(Block::Withheld));
         let parts: Vec<_> = std::iter::once(message)
             .chain(notes)
-            .chain(withheld)
+            .chain(is_withheld.then_some(BUT_WITHHELD))
             .collect();
         (TRUE, "AppliedSuccessful", parts.join("; "))
     } else {
@@ -241,21 +241,22 @@ fn block_notes(block: Block, outcomes: &[Outcome<'_>]) -> String {
 /// Returns the condition of a suspended Work of which no report tells that it was applied, for nothing is applied
 /// any more that would be reported.
 fn applied_before(work: &Work, outcomes: &[Outcome<'_>]) -> Option<Condition> {
-    let is_settled = |outcome: &Outcome<'_>| matches!(outcome.object, ObservedObject::Settled(_));
-    if !outcomes.is_empty() && outcomes.iter().all(is_settled) {
+    let mut objects = outcomes.iter().map(|outcome| outcome.object);
+    let is_settled = objects.all(|object| matches!(object, ObservedObject::Settled(_)));
+    if !outcomes.is_empty() && is_settled {
         return Some(applied(work, outcomes));
     }
     // Of the same Work, and unlike its manifest: it was applied before that changed.
-    let is_former = |outcome: &Outcome<'_>| {
+    let is_former = outcomes.iter().all(|outcome| {
         let object = outcome.object.seen();
         object.is_some_and(|object| has_id_of(object, work))
-    };
+    });
     let changed = manifest_generation(work).filter(|changed| *changed > 1)?;
-    // A failure since then took nothing from what runs.
+    // A failure since then took nothing from the running object.
     let is_reported = work
         .condition(APPLIED)
         .is_some_and(|applied| applied.status == TRUE);
-    let is_lost = !is_reported && !outcomes.is_empty() && outcomes.iter().all(is_former);
+    let is_lost = !is_reported && !outcomes.is_empty() && is_former;
     is_lost.then(|| Condition {
         observed_generation: Some(changed - 1),
         ..applied(work, &[])
@@ -305,43 +306,51 @@ fn manifest_statuses(
     outcomes: &[Outcome<'_>],
     current: &[ManifestStatus],
 ) -> Vec<ManifestStatus> {
-    let of_one = |(outcome, ordinal): (&Outcome<'_>, i64)| {
-        let identifier = identifier(outcome.manifest, ordinal);
-        match outcome.object {
-            ObservedObject::Present(object) | ObservedObject::Settled(object) => {
-                let before = current.iter().find(|one| one.identifier == identifier);
-                let before_status = before.and_then(|before| before.status.as_ref());
-                let status = match &outcome.interpreted.status {
-                    None => {
-                        reflect(object).or_else(|| own_node_ports(work, outcome.manifest, object))
-                    }
-                    Some(Ok(status)) => {
-                        let before = before_status.unwrap_or(&Value::Null);
-                        Some(status.clone().unless_only_times_differ_from(before))
-                    }
-                    // The last report stays, and so does the health.
-                    Some(Err(_)) => return before.cloned(),
-                };
-                let health = match &outcome.interpreted.is_healthy {
-                    None => health(object).to_string(),
-                    Some(Ok(true)) => Health::Healthy.to_string(),
-                    Some(Ok(false)) => Health::Unhealthy.to_string(),
-                    Some(Err(_)) => UNKNOWN.to_owned(),
-                };
-                Some(ManifestStatus {
-                    status,
-                    health: Some(health),
-                    identifier,
-                })
-            }
-            ObservedObject::Absent => None,
-            ObservedObject::Unknown => {
-                let mut known = current.iter();
-                known.find(|one| one.identifier == identifier).cloned()
-            }
+    let outcomes = outcomes.iter().zip(0..);
+    outcomes
+        .filter_map(|(outcome, ordinal)| manifest_status(work, outcome, ordinal, current))
+        .collect()
+}
+
+/// Returns the status of the manifest of a Work that has this place in it, if it has one.
+fn manifest_status(
+    work: &Work,
+    outcome: &Outcome<'_>,
+    ordinal: i64,
+    current: &[ManifestStatus],
+) -> Option<ManifestStatus> {
+    let identifier = identifier(outcome.manifest, ordinal);
+    match outcome.object {
+        ObservedObject::Present(object) | ObservedObject::Settled(object) => {
+            let before = current.iter().find(|one| one.identifier == identifier);
+            let before_status = before.and_then(|before| before.status.as_ref());
+            let status = match &outcome.interpreted.status {
+                None => reflect(object).or_else(|| own_node_ports(work, outcome.manifest, object)),
+                Some(Ok(status)) => {
+                    let before = before_status.unwrap_or(&Value::Null);
+                    Some(status.clone().unless_only_times_differ_from(before))
+                }
+                // The last report stays, and so does the health.
+                Some(Err(_)) => return before.cloned(),
+            };
+            let health = match &outcome.interpreted.is_healthy {
+                None => health(object).to_string(),
+                Some(Ok(true)) => Health::Healthy.to_string(),
+                Some(Ok(false)) => Health::Unhealthy.to_string(),
+                Some(Err(_)) => UNKNOWN.to_owned(),
+            };
+            Some(ManifestStatus {
+                status,
+                health: Some(health),
+                identifier,
+            })
         }
-    };
-    outcomes.iter().zip(0..).filter_map(of_one).collect()
+        ObservedObject::Absent => None,
+        ObservedObject::Unknown => {
+            let mut known = current.iter();
+            known.find(|one| one.identifier == identifier).cloned()
+        }
+    }
 }
 
 /// Returns the status of a Service whose node ports in a member need not be those of the template, as the member has others than
@@ -354,7 +363,7 @@ fn own_node_ports(work: &Work, manifest: &Value, object: &Value) -> Option<Value
     is_told.then(|| json!({ NODE_PORTS: own }))
 }
 
-/// Returns by what a Work's status knows a manifest.
+/// Returns the identifier of a manifest in a Work's status.
 pub fn identifier(manifest: &Value, ordinal: i64) -> ManifestIdentifier {
     let GroupVersionKind {
         group,

@@ -18,7 +18,7 @@ struct Recorded {
     object: Value,
 }
 
-/// Returns what a whole Karmada left in three members.
+/// Returns the objects that a whole Karmada left in three members.
 fn recorded() -> Vec<Recorded> {
     let members = [
         include_str!("fixtures/member1.json"),
@@ -33,7 +33,7 @@ fn recorded() -> Vec<Recorded> {
             let work: Work = from_value(pair["work"].take()).unwrap();
             let manifest = work.spec.workload.manifests[0].clone();
             let mut object = pair["object"].take();
-            // The recording leaves this annotation out of what it took from the members.
+            // The recording of the members leaves this annotation out.
             let last = "kubectl.kubernetes.io/last-applied-configuration";
             if let Some(text) = manifest["metadata"]["annotations"].get(last) {
                 object["metadata"]["annotations"][last] = text.clone();
@@ -173,7 +173,7 @@ fn only_own_object_is_removed() {
     assert_eq!(kept["spec"], object["spec"]);
 }
 
-/// Case P24: a suspended Work keeps what its status says of the application, and reports its object further on.
+/// Case P24: a suspended Work keeps the report of the application in its status, and reports its object further on.
 #[test]
 fn suspension_keeps_applied() {
     let Recorded {
@@ -210,7 +210,7 @@ fn suspension_keeps_applied() {
     assert_eq!((dispatching, applied), (1, 0));
 }
 
-/// A Work that was suspended before any report shows by its object what was applied.
+/// A Work that was suspended before any report shows by its object whether it was applied.
 #[test]
 fn suspension_recovers_lost_report() {
     let Recorded {
@@ -264,8 +264,8 @@ fn suspension_recovers_lost_report() {
     }
 }
 
-/// A report is written once, and then when status, reason, message or generation are others. Only what a person would
-/// want to know is an Event.
+/// A report is written once, and then when status, reason, message or generation are others. Only news that a person
+/// would want to know is an Event.
 #[test]
 fn only_news_is_written() {
     let Recorded {
@@ -316,6 +316,12 @@ fn only_news_is_written() {
     assert!(!plan.writes.is_empty() && applied_news(&plan).is_none());
 }
 
+fn refused(at: &str) -> String {
+    format!(
+        "update Deployment shop/web: the certificate has expired: current time {at} is after 2026-11-22T07:00:00Z"
+    )
+}
+
 /// Case P130: a member that words its refusal anew with each attempt is told of once. The reports would wake the Work, and lead to
 /// the next ones.
 #[test]
@@ -324,11 +330,6 @@ fn reworded_refusal_is_told_once() {
         mut work, manifest, ..
     } = deployment();
     work.metadata.generation = Some(3);
-    let refused = |at: &str| {
-        format!(
-            "update Deployment shop/web: the certificate has expired: current time {at} is after 2026-11-22T07:00:00Z"
-        )
-    };
     let unknown = ObservedObject::Unknown;
     let first = refused("2026-11-22T08:00:00Z");
     let plan = status_after(&work, &manifest, Some(&first), &unknown);
@@ -406,30 +407,33 @@ fn status_interpreted(work: &Work, object: &Value, interpreted: &Interpreted) ->
     status(work, synced, now())
 }
 
-/// Case I65: what scripts say of an object comes before the rules of its kind; what only a clock has changed in it is
+fn scripted(at: &str) -> Interpreted {
+    Interpreted {
+        status: Some(Ok(Timed {
+            value: json!({ "n": 1, "at": at }),
+            at_another_time: Some(json!({ "n": 1, "at": "later" })),
+        })),
+        is_healthy: Some(Ok(false)),
+    }
+}
+
+/// Case I65: the answers of scripts about an object come before the rules of its kind; one that only a clock has changed is
 /// not reported.
 #[test]
 fn scripts_come_first() {
     let Recorded {
         mut work, object, ..
     } = deployment();
-    let interpreted = |at: &str| Interpreted {
-        status: Some(Ok(Timed {
-            value: json!({ "n": 1, "at": at }),
-            at_another_time: Some(json!({ "n": 1, "at": "later" })),
-        })),
-        is_healthy: Some(Ok(false)),
-    };
-    let patch = status_interpreted(&work, &object, &interpreted("a")).writes[0].guarded_body();
+    let patch = status_interpreted(&work, &object, &scripted("a")).writes[0].guarded_body();
     let reported = &patch["status"]["manifestStatuses"][0];
     assert_eq!(reported["status"], json!({ "n": 1, "at": "a" }));
     assert_eq!(reported["health"], "Unhealthy");
     work.status = from_value(patch["status"].clone()).unwrap();
-    let plan = status_interpreted(&work, &object, &interpreted("b"));
+    let plan = status_interpreted(&work, &object, &scripted("b"));
     assert!(plan.writes.is_empty());
 }
 
-/// Case I69: where the script of a status fails, what was reported last stays; where that of the health does, the
+/// Case I69: where the script of a status fails, the last report stays; where that of the health does, the
 /// health is unknown.
 #[test]
 fn failed_scripts_report_nothing_new() {
@@ -473,7 +477,7 @@ fn equal_errors_are_said_once() {
     assert_eq!(applied.message, message);
 }
 
-/// A note stands behind what Karmada says of a Work that was applied, and is found there again.
+/// A note stands behind the words of Karmada for a Work that was applied, and is found there again.
 #[test]
 fn notes_follow_success() {
     let Recorded {
@@ -498,22 +502,24 @@ fn notes_follow_success() {
     assert_eq!(applied(&work).unwrap().message, message);
 }
 
+fn service(node_port: u16) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Service",
+        "metadata": { "name": "web", "namespace": "shop" },
+        "spec": { "type": "NodePort",
+            "ports": [{ "name": "http", "port": 80, "nodePort": node_port }] },
+        "status": { "loadBalancer": {} } })
+}
+
+fn reported(work: &Work, own: u16) -> Value {
+    let object = ObservedObject::Present(service(own));
+    let plan = status_after(work, &service(30_080), None, &object);
+    plan.writes[0].body()["status"]["manifestStatuses"][0]["status"].clone()
+}
+
 /// Case T7: a member that refuses a node port tells which one it has allocated instead, and one that took it tells it only where an
 /// override may have given it another than the template has.
 #[test]
 fn own_node_port_is_reported() {
-    let service = |node_port: u16| {
-        json!({ "apiVersion": "v1", "kind": "Service",
-            "metadata": { "name": "web", "namespace": "shop" },
-            "spec": { "type": "NodePort",
-                "ports": [{ "name": "http", "port": 80, "nodePort": node_port }] },
-            "status": { "loadBalancer": {} } })
-    };
-    let reported = |work: &Work, own: u16| {
-        let object = ObservedObject::Present(service(own));
-        let plan = status_after(work, &service(30_080), None, &object);
-        plan.writes[0].body()["status"]["manifestStatuses"][0]["status"].clone()
-    };
     let own = |port: u16| json!({ "nodePorts": { "http": port } });
     let mut work = Work::default();
     assert_eq!(reported(&work, 31_234), own(31_234));

@@ -114,11 +114,9 @@ fn counts(current: &Value, members: &[MemberStatus<'_>]) -> Map<String, Value> {
 /// Returns the time at which a job has started, once all members tell theirs, or it is over: the API refuses another
 /// start of a job that has one.
 fn started<'a>(members: &[MemberStatus<'a>], is_over: bool) -> Option<&'a str> {
-    let has_started = |member: &MemberStatus<'_>| {
-        let status = member.status;
-        status.is_some_and(|status| text(status, "startTime").is_some())
-    };
-    let is_known = is_over || members.iter().all(has_started);
+    let mut statuses = members.iter().map(|member| member.status);
+    let is_known = is_over
+        || statuses.all(|status| status.is_some_and(|one| text(one, "startTime").is_some()));
     earliest(members, "startTime").filter(|_| is_known)
 }
 
@@ -270,18 +268,19 @@ fn has_ended(container: &Value) -> bool {
 
 /// Returns the fields of a container's status that the API requires, and its state.
 fn summary(container: &Value) -> Value {
-    let field = |name: &str, default: Value| match container.get(name) {
-        None | Some(Value::Null) => default,
-        Some(value) => value.clone(),
-    };
-    json!({
-        "name": field("name", json!("")),
-        "image": field("image", json!("")),
-        "imageID": field("imageID", json!("")),
-        "restartCount": field("restartCount", json!(0)),
-        "ready": field("ready", json!(false)),
-        "state": field("state", json!({})),
-    })
+    let fields = [
+        ("name", json!("")),
+        ("image", json!("")),
+        ("imageID", json!("")),
+        ("restartCount", json!(0)),
+        ("ready", json!(false)),
+        ("state", json!({})),
+    ];
+    let fields = fields.map(|(name, default)| {
+        let value = container.get(name).filter(|value| !value.is_null());
+        (name.to_owned(), value.cloned().unwrap_or(default))
+    });
+    Value::Object(Map::from_iter(fields))
 }
 
 fn phase(phase: Option<&str>) -> Option<Map<String, Value>> {
@@ -289,10 +288,11 @@ fn phase(phase: Option<&str>) -> Option<Map<String, Value>> {
 }
 
 fn claim<'a>(members: &[MemberStatus<'a>]) -> Option<&'a str> {
-    let phases = || statuses(members).filter_map(|status| text(status, "phase"));
-    let lost = phases().find(|phase| *phase == "Lost");
-    let unbound = || phases().find(|phase| *phase != "Bound");
-    lost.or_else(unbound).or_else(|| phases().next())
+    let phases = statuses(members).filter_map(|status| text(status, "phase"));
+    let phases: Vec<_> = phases.collect();
+    let lost = phases.iter().find(|phase| **phase == "Lost");
+    let unbound = phases.iter().find(|phase| **phase != "Bound");
+    lost.or(unbound).or(phases.first()).copied()
 }
 
 fn volume(members: &[MemberStatus<'_>]) -> Option<&'static str> {

@@ -26,13 +26,14 @@ pub(super) fn with_requirements(
 /// Returns `true` if the parts in a binding are the same as `ours`, in whichever order: those of a map have none.
 pub fn same_components(ours: &[Component], theirs: &[Component]) -> bool {
     let [ours, theirs] = [ours, theirs].map(by_name);
-    let is_same = |(ours, theirs): (&&Component, &&Component)| {
-        let needs = [ours, theirs].map(|component| component.replica_requirements.as_ref());
-        ours.name == theirs.name
-            && ours.replicas == theirs.replicas
-            && same_requirements(needs[0], needs[1])
-    };
-    ours.len() == theirs.len() && ours.iter().zip(&theirs).all(is_same)
+    let mut pairs = ours.iter().zip(&theirs);
+    ours.len() == theirs.len()
+        && pairs.all(|(ours, theirs)| {
+            let needs = [ours, theirs].map(|component| component.replica_requirements.as_ref());
+            ours.name == theirs.name
+                && ours.replicas == theirs.replicas
+                && same_requirements(needs[0], needs[1])
+        })
 }
 
 fn by_name(components: &[Component]) -> Vec<&Component> {

@@ -103,30 +103,24 @@ fn max_unavailable(template: &Value, replicas: i64) -> i64 {
     replicas.saturating_mul(percent.unwrap_or_default()) / 100
 }
 
-/// Puts a condition into the list. Its times change with what they are of.
+/// Puts a condition into the list. Its times change with status and reason.
 fn set(list: &mut Vec<Value>, wanted: &Wanted, now: &Value) {
     let known = list
         .iter()
         .position(|one| text(one, "type") == Some(wanted.kind));
     let old = known.and_then(|place| list.get(place));
     let status = if wanted.is_true { "True" } else { "False" };
-    let kept = |names: &[&str], time: &str| {
-        let mut wanted = [("status", status), ("reason", wanted.reason)].into_iter();
-        let is_same = |old: &&Value| {
-            wanted.all(|(name, value)| !names.contains(&name) || text(old, name) == Some(value))
-        };
-        old.filter(is_same)
-            .and_then(|old| old.get(time))
-            .unwrap_or(now)
-            .clone()
-    };
+    let same_status = old.filter(|old| text(old, "status") == Some(status));
+    let transition = same_status.and_then(|old| old.get("lastTransitionTime"));
+    let same_reason = same_status.filter(|old| text(old, "reason") == Some(wanted.reason));
+    let update = same_reason.and_then(|old| old.get("lastUpdateTime"));
     let new = json!({
         "type": wanted.kind,
         "status": status,
         "reason": wanted.reason,
         "message": wanted.message,
-        "lastUpdateTime": kept(&["status", "reason"], "lastUpdateTime"),
-        "lastTransitionTime": kept(&["status"], "lastTransitionTime"),
+        "lastUpdateTime": update.unwrap_or(now),
+        "lastTransitionTime": transition.unwrap_or(now),
     });
     match known.and_then(|place| list.get_mut(place)) {
         Some(place) => *place = new,

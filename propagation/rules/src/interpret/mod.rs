@@ -1,6 +1,6 @@
-//! The kinds whose content is understood: their replicas, health and status, and what they refer to.
+//! The kinds whose content is understood: their replicas, health and status, and the objects that they refer to.
 //!
-//! A program asks the scripts of users first ([`customization`](super::customization)); what one of them answers is
+//! A program asks the scripts of users first ([`customization`](super::customization)); the answer of one is
 //! [`Timed`], for some look at the clock. Then `order` asks who else knows an operation of a kind: `thirdparty`, which
 //! has the kinds of other projects that Karmada interprets by itself, or the rules of Kubernetes' own kinds in the
 //! other files.

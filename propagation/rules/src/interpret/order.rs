@@ -29,7 +29,7 @@ pub fn revise(manifest: &mut Value, replicas: i32) {
     }
 }
 
-/// Keeps in `body`, which is to replace `object`, what programs in its cluster have set there.
+/// Keeps in `body`, which is to replace `object`, the fields that programs in its cluster have set.
 pub fn retain(body: &mut Value, object: &Value) {
     if let Some(retain) = thirdparty::of(body).and_then(|known| known.retain) {
         retain(body, object);
@@ -70,7 +70,7 @@ pub fn template_status(
     }
 }
 
-/// Returns what a template of another project's kind needs beside it, and `None` for any other kind.
+/// Returns the objects that a template of another project's kind needs beside it, and `None` for any other kind.
 pub(crate) fn needs(template: &Value) -> Option<Needs<'_>> {
     let needs = thirdparty::of(template)?.needs?;
     Some(needs(template))

@@ -18,15 +18,15 @@ impl Replicas {
     /// Reads the replicas of a template of one of Kubernetes' own kinds.
     pub(super) fn of(object: &Value) -> Self {
         let spec = object.get("spec");
-        let field = |name: &str| spec.and_then(|spec| spec.get(name)).and_then(Value::as_i64);
         let (count, pod) = match (api_version(object), kind(object)) {
             // As Karmada counts: a ReplicaSet has none, and is whole in each cluster.
-            ("apps/v1", "Deployment" | "StatefulSet") => {
-                (field("replicas").unwrap_or(1), pod_template(object))
-            }
+            ("apps/v1", "Deployment" | "StatefulSet") => (
+                number(object, "/spec/replicas").unwrap_or(1),
+                pod_template(object),
+            ),
             ("batch/v1", "Job") => {
-                let parallelism = field("parallelism").unwrap_or(1);
-                let completions = field("completions").unwrap_or(parallelism);
+                let parallelism = number(object, "/spec/parallelism").unwrap_or(1);
+                let completions = number(object, "/spec/completions").unwrap_or(parallelism);
                 (parallelism.min(completions), pod_template(object))
             }
             ("v1", "Pod") => (1, spec),
@@ -45,11 +45,15 @@ impl Replicas {
     }
 }
 
+fn number(object: &Value, path: &str) -> Option<i64> {
+    object.pointer(path)?.as_i64()
+}
+
 fn pod_template(object: &Value) -> Option<&Value> {
     object.pointer("/spec/template/spec")
 }
 
-/// Returns what each of the Pods with the spec `pod` needs, as a binding has it.
+/// Returns the requirements of a Pod with the spec `pod`, as a binding has them.
 pub fn pod_requirements(pod: &Value) -> Option<Value> {
     let mut requirements = Map::new();
     if let Some(claim) = node_claim(pod) {
@@ -87,9 +91,9 @@ pub(super) fn node_claim(pod: &Value) -> Option<Value> {
 pub fn same_requirements(ours: Option<&Value>, theirs: Option<&Value>) -> bool {
     // The binding may have `namespace` and `priorityClassName`, too, which a feature of Karmada adds.
     let class = part(ours, "priorityClassName");
-    let amounts = |of| Amounts::read(part(of, "resourceRequest"));
+    let [own, other] = [ours, theirs].map(|of| Amounts::read(part(of, "resourceRequest")));
     part(ours, "nodeClaim") == part(theirs, "nodeClaim")
-        && amounts(ours) == amounts(theirs)
+        && own == other
         && (class.is_none() || class == part(theirs, "priorityClassName"))
 }
 
@@ -143,7 +147,7 @@ mod tests {
         requirements.unwrap_or_default()["resourceRequest"].clone()
     }
 
-    /// A pod needs what kube scheduler counts.
+    /// A pod needs the resources that the kube-scheduler counts.
     #[test]
     fn pod_needs_match_kube_scheduler() {
         let of = |cpu: &str, memory: &str| json!({ "resources": { "requests": { "cpu": cpu, "memory": memory } } });

@@ -31,7 +31,7 @@ pub(super) fn set(object: &mut Value, field: &str, number: i32) {
 }
 
 /// Returns each cluster's share of a Job's completions; empty if the template has none to share. A cluster keeps the share
-/// that it has, for a Job's completions cannot change, if others get what is left, in proportion to their replicas.
+/// that it has, for a Job's completions cannot change, if others get the rest, in proportion to their replicas.
 pub fn completions<'a>(
     template: &Value,
     clusters: &'a [TargetCluster],
@@ -66,9 +66,8 @@ pub fn completions<'a>(
 
 /// Returns `true` for a Job whose completions follow its parallelism (Kubernetes, "Elastic Indexed Jobs").
 fn is_elastic(job: &Value) -> bool {
-    let spec = |field: &str| job.pointer("/spec")?.get(field);
-    let is_indexed = spec("completionMode").is_some_and(|mode| mode == "Indexed");
-    is_indexed && spec("completions") == spec("parallelism")
+    let spec = &job["spec"];
+    spec["completionMode"] == "Indexed" && spec.get("completions") == spec.get("parallelism")
 }
 
 #[cfg(test)]
@@ -141,7 +140,7 @@ mod tests {
         let deployment = object("apps/v1", "Deployment", &json!({ "completions": 8 }));
         assert!(completions(&deployment, &clusters, BTreeMap::new()).is_empty());
     }
-    /// A Job's completions cannot change: what a cluster has it keeps, and one that comes gets what is left. Those of an
+    /// A Job's completions cannot change: a cluster keeps its own, and one that comes gets the rest. Those of an
     /// elastic Job follow its parallelism. Case P94.
     #[test]
     fn shares_are_kept() {
@@ -150,22 +149,22 @@ mod tests {
             replicas: Some(1),
             ..TargetCluster::default()
         });
-        let kept = || BTreeMap::from([("m1", 6)]);
+        let kept = BTreeMap::from([("m1", 6)]);
         let job = object(
             "batch/v1",
             "Job",
             &json!({ "completions": 8, "parallelism": 2 }),
         );
-        let shares = completions(&job, &clusters, kept());
+        let shares = completions(&job, &clusters, kept.clone());
         assert_eq!(shares, BTreeMap::from([("m1", 6), ("m2", 2)]));
-        let alone = completions(&job, &clusters[..1], kept());
+        let alone = completions(&job, &clusters[..1], kept.clone());
         assert_eq!(alone, BTreeMap::from([("m1", 8)]));
         let elastic = object(
             "batch/v1",
             "Job",
             &json!({ "completions": 8, "parallelism": 8, "completionMode": "Indexed" }),
         );
-        let shares = completions(&elastic, &clusters, kept());
+        let shares = completions(&elastic, &clusters, kept);
         assert_eq!(shares, BTreeMap::from([("m1", 4), ("m2", 4)]));
     }
 }

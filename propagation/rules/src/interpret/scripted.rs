@@ -49,7 +49,7 @@ fn difference(from: &Value, to: &Value) -> Value {
 mod tests {
     use super::*;
 
-    /// The patch leads to the whole status, with what has left it gone.
+    /// The patch leads to the whole status, without the fields that have left it.
     #[test]
     fn status_becomes_the_scripts() {
         let template = json!({ "status": { "a": 1, "b": { "c": 1, "d": 2 }, "gone": 1 } });
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(scripted_status(&patched, wanted.into()), None);
     }
 
-    /// What an API leaves out is not asked for again; that of a definition keeps it.
+    /// Fields that an API leaves out are not asked for again; that of a definition keeps them.
     #[test]
     fn left_out_zeros_are_there() {
         let status = json!({ "readyReplicas": 0, "phase": "", "conditions": [] });

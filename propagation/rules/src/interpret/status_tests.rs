@@ -170,21 +170,29 @@ fn ended_containers_stay_ended() {
     }
 }
 
+fn status_of(version: &str, kind: &str, statuses: &[Value]) -> Option<Value> {
+    let template =
+        json!({ "apiVersion": version, "kind": kind, "spec": { "type": "LoadBalancer" } });
+    let members: Vec<_> = statuses
+        .iter()
+        .zip(["m1", "m2"])
+        .map(|(s, m)| member(m, s))
+        .collect();
+    template_status(&template, &members, true).map(|patch| patch["status"].clone())
+}
+
+fn kept(ready: bool, state: &Value) -> Value {
+    json!({ "phase": "Running", "containerStatuses": [{
+        "name": "web", "image": "web:1", "imageID": "x", "restartCount": 3, "ready": ready,
+        "state": state,
+    }] })
+}
+
 #[test]
 fn other_kinds_have_rules_of_their_own() {
-    let of = |version: &str, kind: &str, statuses: &[Value]| {
-        let template =
-            json!({ "apiVersion": version, "kind": kind, "spec": { "type": "LoadBalancer" } });
-        let members: Vec<_> = statuses
-            .iter()
-            .zip(["m1", "m2"])
-            .map(|(s, m)| member(m, s))
-            .collect();
-        template_status(&template, &members, true).map(|patch| patch["status"].clone())
-    };
     let address = |ip: &str| json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } });
     assert_eq!(
-        of(
+        status_of(
             "v1",
             "Service",
             &[address("192.0.2.2"), address("192.0.2.1")]
@@ -193,7 +201,7 @@ fn other_kinds_have_rules_of_their_own() {
         json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.1" }, { "ip": "192.0.2.2" }] } })
     );
     assert_eq!(
-        of(
+        status_of(
             "networking.k8s.io/v1",
             "Ingress",
             &[address("a"), address("a")]
@@ -203,26 +211,20 @@ fn other_kinds_have_rules_of_their_own() {
     );
     let phase = |phase: &str| json!({ "phase": phase });
     assert_eq!(
-        of("v1", "Pod", &[phase("Running"), phase("Failed")]),
+        status_of("v1", "Pod", &[phase("Running"), phase("Failed")]),
         Some(phase("Failed"))
     );
     assert_eq!(
-        of("v1", "Pod", &[phase("Running"), json!({})]),
+        status_of("v1", "Pod", &[phase("Running"), json!({})]),
         Some(phase("Pending"))
     );
     let running = json!({ "phase": "Running", "containerStatuses": [{
         "name": "web", "image": "web:1", "imageID": "x", "restartCount": 3, "ready": true,
         "started": true, "lastState": {}, "state": { "running": { "startedAt": "2026-11-22T08:00:00Z" } },
     }] });
-    let kept = |ready: bool, state: &Value| {
-        json!({ "phase": "Running", "containerStatuses": [{
-            "name": "web", "image": "web:1", "imageID": "x", "restartCount": 3, "ready": ready,
-            "state": state,
-        }] })
-    };
     let state = &running["containerStatuses"][0]["state"];
     assert_eq!(
-        of("v1", "Pod", &[running.clone(), running.clone()]),
+        status_of("v1", "Pod", &[running.clone(), running.clone()]),
         Some(kept(true, state))
     );
     let mut waiting = running.clone();
@@ -231,20 +233,20 @@ fn other_kinds_have_rules_of_their_own() {
     container["state"] = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
     let state = container["state"].clone();
     assert_eq!(
-        of("v1", "Pod", &[running, waiting]),
+        status_of("v1", "Pod", &[running, waiting]),
         Some(kept(false, &state))
     );
     let claim = "PersistentVolumeClaim";
     assert_eq!(
-        of("v1", claim, &[phase("Bound"), phase("Pending")]),
+        status_of("v1", claim, &[phase("Bound"), phase("Pending")]),
         Some(phase("Pending"))
     );
     assert_eq!(
-        of("v1", claim, &[phase("Pending"), phase("Lost")]),
+        status_of("v1", claim, &[phase("Pending"), phase("Lost")]),
         Some(phase("Lost"))
     );
     assert_eq!(
-        of("v1", claim, &[phase("Bound"), phase("Bound")]),
+        status_of("v1", claim, &[phase("Bound"), phase("Bound")]),
         Some(phase("Bound"))
     );
     let bound = phase("Bound");
@@ -256,7 +258,7 @@ fn other_kinds_have_rules_of_their_own() {
     let patch = template_status(&volume, &[member("m1", &bound), mute], true).unwrap();
     assert_eq!(apply(&volume, &patch)["status"], phase("Pending"));
     let budget = json!({ "currentHealthy": 1, "disruptedPods": { "a": "2026-11-22T08:00:00Z" } });
-    let budget = of(
+    let budget = status_of(
         "policy/v1",
         "PodDisruptionBudget",
         &[budget.clone(), budget],
@@ -270,5 +272,5 @@ fn other_kinds_have_rules_of_their_own() {
         .cloned()
         .collect();
     assert_eq!(pods, ["m1/a", "m2/a"]);
-    assert_eq!(of("v1", "ConfigMap", &[json!({})]), None);
+    assert_eq!(status_of("v1", "ConfigMap", &[json!({})]), None);
 }

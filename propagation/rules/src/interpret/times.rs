@@ -45,7 +45,7 @@ impl Timed {
         value
     }
 
-    /// Returns `current` if nothing but what the clock has made differs from it, and the value otherwise.
+    /// Returns `current` if nothing but the time differs from it, and the value otherwise.
     pub fn unless_only_times_differ_from(self, current: &Value) -> Value {
         if self.with_times_of(current) == *current {
             current.clone()
@@ -98,15 +98,18 @@ mod tests {
 
     use super::*;
 
-    /// Values of the clock stay as they were, unless something else is news.
-    #[test]
-    fn times_alone_are_no_news() {
-        let timed = |phase: &str| Timed {
+    fn timed(phase: &str) -> Timed {
+        Timed {
             value: json!({ "phase": phase, "at": "12:00", "list": [{ "at": 1, "n": 2 }] }),
             at_another_time: Some(
                 json!({ "phase": phase, "at": "13:07", "list": [{ "at": 5, "n": 2 }] }),
             ),
-        };
+        }
+    }
+
+    /// Values of the clock stay as they were, unless something else is news.
+    #[test]
+    fn times_alone_are_no_news() {
         let current = json!({ "phase": "Up", "at": "11:00", "list": [{ "at": 0, "n": 2 }] });
         assert_eq!(timed("Up").unless_only_times_differ_from(&current), current);
         let news = timed("Down").unless_only_times_differ_from(&current);

@@ -10,7 +10,7 @@ fn stripped(mut object: Value) -> Value {
     object
 }
 
-/// What belongs to the control plane's copy is removed.
+/// Fields of the control plane's copy are removed.
 #[test]
 fn control_plane_fields_are_removed() {
     let object =
@@ -24,7 +24,7 @@ fn control_plane_fields_are_removed() {
     assert_eq!(stripped(full), bare);
 }
 
-/// A sentence, a kind, its object before, and what is left of it.
+/// A sentence, a kind, its object before, and the rest of it.
 type Case = (&'static str, (&'static str, &'static str), Value, Value);
 
 fn check(cases: impl IntoIterator<Item = Case>) {
@@ -69,18 +69,19 @@ fn collected_slice_loses_nodes() {
     ]);
 }
 
-/// A Job loses what its controller generates.
+fn job(mut spec: Value, selector: &Value, labels: &Value) -> Value {
+    spec["selector"] = json!({ "matchLabels": selector });
+    spec["template"] = json!({ "metadata": { "labels": labels } });
+    json!({ "spec": spec })
+}
+
+/// A Job loses the fields that its controller generates.
 #[test]
 fn generated_job_fields_are_removed() {
     let generated = json!({
         "controller-uid": "u", "batch.kubernetes.io/controller-uid": "u",
         "job-name": "j", "batch.kubernetes.io/job-name": "j", "app": "web",
     });
-    let job = |mut spec: Value, selector: &Value, labels: &Value| {
-        spec["selector"] = json!({ "matchLabels": selector });
-        spec["template"] = json!({ "metadata": { "labels": labels } });
-        json!({ "spec": spec })
-    };
     let ends = json!({ "ttlSecondsAfterFinished": 5 });
     let own_selector = json!({ "manualSelector": true });
     let mut own_selector_ends = own_selector.clone();
@@ -107,17 +108,18 @@ fn generated_job_fields_are_removed() {
     ]);
 }
 
+fn token(data: &Value, annotations: &Value) -> Value {
+    json!({
+        "type": SERVICE_ACCOUNT_TOKEN,
+        "data": data,
+        "metadata": { "annotations": annotations },
+    })
+}
+
 /// Credentials of a service account are those of each cluster.
 #[test]
 fn service_account_credentials_stay_local() {
     let secrets = |secrets: &Value| json!({ "metadata": { "name": "a" }, "secrets": secrets });
-    let token = |data: &Value, annotations: &Value| {
-        json!({
-            "type": SERVICE_ACCOUNT_TOKEN,
-            "data": data,
-            "metadata": { "annotations": annotations },
-        })
-    };
     let opaque = json!({ "type": "Opaque", "data": { "k": "v" } });
     check([
         (
@@ -144,7 +146,7 @@ fn service_account_credentials_stay_local() {
     ]);
 }
 
-/// What an API server assigns is removed.
+/// Fields that an API server assigns are removed.
 #[test]
 fn assigned_fields_are_removed() {
     let headless = json!({ "spec": { "clusterIP": "None", "clusterIPs": ["None"] } });
@@ -268,10 +270,10 @@ fn manifest_form_is_fixed_point() {
     for work in fixtures::works() {
         let key = Key::of(&work);
         for manifest in &work.spec.workload.manifests {
-            let annotation = |key: &str| manifest.annotation(key);
             let marks = Marks {
-                template_uid: annotation(names::TEMPLATE_UID).unwrap(),
-                template_generation: annotation(names::TEMPLATE_GENERATION)
+                template_uid: manifest.annotation(names::TEMPLATE_UID).unwrap(),
+                template_generation: manifest
+                    .annotation(names::TEMPLATE_GENERATION)
                     .map(|generation| generation.parse().unwrap()),
                 work: &key,
                 work_id: manifest.label(names::WORK_ID).unwrap(),

@@ -48,7 +48,7 @@ fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, S
                 &parts.tag
             };
             let new = operated(&overrider.operator, current, value)?;
-            // What is neither changes nothing, as in Karmada.
+            // A text that is neither changes nothing, as in Karmada.
             if is_digest(&new) {
                 (parts.tag, parts.digest) = (String::new(), new);
             } else if overrider.operator == "remove" || is_tag(&new) {
@@ -62,10 +62,13 @@ fn overridden_image(image: &str, overrider: &ImageOverrider) -> Result<String, S
 
 /// Returns `true` for the tag of an image (distribution, `reference.TagRegexp`).
 fn is_tag(text: &str) -> bool {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(is_word)
         && text.len() <= 128
         && text.chars().all(|c| is_word(c) || matches!(c, '.' | '-'))
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Returns `true` for the digest of an image (distribution, `reference.DigestRegexp`).

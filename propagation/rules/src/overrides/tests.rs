@@ -73,43 +73,46 @@ fn image_parts_are_changed() {
     }
 }
 
+fn registry_at(path: &str) -> Value {
+    json!({ "imageOverrider": [{
+        "predicate": { "path": path },
+        "component": "Registry", "operator": "replace", "value": "m.io",
+    }] })
+}
+
 /// An image at a path is changed alone.
 #[test]
 fn image_at_path_is_changed() {
     let path = "/spec/template/spec/initContainers/0/image";
-    let image = |path: &str| {
-        json!({ "imageOverrider": [{
-            "predicate": { "path": path },
-            "component": "Registry", "operator": "replace", "value": "m.io",
-        }] })
-    };
-    let changed = overridden(&image(path)).unwrap();
+    let changed = overridden(&registry_at(path)).unwrap();
     let spec = &changed["spec"]["template"]["spec"];
     assert_eq!(spec["initContainers"][0]["image"], "m.io/init:1");
     assert_eq!(spec["containers"][1]["image"], "side");
-    assert!(overridden(&image("/spec/replicas")).is_err());
-    assert!(overridden(&image("/spec/none")).is_err());
+    assert!(overridden(&registry_at("/spec/replicas")).is_err());
+    assert!(overridden(&registry_at("/spec/none")).is_err());
+}
+
+fn words(field: &str, container: &str, operator: &str, value: &[&str]) -> Value {
+    let overrider = json!({ "containerName": container, "operator": operator, "value": value });
+    json!({ field: [overrider] })
+}
+
+fn containers(overriders: &Value) -> Value {
+    let changed = overridden(overriders).unwrap();
+    changed["spec"]["template"]["spec"]["containers"].clone()
 }
 
 /// Commands and arguments are added to and removed from one container.
 #[test]
 fn commands_change_one_container() {
-    let words = |field: &str, container: &str, operator: &str, value: &[&str]| {
-        let overrider = json!({ "containerName": container, "operator": operator, "value": value });
-        json!({ field: [overrider] })
-    };
-    let containers = |overriders: Value| {
-        let changed = overridden(&overriders).unwrap();
-        changed["spec"]["template"]["spec"]["containers"].clone()
-    };
-    let added = containers(words("commandOverrider", "web", "add", &["y"]));
+    let added = containers(&words("commandOverrider", "web", "add", &["y"]));
     assert_eq!(added[0]["command"], json!(["run", "x", "y"]));
     assert_eq!(added[1].get("command"), None);
-    let removed = containers(words("commandOverrider", "web", "remove", &["x", "z"]));
+    let removed = containers(&words("commandOverrider", "web", "remove", &["x", "z"]));
     assert_eq!(removed[0]["command"], json!(["run"]));
-    let new = containers(words("argsOverrider", "side", "add", &["--v"]));
+    let new = containers(&words("argsOverrider", "side", "add", &["--v"]));
     assert_eq!(new[1]["args"], json!(["--v"]));
-    let nothing = containers(words("argsOverrider", "side", "remove", &["--v"]));
+    let nothing = containers(&words("argsOverrider", "side", "remove", &["--v"]));
     assert_eq!(nothing[1]["args"], json!([]));
 }
 
@@ -132,17 +135,18 @@ fn other_groups_are_overridden() {
     }
 }
 
+fn annotations_after(operator: &str) -> Value {
+    let overrider = json!({ "operator": operator, "value": { "a": "2", "b": "2" } });
+    let changed = overridden(&json!({ "annotationsOverrider": [overrider] })).unwrap();
+    changed["metadata"]["annotations"].clone()
+}
+
 /// Labels and annotations that are not there are left so.
 #[test]
 fn absent_labels_stay_absent() {
-    let entries = |operator: &str| {
-        let overrider = json!({ "operator": operator, "value": { "a": "2", "b": "2" } });
-        let changed = overridden(&json!({ "annotationsOverrider": [overrider] })).unwrap();
-        changed["metadata"]["annotations"].clone()
-    };
-    assert_eq!(entries("add"), json!({ "a": "2", "b": "2" }));
-    assert_eq!(entries("replace"), json!({ "a": "2" }));
-    assert_eq!(entries("remove"), json!({}));
+    assert_eq!(annotations_after("add"), json!({ "a": "2", "b": "2" }));
+    assert_eq!(annotations_after("replace"), json!({ "a": "2" }));
+    assert_eq!(annotations_after("remove"), json!({}));
     let label = json!({ "labelsOverrider": [{ "operator": "add", "value": { "x/y": "1" } }] });
     let changed = overridden(&label).unwrap();
     assert_eq!(
@@ -151,40 +155,41 @@ fn absent_labels_stay_absent() {
     );
 }
 
+fn in_text(path: &str, language: &str, operator: &str) -> Value {
+    let patch = json!({ "subPath": "/a/b", "operator": operator, "value": 2 });
+    json!({ "fieldOverrider": [{ "fieldPath": path, language: [patch] }] })
+}
+
 #[test]
 fn a_text_is_changed_inside() {
     let mut config = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {},
         "data": { "j": "{\"a\": {\"b\": 1}}", "y": "a:\n  b: 1\nlist:\n- x\n", "t": "text" },
     });
-    let field = |path: &str, language: &str, operator: &str| {
-        let patch = json!({ "subPath": "/a/b", "operator": operator, "value": 2 });
-        json!({ "fieldOverrider": [{ "fieldPath": path, language: [patch] }] })
-    };
-    apply_overriders(&field("/data/j", "json", "replace"), &mut config).unwrap();
-    apply_overriders(&field("/data/y", "yaml", "replace"), &mut config).unwrap();
+    apply_overriders(&in_text("/data/j", "json", "replace"), &mut config).unwrap();
+    apply_overriders(&in_text("/data/y", "yaml", "replace"), &mut config).unwrap();
     assert_eq!(config["data"]["j"], "{\"a\":{\"b\":2}}");
     assert_eq!(config["data"]["y"], "a:\n  b: 2\nlist:\n- x\n");
     for wrong in [
-        field("/data/t", "json", "replace"),
-        field("/data/none", "json", "replace"),
-        field("/data", "yaml", "replace"),
-        field("/data/j", "json", "move"),
+        in_text("/data/t", "json", "replace"),
+        in_text("/data/none", "json", "replace"),
+        in_text("/data", "yaml", "replace"),
+        in_text("/data/j", "json", "move"),
     ] {
         assert!(apply_overriders(&wrong, &mut config).is_err(), "{wrong}");
     }
 }
 
-/// Case P112: what a change within a text is not about means what it meant, as Karmada writes it.
+fn changed_text(language: &str, text: &str, patches: &Value) -> Result<Value, String> {
+    let mut config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text } });
+    let field = json!({ "fieldPath": "/data/text", language: patches });
+    let overriders = json!({ "fieldOverrider": [field] });
+    apply_overriders(&overriders, &mut config).map(|()| config["data"]["text"].take())
+}
+
+/// Case P112: a change within a text leaves the rest its meaning, as Karmada writes it.
 #[test]
 fn rest_of_text_means_the_same() {
-    let changed = |language: &str, text: &str, patches: Value| {
-        let mut config =
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text } });
-        let field = json!({ "fieldPath": "/data/text", language: patches });
-        let overriders = json!({ "fieldOverrider": [field] });
-        apply_overriders(&overriders, &mut config).map(|()| config["data"]["text"].take())
-    };
     let replace = json!([{ "subPath": "/a/b", "operator": "replace", "value": "5s" }]);
     let yaml = "# settings\na: {b: 30s}\nmode: 0644\nflag: yes\nversion: 1.10\nexp: 1e3\nhex: 0x1F\n\
         big: 123456789012345678901234567890\ndate: 2024-02-28\ntext: \"007\"\nnone: ~\n010: ten\n\
@@ -194,7 +199,7 @@ fn rest_of_text_means_the_same() {
         r#""date":"2024-02-28","exp":1000,"flag":true,"hex":31,"mode":420,"none":null,"#,
         r#""text":"007","use":{"c":false},"version":1.1}"#
     );
-    let yaml = changed("yaml", yaml, replace.clone()).unwrap();
+    let yaml = changed_text("yaml", yaml, &replace).unwrap();
     let yaml = yaml.as_str().unwrap();
     assert!(yaml.contains("\nmode: 420\n"), "{yaml}");
     assert_eq!(objects::yaml::document(yaml).unwrap(), expected);
@@ -204,7 +209,7 @@ fn rest_of_text_means_the_same() {
         r#"{"z":[3.14159265358979323846,1E400],"a":{"b":"5s","c":0.1000},"#,
         r#""x":"\u003ca b\u003e"}"#
     );
-    assert_eq!(changed("json", json, replace.clone()).unwrap(), expected);
+    assert_eq!(changed_text("json", json, &replace).unwrap(), expected);
 
     let places = json!([
         { "subPath": "/-1", "operator": "add", "value": 1 },
@@ -212,15 +217,15 @@ fn rest_of_text_means_the_same() {
         { "subPath": "/00", "operator": "remove" },
         { "subPath": "/-", "operator": "add", "value": [] },
     ]);
-    let error = changed("json", "[0, [0]]", places.clone()).unwrap_err();
+    let error = changed_text("json", "[0, [0]]", &places).unwrap_err();
     assert_eq!(error, "the text at /data/text has no /-1/01");
     assert_eq!(
-        changed("json", "[0, [0], [8]]", json!([places[2]])).unwrap(),
+        changed_text("json", "[0, [0], [8]]", &json!([places[2]])).unwrap(),
         "[[0],[8]]"
     );
     let inner = json!([{ "subPath": "/-1/01", "operator": "add", "value": 2 }]);
     assert_eq!(
-        changed("json", "[0, [1, 3]]", inner).unwrap(),
+        changed_text("json", "[0, [1, 3]]", &inner).unwrap(),
         "[0,[1,2,3]]"
     );
     for (language, text) in [
@@ -230,21 +235,14 @@ fn rest_of_text_means_the_same() {
         ("json", "{\"a\": {}}"),
         ("json", "{\"a\": {\"b\": 1}} x"),
     ] {
-        let changed = changed(language, text, replace.clone());
+        let changed = changed_text(language, text, &replace);
         assert!(changed.is_err(), "{text}");
     }
 }
 
-/// Neither a text nor its changes are deeper than what is walked through, or make work without end.
+/// Neither a text nor its changes are deeper than can be walked through, or make work without end.
 #[test]
 fn changes_of_texts_are_bounded() {
-    let changed = |language: &str, text: &str, patches: Value| {
-        let mut config =
-            json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": text } });
-        let field = json!({ "fieldPath": "/data/text", language: patches });
-        let overriders = json!({ "fieldOverrider": [field] });
-        apply_overriders(&overriders, &mut config)
-    };
     let lists = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
     let json = |levels| format!("{{\"a\": {{\"b\": 1}}, \"deep\": {}}}", lists(levels));
     let yaml = |levels| format!("a: {{b: 1}}\ndeep: {}\n", lists(levels));
@@ -254,18 +252,17 @@ fn changes_of_texts_are_bounded() {
         ("yaml", yaml(99), yaml(100)),
         ("yaml", json(99), json(100)),
     ] {
-        assert_eq!(changed(language, &allowed, replace.clone()), Ok(()));
-        let error = changed(language, &deeper, replace.clone()).unwrap_err();
+        assert!(changed_text(language, &allowed, &replace).is_ok());
+        let error = changed_text(language, &deeper, &replace).unwrap_err();
         assert_eq!(error, "the text at /data/text has more than 100 levels");
     }
     let brackets = "[".repeat(200);
     let text = format!("{{\"a\": {{\"b\": 1}}, \"text\": \"\\\"{brackets}\"}}");
-    assert_eq!(changed("json", &text, replace.clone()), Ok(()));
+    assert!(changed_text("json", &text, &replace).is_ok());
 
     let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
     let add = |levels| json!([{ "subPath": "/a/b", "operator": "add", "value": nested(levels) }]);
-    let at = |levels| json!([{ "subPath": "/a".repeat(levels), "operator": "remove" }]);
-    let times = |count: usize| (0..count).map(|_| replace[0].clone()).collect::<Value>();
+    let too_deep = json!([{ "subPath": "/a".repeat(101), "operator": "remove" }]);
     let long = format!(
         "{{\"a\": {{\"b\": 1}}, \"text\": \"{}\"}}",
         "x".repeat(1 << 20)
@@ -276,18 +273,18 @@ fn changes_of_texts_are_bounded() {
         (&short, add(99), Some("would have more than 100 levels")),
         (
             &short,
-            at(101),
+            too_deep,
             Some("cannot be changed more than 100 levels deep"),
         ),
-        (&long, times(2), None),
+        (&long, json!(vec![replace[0].clone(); 2]), None),
         (
             &long,
-            times(64),
+            json!(vec![replace[0].clone(); 64]),
             Some("is too long for so many changes: they would copy more than 64 MiB"),
         ),
     ] {
         let expected = problem.map(|problem| format!("the text at /data/text {problem}"));
-        assert_eq!(changed("json", text, patches).err(), expected);
+        assert_eq!(changed_text("json", text, &patches).err(), expected);
     }
 }
 
@@ -342,7 +339,7 @@ fn failing_plaintext_is_error() {
     }
 }
 
-/// Case P12: each kind of overrider changes what those before it have made.
+/// Case P12: each kind of overrider changes the result of those before it.
 #[test]
 fn kinds_act_in_order() {
     let image = "/spec/template/spec/containers/0/image";
@@ -460,7 +457,12 @@ fn equal_policies_act_by_name() {
     assert_eq!(image, "r.example.com:5000/shop/web:1.4-1-2");
 }
 
-/// What is kept of a cluster is all by which a rule may select it.
+fn by_field(key: &str, value: &str) -> Value {
+    let requirement = json!({ "key": key, "operator": "In", "values": [value] });
+    json!({ "fieldSelector": { "matchExpressions": [requirement] } })
+}
+
+/// The fields by which a rule may select a cluster are kept.
 #[test]
 fn kept_facts_select_alike() {
     let mut kept: ClusterView = from_value(json!({
@@ -470,16 +472,12 @@ fn kept_facts_select_alike() {
     .unwrap();
     keep_facts(&mut kept);
     assert_eq!(kept.spec.api_endpoint, "");
-    let field = |key: &str, value: &str| {
-        let requirement = json!({ "key": key, "operator": "In", "values": [value] });
-        json!({ "fieldSelector": { "matchExpressions": [requirement] } })
-    };
     for target in [
         json!({ "clusterNames": ["m1"] }),
         json!({ "labelSelector": { "matchLabels": { "env": "prod" } } }),
-        field("provider", "p"),
-        field("region", "r"),
-        field("zone", "z"),
+        by_field("provider", "p"),
+        by_field("region", "r"),
+        by_field("zone", "z"),
     ] {
         let selector: ClusterSelector = from_value(target.clone()).unwrap();
         assert!(selects(&selector, &kept), "{target}");
@@ -526,7 +524,14 @@ fn an_error_names_the_policy() {
     );
 }
 
-/// A policy of a namespace changes what an object has, and never which object it is: else its author would write
+fn repository_at(path: &str) -> Value {
+    let predicate = json!({ "path": path });
+    let value = "kube-system";
+    json!({ "imageOverrider": [{ "predicate": predicate, "component": "Repository",
+        "operator": "replace", "value": value }] })
+}
+
+/// A policy of a namespace changes the content of an object, and never which object it is: else its author would write
 /// into every namespace of every member. That holds for each way to get there. Case P69.
 #[test]
 fn overrides_never_escape() {
@@ -537,12 +542,6 @@ fn overrides_never_escape() {
     twice["plaintext"].as_array_mut().unwrap().push(json!({
         "path": "/metadata", "operator": "add", "value": elsewhere["metadata"],
     }));
-    let predicate = |path: &str| {
-        let predicate = json!({ "path": path });
-        let value = "kube-system";
-        json!({ "imageOverrider": [{ "predicate": predicate, "component": "Repository",
-            "operator": "replace", "value": value }] })
-    };
     let escapes = [
         plain("/metadata/namespace", "replace", json!("kube-system")),
         plain("/metadata/namespace", "remove", Value::Null),
@@ -552,8 +551,8 @@ fn overrides_never_escape() {
         plain("/metadata", "replace", elsewhere["metadata"].clone()),
         plain("", "replace", elsewhere),
         twice,
-        predicate("/metadata/namespace"),
-        predicate("/metadata/name"),
+        repository_at("/metadata/namespace"),
+        repository_at("/metadata/name"),
     ];
     for overriders in escapes {
         let rules = json!([{ "overriders": overriders }]);
@@ -593,8 +592,31 @@ fn overrides_never_escape() {
     overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
 }
 
-/// An API lets nobody write a Role with more rights than his own. Who changed one on its way would have in each member what
-/// he is refused here: a policy of a namespace leaves alone what is granted, and to whom. Case P69.
+fn applied_by(
+    kind: &str,
+    object: &Value,
+    path: &str,
+    operator: &str,
+    value: &Value,
+) -> Result<Applied, String> {
+    let spec = json!({ "overrideRules": [{ "overriders": { "plaintext": [
+        { "path": path, "operator": operator, "value": value },
+    ] } }] });
+    let namespaced = [policy("shop", "p", spec.clone())];
+    let everywhere: [ClusterOverridePolicy; 1] =
+        [from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).unwrap()];
+    let mut overrides = Overrides::default();
+    match kind {
+        OverridePolicy::KIND => overrides.policies = namespaced.iter().collect(),
+        _ => overrides.cluster_policies = everywhere.iter().collect(),
+    }
+    let applied = overrides.apply(&mut object.clone(), &cluster("m1"));
+    applied.map_err(|error| error.to_string())
+}
+
+/// An API lets nobody write a Role with more rights than his own. Who changed one on its way would have in each member the
+/// rights that he is refused here: a policy of a namespace changes neither the rights that are granted nor their holders.
+/// Case P69.
 #[test]
 fn overrides_grant_nothing() {
     let of_rbac = |kind: &str, fields: Value| {
@@ -613,21 +635,6 @@ fn overrides_grant_nothing() {
     );
     let mut of_openshift = binding.clone();
     of_openshift["apiVersion"] = json!("authorization.openshift.io/v1");
-    let apply = |kind: &str, object: &Value, path: &str, operator: &str, value: &Value| {
-        let spec = json!({ "overrideRules": [{ "overriders": { "plaintext": [
-            { "path": path, "operator": operator, "value": value },
-        ] } }] });
-        let namespaced = [policy("shop", "p", spec.clone())];
-        let everywhere: [ClusterOverridePolicy; 1] =
-            [from_value(json!({ "metadata": { "name": "p" }, "spec": spec })).unwrap()];
-        let mut overrides = Overrides::default();
-        match kind {
-            OverridePolicy::KIND => overrides.policies = namespaced.iter().collect(),
-            _ => overrides.cluster_policies = everywhere.iter().collect(),
-        }
-        let applied = overrides.apply(&mut object.clone(), &cluster("m1"));
-        applied.map_err(|error| error.to_string())
-    };
     let wide = json!([{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }]);
     let (of_namespace, of_cluster) = (OverridePolicy::KIND, ClusterOverridePolicy::KIND);
     for (object, field, path, value) in [
@@ -643,20 +650,20 @@ fn overrides_grant_nothing() {
         (&binding, "subjects", "/subjects/0/name", json!("b")),
         (&of_openshift, "groupNames", "/groupNames", json!(["b"])),
     ] {
-        let refused = apply(of_namespace, object, path, "add", &value).unwrap_err();
+        let refused = applied_by(of_namespace, object, path, "add", &value).unwrap_err();
         assert_eq!(
             refused,
             format!(
                 "OverridePolicy p cannot be applied: it would change `{field}`, and so grant rights that its author need not have"
             )
         );
-        apply(of_cluster, object, path, "add", &value).unwrap();
+        applied_by(of_cluster, object, path, "add", &value).unwrap();
     }
     let whole = of_rbac("Role", json!({ "rules": wide }));
-    assert!(apply(of_namespace, &role, "", "replace", &whole).is_err());
-    assert!(apply(of_namespace, &role, "/rules", "remove", &Value::Null).is_err());
+    assert!(applied_by(of_namespace, &role, "", "replace", &whole).is_err());
+    assert!(applied_by(of_namespace, &role, "/rules", "remove", &Value::Null).is_err());
     // The rest is his, and so is a field of that name elsewhere.
-    apply(
+    applied_by(
         of_namespace,
         &role,
         "/metadata/labels",
@@ -666,5 +673,5 @@ fn overrides_grant_nothing() {
     .unwrap();
     let other =
         json!({ "apiVersion": "x.io/v1", "kind": "Alerts", "metadata": { "namespace": "shop" } });
-    apply(of_namespace, &other, "/rules", "add", &wide).unwrap();
+    applied_by(of_namespace, &other, "/rules", "add", &wide).unwrap();
 }

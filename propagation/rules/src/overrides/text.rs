@@ -1,4 +1,4 @@
-//! Changes within a text that is JSON or YAML. What they are not about means what it meant: numbers keep their digits, and in
+//! Changes within a text that is JSON or YAML. The rest of it keeps its meaning: numbers keep their digits, and in
 //! JSON everything keeps its place.
 
 use std::collections::BTreeMap;
@@ -28,8 +28,8 @@ impl Language {
     /// Returns the text after some operations, as Karmada writes it.
     ///
     /// # Errors
-    /// Fails with what is wrong with the text, or what it has not. Nor is a text changed that is too deep to walk through, or so
-    /// long that its changes would take too much time.
+    /// Fails with the mistake in the text, or the place that it lacks. Nor is a text changed that is too deep to walk
+    /// through, or so long that its changes would take too much time.
     pub(super) fn changed(
         self,
         text: &str,
@@ -98,7 +98,7 @@ fn levels(json: &str) -> usize {
     most
 }
 
-/// Returns the most bytes that operations copy: each writes the text anew, with what those before it have added.
+/// Returns the most bytes that operations copy: each writes the text anew, with the additions of those before it.
 fn copied(json: &str, operations: &[PatchOperation]) -> usize {
     let added = operations.iter().map(|operation| {
         let value = written(operation).map_or(0, |value| value.len());
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for InOrder {
     }
 }
 
-/// Returns a JSON text without spaces. As in Karmada's, what has a meaning in HTML is escaped.
+/// Returns a JSON text without spaces. As in Karmada's, letters that mean something in HTML are escaped.
 fn compact(json: &str) -> String {
     let mut compact = String::with_capacity(json.len());
     let (mut is_in_text, mut is_escaped) = (false, false);

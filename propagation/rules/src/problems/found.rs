@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Problem {
     /// The policy contradicts itself or the API: it is as if it did not exist.
     Invalid(String),
-    /// The policy asks for what karmada-rs does not do: it has its templates, which are left alone.
+    /// The policy asks for something that karmada-rs does not do: it has its templates, which are left alone.
     Unsupported(String),
 }
 

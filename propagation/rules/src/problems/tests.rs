@@ -94,15 +94,16 @@ fn pause_has_one_scope() {
     expect(&pause(false, json!(["m1"])), &[]);
 }
 
+fn groups(names: &[&str]) -> Value {
+    names
+        .iter()
+        .map(|name| json!({ "affinityName": name }))
+        .collect()
+}
+
 #[test]
 fn affinities_are_checked() {
     let placed = |placement: Value| json!({ "placement": placement });
-    let groups = |names: &[&str]| -> Value {
-        names
-            .iter()
-            .map(|name| json!({ "affinityName": name }))
-            .collect()
-    };
     let both = json!({ "clusterAffinity": {}, "clusterAffinities": groups(&["a"]) });
     expect(
         &placed(both),
@@ -139,43 +140,44 @@ fn affinities_are_checked() {
     expect(&placed(json!({ "clusterAffinities": [term] })), &messages);
 }
 
+fn overflowing(inline: &Value, tiers: &[&str], scheduling: &Value) -> Value {
+    let tiers = tiers.iter().map(|name| json!({ "affinityName": name }));
+    let mut term = inline.clone();
+    term["affinityName"] = json!("a");
+    term["overflowAffinities"] = tiers.collect();
+    json!({ "placement": { "clusterAffinities": [term], "replicaScheduling": scheduling } })
+}
+
 /// Overflow needs a group that overflows, names of its own, and replicas that go where there is room. Case I92.
 #[test]
 fn overflow_is_checked() {
     let in_m1 = json!({ "clusterNames": ["m1"] });
-    let placed = |inline: &Value, tiers: &[&str], scheduling: &Value| {
-        let tiers = tiers.iter().map(|name| json!({ "affinityName": name }));
-        let mut term = inline.clone();
-        term["affinityName"] = json!("a");
-        term["overflowAffinities"] = tiers.collect();
-        json!({ "placement": { "clusterAffinities": [term], "replicaScheduling": scheduling } })
-    };
     let aggregated = json!({ "replicaDivisionPreference": "Aggregated" });
     let dynamic = json!({ "weightPreference": { "dynamicWeight": "AvailableReplicas" } });
     for scheduling in [&aggregated, &dynamic] {
-        expect(&placed(&in_m1, &["b", "c"], scheduling), &[]);
+        expect(&overflowing(&in_m1, &["b", "c"], scheduling), &[]);
     }
     let by_room = "! overflowAffinities can only be used together with dynamic weight or aggregated scheduling";
     let duplicated =
         json!({ "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" });
     for scheduling in [&Value::Null, &json!({}), &duplicated] {
-        expect(&placed(&in_m1, &["b"], scheduling), &[by_room]);
-        expect(&placed(&in_m1, &[], scheduling), &[]);
+        expect(&overflowing(&in_m1, &["b"], scheduling), &[by_room]);
+        expect(&overflowing(&in_m1, &[], scheduling), &[]);
     }
     expect(
-        &placed(&json!({}), &["b"], &dynamic),
+        &overflowing(&json!({}), &["b"], &dynamic),
         &["! overflowAffinities can only be used together with the inline ClusterAffinity"],
     );
     for tiers in [["b", "b"], ["a", "b"]] {
         expect(
-            &placed(&in_m1, &tiers, &dynamic),
+            &overflowing(&in_m1, &tiers, &dynamic),
             &[
                 "! overflow affinity name must be unique and must not duplicate the primary group's affinityName",
             ],
         );
     }
     expect(
-        &placed(&in_m1, &["-"], &dynamic),
+        &overflowing(&in_m1, &["-"], &dynamic),
         &["! affinityName \"-\" must be a qualified name of 1 to 32 characters"],
     );
 }

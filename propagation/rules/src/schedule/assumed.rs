@@ -36,7 +36,7 @@ impl AssumedWorkload {
     }
 }
 
-/// The Pods that are assumed to be in each cluster. What is decided on it finds only the room that they leave.
+/// The Pods that are assumed to be in each cluster. A decision on it finds only the room that they leave.
 ///
 /// A clone costs as much as there are clusters, and one workload more as much as it has clusters.
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@
 //! a target grows → assumed → the copy there turns Healthy, or the target shrinks or goes, or 5 minutes have passed
 //! ```
 //!
-//! As Karmada's scheduler does it with `SchedulingOvercommitProtection`, but for the difference to what was there: Karmada
+//! As Karmada's scheduler does it with `SchedulingOvercommitProtection`, but for the replicas that are new: Karmada
 //! counts all of a workload that grows, though its cluster reports the most of it. And Karmada's forgets all in a restart.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ struct Assumption {
 }
 
 impl Assumptions {
-    /// Returns what is assumed of a binding whose history is not known, as after a start: all in clusters where it is not
+    /// Returns the assumptions of a binding without a known history, as after a start: all in clusters where it is not
     /// Healthy, for the rest of the time since it was scheduled last.
     pub fn first(binding: BindingRef<'_>, now: Timestamp) -> Self {
         let status = binding.status;
@@ -49,7 +49,7 @@ impl Assumptions {
         first.ended(now)
     }
 
-    /// Returns what is assumed once the version `new` has followed `old`.
+    /// Returns the assumptions once the version `new` has followed `old`.
     #[must_use]
     pub fn after(&self, old: BindingRef<'_>, new: BindingRef<'_>, now: Timestamp) -> Self {
         if old.metadata.uid != new.metadata.uid {
@@ -60,7 +60,7 @@ impl Assumptions {
         for target in new.targets() {
             let had = had(old.spec, &target.name);
             let grows = after.grow(new.spec, &had, target, end(now));
-            // A copy that was Healthy before it grew says nothing about what it grew by.
+            // A copy that was Healthy before it grew says nothing about its new replicas.
             let turned = is_healthy(new, &target.name) && !is_healthy(old, &target.name);
             if turned && !grows {
                 after.0.remove(&target.name);
@@ -69,7 +69,7 @@ impl Assumptions {
         after
     }
 
-    /// Returns what is to be assumed while it is not known whether a binding with this spec has got these `targets`.
+    /// Returns the assumptions while it is not known whether a binding with this spec has got these `targets`.
     #[must_use]
     pub fn with(
         &self,
@@ -84,7 +84,7 @@ impl Assumptions {
         with
     }
 
-    /// Returns what is still assumed at `now`.
+    /// Returns the assumptions that still hold at `now`.
     #[must_use]
     pub fn ended(mut self, now: Timestamp) -> Self {
         self.0.retain(|_, assumption| assumption.until > now);
@@ -101,7 +101,7 @@ impl Assumptions {
         self.0.is_empty()
     }
 
-    /// Iterates over what is assumed, with the names of the clusters.
+    /// Iterates over the assumed workloads, with the names of the clusters.
     pub fn workloads(&self) -> impl Iterator<Item = (&str, &Arc<AssumedWorkload>)> {
         let assumptions = self.0.iter();
         assumptions.map(|(cluster, assumption)| (cluster.as_str(), &assumption.workload))
@@ -118,8 +118,8 @@ impl Assumptions {
         freed.map(|(cluster, _)| cluster.to_owned()).collect()
     }
 
-    /// Assumes what the target has beyond what it `had`, by component, as far as that was not assumed only. Returns `true`
-    /// if more is assumed than before, which lasts `until` then.
+    /// Assumes the replicas that the target has beyond those it `had`, by component, as far as these were not assumed only.
+    /// Returns `true` if more is assumed than before, which lasts `until` then.
     fn grow(
         &mut self,
         spec: &ResourceBindingSpec,
@@ -192,7 +192,7 @@ fn placed(spec: &ResourceBindingSpec, target: &TargetCluster) -> Vec<Component> 
             replica_requirements: spec.replica_requirements.clone(),
         }];
     }
-    // A target that does not say what it has was chosen without counting, and has all of them.
+    // A target that counts none was chosen without counting, and has all of them.
     if let Some(counted) = &target.components {
         for component in &mut components {
             let mut counted = counted.iter();

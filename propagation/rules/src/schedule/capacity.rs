@@ -10,7 +10,7 @@ use super::facts::Room;
 use super::models;
 use super::pods::{Pods, one_pod, request};
 
-/// A cluster that fits, with what it runs of the template and has room for.
+/// A cluster that fits, with the replicas that it runs and has room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) cluster: &'a ClusterView,
@@ -23,7 +23,7 @@ pub(super) struct Candidate<'a> {
     pub(super) assigned: i32,
     /// The replicas for which it has room besides.
     pub(super) available: i32,
-    /// True if no more come, for a taint: what it has stays.
+    /// True if no more come, for a taint: those that it has stay.
     pub(super) is_closed: bool,
 }
 
@@ -64,9 +64,9 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Returns the replicas for which the cluster has room besides what it runs and what is `assumed` to be there, as
+/// Returns the replicas for which the cluster has room besides those that run and are `assumed` to be there, as
 /// Karmada's general estimator computes them: by the number of pods, and by the models of its nodes, or else by the
-/// scarcest of what one replica asks for.
+/// scarcest resource of one replica.
 pub(super) fn available(
     room: Room,
     spec: &ResourceBindingSpec,
@@ -133,13 +133,16 @@ mod tests {
 
     /// Returns the replicas with this request for which there is room by models, of 2 CPUs with 4 GiB, and of 4 with 8.
     fn by_models(status: &Value, request: &Value) -> [i32; 2] {
-        let range = |name: &str, min: &str| json!({ "name": name, "min": min, "max": "1Ti" });
-        let model = |grade: i64, cpu: &str, memory: &str| json!({ "grade": grade, "ranges": [range("cpu", cpu), range("memory", memory)] });
-        let models = [
-            model(0, "0", "0"),
-            model(1, "2", "4Gi"),
-            model(2, "4", "8Gi"),
-        ];
+        let models = [("0", "0"), ("2", "4Gi"), ("4", "8Gi")]
+            .into_iter()
+            .zip(0..);
+        let models = models.map(|((cpu, memory), grade)| {
+            json!({ "grade": grade, "ranges": [
+                { "name": "cpu", "min": cpu, "max": "1Ti" },
+                { "name": "memory", "min": memory, "max": "1Ti" },
+            ] })
+        });
+        let models: Vec<Value> = models.collect();
         let cluster: ClusterView = from_value(json!({
             "metadata": { "name": "m1" }, "spec": { "resourceModels": models },
             "status": { "resourceSummary": status },
@@ -215,7 +218,7 @@ mod tests {
         assert_eq!(mins, [("cpu", "128"), ("memory", "1Ti")]);
     }
 
-    /// The scarcest of what a replica asks for bounds their number.
+    /// The scarcest resource of a replica bounds their number.
     #[test]
     fn scarcest_resource_bounds_replicas() {
         let summary = json!({

@@ -60,14 +60,15 @@ mod tests {
         json!({ "fieldSelector": { "matchExpressions": [requirement] } })
     }
 
+    fn operator(operator: &str) -> Value {
+        let requirement = json!({ "key": "env", "operator": operator, "values": ["prod"] });
+        json!({ "labelSelector": { "matchExpressions": [requirement] } })
+    }
+
     /// Labels, fields, names and exclusions.
     #[test]
     fn all_criteria_select_together() {
         let labels = |value: &str| json!({ "labelSelector": { "matchLabels": { "env": value } } });
-        let operator = |operator: &str| {
-            let requirement = json!({ "key": "env", "operator": operator, "values": ["prod"] });
-            json!({ "labelSelector": { "matchExpressions": [requirement] } })
-        };
         let cases = [
             ("nothing selects all", json!({}), true),
             ("its name", json!({ "clusterNames": ["m0", "m1"] }), true),

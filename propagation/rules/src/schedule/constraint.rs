@@ -1,4 +1,4 @@
-//! What a spread constraint groups clusters by, and when it wants one of them.
+//! The groups of a spread constraint, and when it wants one of them.
 
 use karmada_api::placement::SpreadConstraint;
 

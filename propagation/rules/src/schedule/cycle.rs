@@ -60,8 +60,8 @@ const MOST_ROUNDS: usize = 10;
 
 /// Decides the clusters of one affinity.
 ///
-/// Regions, and tiers, are compared by what runs in them, so that a decision may make another one better: Karmada decides
-/// again after each that changes something. What is divided stays where it is, there too.
+/// Regions, and tiers, are compared by the replicas in them, so that a decision may make another one better: Karmada decides
+/// again after each that changes something. Divided replicas stay where they are, there too.
 fn attempt(facts: Facts<'_>, tiers: Tiers<'_>) -> Result<Vec<TargetCluster>, AffinityFailure> {
     let mut clusters = attempt_once(facts, tiers)?;
     let has_regions = by(&facts.placement.spread_constraints, "region").is_some();

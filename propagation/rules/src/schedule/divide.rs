@@ -172,8 +172,8 @@ impl<'a> Change<'a> {
         Self::new(BTreeMap::new(), replicas, room)
     }
 
-    /// Returns the change from what the clusters have to `replicas` in all: what is missing goes where there
-    /// is room, and what is too much leaves in proportion. Of clusters with equally many the one that the binding lists
+    /// Returns the change from the replicas of the clusters to `replicas` in all: missing ones go where there
+    /// is room, and those too many leave in proportion. Of clusters with equally many the one that the binding lists
     /// first keeps its own.
     fn steady(replicas: i32, selected: &[Candidate<'a>]) -> Self {
         let assigned: i64 = selected.iter().map(|one| i64::from(one.assigned)).sum();

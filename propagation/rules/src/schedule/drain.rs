@@ -1,7 +1,7 @@
-//! A cluster that is emptied for a while, by taints with the key [`DRAIN`]: whether the others have room for what it has,
-//! what of that is left, and what brings it back.
+//! A cluster that is emptied for a while, by taints with the key [`DRAIN`]: whether the others have room for its workloads,
+//! which of these are left, and how they come back.
 //!
-//! Nothing returns to a cluster by itself once it has another place. So each binding gets a note of what it has in the
+//! Nothing returns to a cluster by itself once it has another place. So each binding gets a note of its replicas in the
 //! cluster before that is to leave; the note goes when the workload is back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ pub struct Shortage {
     pub homeless: Vec<Homeless>,
     /// The requests of the replicas that are divided and have to move, in their canonical texts.
     pub needed: BTreeMap<String, String>,
-    /// What the clusters that are neither drained nor otherwise closed have left of that.
+    /// The rest of these in the clusters that are neither drained nor otherwise closed.
     pub free: BTreeMap<String, String>,
 }
 
@@ -61,7 +61,7 @@ pub struct Homeless {
     pub reason: String,
 }
 
-/// Returns what the rest of the fleet lacks if the clusters `drained` are emptied: each workload finds the room that
+/// Returns the room that the rest of the fleet lacks if the clusters `drained` are emptied: each workload finds the room that
 /// those before it leave.
 pub fn shortage<'a>(
     bindings: impl IntoIterator<Item = BindingRef<'a>>,
@@ -111,7 +111,8 @@ pub fn shortage<'a>(
     }
 }
 
-/// Returns what the workloads of the clusters `drained` lack once `closed` gets nothing new; nothing if they lack that anyway.
+/// Returns the room that the workloads of the clusters `drained` lack once `closed` gets nothing new; none if they lack it
+/// anyway.
 pub fn shortage_without(
     closed: &str,
     bindings: &[BindingRef<'_>],
@@ -131,11 +132,9 @@ pub fn shortage_without(
         let views: Vec<&ClusterView> = clusters.iter().collect();
         shortage(bindings.iter().copied(), &views, drained, now)
     });
-    let is_new = |one: &Homeless| {
-        let mut known = before.homeless.iter();
-        known.all(|known| known.binding != one.binding)
-    };
-    if after.homeless.iter().any(is_new) {
+    let known: Vec<_> = before.homeless.iter().map(|one| &one.binding).collect();
+    let mut homeless = after.homeless.iter();
+    if homeless.any(|one| !known.contains(&&one.binding)) {
         after
     } else {
         Shortage::default()
@@ -198,7 +197,7 @@ fn taint(effect: &str) -> Taint {
 /// The move of a workload.
 struct Move {
     is_divided: bool,
-    /// The spec without what it leaves, and the clusters that it gets; or the reason why it gets none.
+    /// The spec without the clusters that it leaves, and those that it gets; or the reason why it gets none.
     found: Result<(ResourceBindingSpec, Vec<TargetCluster>), String>,
 }
 
@@ -227,7 +226,7 @@ fn moved(binding: BindingRef<'_>, fleet: KnownClusters<'_>, pass: Pass<'_>) -> O
     })
 }
 
-/// Iterates over what a binding has in the drained clusters.
+/// Iterates over the targets of a binding that are drained.
 fn targets_in<'a>(
     binding: BindingRef<'a>,
     drained: &BTreeSet<String>,
@@ -299,7 +298,7 @@ fn is_leaving(binding: BindingRef<'_>, cluster: &str) -> bool {
     tasks.any(|task| task.from_cluster == cluster)
 }
 
-/// Returns the write that notes what a workload has in a cluster which is to be drained; `None` if it has nothing
+/// Returns the write that notes the replicas of a workload in a cluster which is to be drained; `None` if it has none
 /// there that may leave, or an earlier drain has noted it.
 pub fn note(binding: BindingRef<'_>, cluster: &str) -> Option<Write> {
     let note = note_of(cluster);
@@ -348,7 +347,7 @@ pub enum Return {
     Scheduling,
     /// It is to be scheduled anew, by this write.
     Reschedule(Write),
-    /// It has what it had, or what its scheduler decides by now. This takes the note away.
+    /// It has the replicas that it had, or those that its scheduler decides by now. This takes the note away.
     Settled {
         /// The write.
         write: Write,

@@ -10,6 +10,7 @@ use karmada_api::{
 };
 use objects::patch::JsonPatch;
 use objects::taint::{first_untolerated, show};
+use objects::write::{Guard, Write};
 use serde_json::json;
 
 use super::cycle::{Decision, decide};
@@ -71,11 +72,11 @@ pub(super) struct Leaving {
 
 impl Leaving {
     pub(super) fn of(scheduler: &Scheduler, clusters: &[&ClusterView]) -> Self {
-        let is_unready = |cluster: &&&ClusterView| cluster.spec.taints.iter().any(is_of_health);
-        let unready = clusters.iter().filter(is_unready).count();
+        let unready = clusters.iter();
+        let unready = unready.filter(|cluster| cluster.spec.taints.iter().any(is_of_health));
         let threshold = scheduler.unhealthy_threshold;
         Self {
-            is_halted: threshold.is_exceeded(unready, clusters.len()),
+            is_halted: threshold.is_exceeded(unready.count(), clusters.len()),
         }
     }
 
@@ -245,7 +246,8 @@ pub(super) fn finished_evictions(
         return None;
     }
     let patch = removals(binding, now)?;
-    Some(SchedulePlan::EndEvictions(patch))
+    let write = Write::json("evictions", binding.object(), patch);
+    Some(SchedulePlan::EndEvictions(write.guarded(Guard::Version)))
 }
 
 /// Returns the patch that removes the tasks that are over, and dates those of others that have no date;

@@ -112,8 +112,8 @@ pub struct KnownClusters<'a> {
     pub complete: bool,
 }
 
-/// Keeps of a cluster what scheduling reads. The rest is gone before a rule could read it, and wakes no binding when it
-/// changes.
+/// Keeps the parts of a cluster that scheduling reads. The rest is gone before a rule could read it, and wakes no binding
+/// when it changes.
 pub fn keep_facts(cluster: &mut ClusterView) {
     let metadata = std::mem::take(&mut cluster.metadata);
     let status = std::mem::take(&mut cluster.status);

@@ -16,7 +16,7 @@ pub enum AffinityFailure {
     Overflows,
     /// The placement cannot be met or understood.
     Error(String),
-    /// The placement asks for what this scheduler does not do.
+    /// The placement asks for something that this scheduler does not do.
     Unsupported(String),
 }
 
@@ -70,7 +70,7 @@ pub const UNSCHEDULABLE: &str = "Unschedulable";
 /// The reason of a binding whose placement cannot be met otherwise, which may be for a lack of room, too.
 pub(super) const SCHEDULER_ERROR: &str = "SchedulerError";
 
-/// Returns the reason of a condition for what failed. The order of the failures does not matter.
+/// Returns the reason of a condition for these failures. The order of the failures does not matter.
 pub(super) fn reason(failures: &[AffinityFailure]) -> &'static str {
     use AffinityFailure::{Overflows, Short, Unfit};
     if failures.iter().all(|failure| matches!(failure, Unfit(_))) {
@@ -85,7 +85,7 @@ pub(super) fn reason(failures: &[AffinityFailure]) -> &'static str {
     }
 }
 
-/// Returns the message of a condition for what failed: each different one once, as Kubernetes shows several errors.
+/// Returns the message of a condition for these failures: each different one once, as Kubernetes shows several errors.
 pub(super) fn message(failures: &[AffinityFailure]) -> String {
     let mut messages: Vec<String> = Vec::new();
     for failure in failures {

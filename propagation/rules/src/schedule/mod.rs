@@ -14,12 +14,12 @@
 //! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
 //!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`), which `pods`
 //!   take and more are `assumed` to. How many replicas each gets: `divide`, by the `strategy`, tier by tier.
-//! - What a binding has placed that clusters do not report yet: `assumptions`.
+//! - The Pods that a binding has placed and that clusters do not report yet: `assumptions`.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
 //! - When divided replicas move at all: `trigger`.
-//! - What a cluster leaves behind that is emptied for a while, and what brings it back: [`drain`].
-//! - What users read: `failure` has the messages, `outcome` the conditions, `write` the patches.
+//! - How a cluster is emptied for a while, and gets its workloads back: [`drain`].
+//! - For users: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
 mod asked;
 mod assumed;

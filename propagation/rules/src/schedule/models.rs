@@ -33,52 +33,57 @@ const MOST: i128 = 100;
 /// has some, as Karmada's general estimator tries it. Returns `None` if the cluster has no models, or room for many.
 pub(super) fn sets(cluster: &ClusterView, set: &[Pods], assumed: &[Pods]) -> Option<i128> {
     let mut nodes = nodes(cluster, assumed)?;
-    let mut fit = || {
+    (0..MOST).find(|_| {
         nodes.retain(|(node, _)| set.iter().any(|(pod, _)| node.times(pod) > Some(0)));
-        set.iter().all(|pods| place(&mut nodes, pods))
-    };
-    (0..MOST).find(|_| !fit())
+        !set.iter().all(|pods| place(&mut nodes, pods))
+    })
 }
 
 /// Takes the room for Pods from the first nodes that have some, and returns `true` if it is enough.
 fn place(nodes: &mut Vec<Nodes>, (pod, count): &Pods) -> bool {
     let mut rest = *count;
     let before = std::mem::take(nodes);
-    let mut keep = |node: Amounts, number: i128| match nodes.last_mut() {
-        _ if number == 0 => {}
-        Some((same, count)) if *same == node => *count += number,
-        _ => nodes.push((node, number)),
-    };
     for (node, mut number) in before {
-        let after = |pods: i128| {
-            let mut node = node.clone();
-            node.subtract(&pod.multiplied(pods));
-            node
-        };
         let each = match rest {
             0 => 0,
             _ => node.times(pod).unwrap_or_default(),
         };
         if each > 0 {
             let full = number.min(rest / each);
-            keep(after(each), full);
+            keep(nodes, without(&node, pod, each), full);
             number -= full;
             rest -= full * each;
             if rest > 0 && number > 0 {
-                keep(after(rest), 1);
+                keep(nodes, without(&node, pod, rest), 1);
                 number -= 1;
                 rest = 0;
             }
         }
-        keep(node, number);
+        keep(nodes, node, number);
     }
     rest == 0
+}
+
+/// Adds a number of equal nodes.
+fn keep(nodes: &mut Vec<Nodes>, node: Amounts, number: i128) {
+    match nodes.last_mut() {
+        _ if number == 0 => {}
+        Some((same, count)) if *same == node => *count += number,
+        _ => nodes.push((node, number)),
+    }
+}
+
+/// Returns a node with so many more Pods.
+fn without(node: &Amounts, pod: &Amounts, pods: i128) -> Amounts {
+    let mut node = node.clone();
+    node.subtract(&pod.multiplied(pods));
+    node
 }
 
 /// Nodes that have the same each, and their number.
 type Nodes = (Amounts, i128);
 
-/// Returns the nodes of the cluster by their models, the least first, with what they have left once each Pod that is
+/// Returns the nodes of the cluster by their models, the least first, with the room that is left once each Pod that is
 /// assumed to be there has gone to the first of them that has room for it. Returns `None` if the cluster has no models, or
 /// its nodes are not counted by them.
 fn nodes(cluster: &ClusterView, assumed: &[Pods]) -> Option<Vec<Nodes>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use karmada_api::{GracefulEvictionTask, Placement, TargetCluster, condition, names};
 use objects::Metadata;
-use objects::patch::JsonPatch;
+use objects::write::Write;
 
 use super::cycle::Decision;
 use super::facts::Pass;
@@ -13,18 +13,19 @@ use super::trigger;
 use super::write::{SpecWrite, StatusWrite};
 use crate::binding_ref::BindingRef;
 
-/// The writes that a binding needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The writes that a binding needs. They are no [`objects::write::Plan`]: the status names the generation that the write of
+/// the clusters makes, and the next decisions count the clusters before either is stored.
+#[derive(Clone, Debug, PartialEq)]
 pub enum SchedulePlan {
     /// None.
     Unchanged,
-    /// None: its placement asks for what this scheduler does not do, and what runs goes on.
+    /// None: its placement asks for something that this scheduler does not do, and running copies go on.
     LeftAlone {
         /// The reason.
         message: String,
     },
-    /// The evictions that are over, as the operations of a JSON patch.
-    EndEvictions(JsonPatch),
+    /// The end of the evictions that are over.
+    EndEvictions(Write),
     /// The clusters, then the status.
     Write {
         /// The write of the clusters.
@@ -99,7 +100,7 @@ fn by_name<'a>(
     targets.collect()
 }
 
-/// Plans the writes of a binding that has no result. What runs is only taken away if no cluster of any
+/// Plans the writes of a binding that has no result. Running copies are only taken away if no cluster of any
 /// group fits.
 pub(super) fn failed(
     binding: BindingRef<'_>,

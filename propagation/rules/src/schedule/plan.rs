@@ -19,7 +19,7 @@ pub fn plan(
     pass: Pass<'_>,
 ) -> SchedulePlan {
     if !scheduler.schedules(binding) {
-        // A suspended binding begins nothing, and ends what has begun.
+        // A suspended binding begins nothing, and ends the evictions that have begun.
         let ended = scheduler
             .has(binding)
             .then(|| eviction::finished_evictions(scheduler, binding, pass.now));
@@ -40,7 +40,7 @@ pub fn plan(
 }
 
 /// Returns the clusters whose estimators are to be asked before this binding is decided, on the same facts but without
-/// their estimates. Those only take room away: what stays as it is without them needs none.
+/// their estimates. Those only take room away: a binding that stays as it is without them needs none.
 pub fn clusters_to_ask<'a>(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,

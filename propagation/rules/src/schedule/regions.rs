@@ -206,7 +206,7 @@ impl Search<'_> {
         if state.regions >= self.bounds.max_regions {
             return None;
         }
-        // More clusters than are wanted make no difference to what is to come.
+        // More clusters than are wanted make no difference to the regions that follow.
         let state = State {
             clusters: state.clusters.min(self.bounds.min_clusters),
             ..state

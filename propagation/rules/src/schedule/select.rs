@@ -6,7 +6,6 @@ use objects::Metadata;
 
 use super::capacity::{self, Candidate};
 use super::constraint::by;
-use super::estimates::Estimates;
 use super::facts::{Facts, named};
 use super::failure::AffinityFailure;
 use super::filter::closing_taint;
@@ -33,7 +32,7 @@ pub(super) fn select<'a>(
     }
     prefer(&mut candidates);
     let constraints = &facts.placement.spread_constraints;
-    // Every cluster with a weight gets its part: a bound of their number would drop replicas. What has none goes along.
+    // Every cluster with a weight gets its part: a bound of their number would drop replicas. Those without one go along.
     let is_weighted = facts.strategy != ReplicaStrategy::Set && has_static_weights(facts.placement);
     if constraints.is_empty() || is_weighted {
         return Ok(candidates);
@@ -82,10 +81,10 @@ fn candidates<'a>(
             _ => capacity::available(room, spec, cluster, assumed),
         };
         let candidate = Candidate::new(spec, cluster, available);
-        let bound = |estimates: &Estimates| estimates.bound(candidate.name, available);
+        let estimates = facts.pass.estimates;
         Candidate {
             tier: tiers.tier(cluster).unwrap_or_default(),
-            available: facts.pass.estimates.map_or(available, bound),
+            available: estimates.map_or(available, |all| all.bound(candidate.name, available)),
             is_closed: closing_taint(facts, cluster).is_some(),
             ..candidate
         }
@@ -103,7 +102,7 @@ fn home<'a>(facts: Facts<'_>, fitting: &[&'a ClusterView]) -> Option<&'a Cluster
     named(fitting, &target.name).filter(|_| stays)
 }
 
-/// Returns the clusters in use, if they are to stay and the bounds allow them. What is not divided stays: else it
+/// Returns the clusters in use, if they are to stay and the bounds allow them. A template that is not divided stays: else it
 /// would follow the room of regions, which changes all the time and wakes nothing.
 fn kept_regions<'a>(
     facts: Facts<'_>,
@@ -123,7 +122,7 @@ fn kept_regions<'a>(
     bounds.allow(&targets, candidates).then_some(targets)
 }
 
-/// Sorts clusters by preference: the earlier tiers first; of each, what runs already stays where it is, and the rest
+/// Sorts clusters by preference: the earlier tiers first; of each, running replicas stay where they are, and the rest
 /// goes where there is room.
 fn prefer(candidates: &mut [Candidate<'_>]) {
     candidates.sort_by_key(|candidate| {

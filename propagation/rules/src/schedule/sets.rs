@@ -1,6 +1,6 @@
 //! The room of clusters for templates whose Pods differ, in sets of all these Pods.
 
-use karmada_api::{ClusterView, Component, ResourceBindingSpec};
+use karmada_api::{ClusterView, Component, ResourceBindingSpec, TargetCluster};
 use objects::Metadata;
 use objects::amounts::Amounts;
 
@@ -9,23 +9,15 @@ use super::facts::Room;
 use super::models;
 use super::pods::{self, Pods};
 
-/// Returns the components of a template with the replicas that a cluster has still to get: all, or what one that has the
-/// template lacks. One that does not say what it has was chosen before anybody counted, and lacks nothing.
+/// Returns the components of a template with the replicas that a cluster has still to get: all, or those that are missing if
+/// it has the template. One that does not count its own was chosen before anybody did, and lacks nothing.
 pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Component> {
     let mut targets = spec.clusters.iter().flatten();
     let target = targets.find(|target| target.name == cluster);
-    let has = |name: &str| match target.map(|target| &target.components) {
-        None => 0,
-        Some(None) => i32::MAX,
-        Some(Some(components)) => {
-            let mut components = components.iter();
-            let found = components.find(|component| component.name == name);
-            found.map_or(0, |component| component.replicas.max(0))
-        }
-    };
     let components = spec.components.iter().flatten();
     let missing = components.filter_map(|component| {
-        let replicas = component.replicas.saturating_sub(has(&component.name));
+        let replicas = replicas_in(target, &component.name);
+        let replicas = component.replicas.saturating_sub(replicas);
         (replicas > 0).then(|| Component {
             replicas,
             ..component.clone()
@@ -34,8 +26,21 @@ pub fn missing_components(spec: &ResourceBindingSpec, cluster: &str) -> Vec<Comp
     missing.collect()
 }
 
-/// Returns the sets of missing Pods for which the cluster has room besides what is `assumed` to be there, as Karmada's
-/// general estimator computes them: by the scarcest of what one set asks for, and by the models of its nodes.
+/// Returns the replicas of a component that a target has.
+fn replicas_in(target: Option<&TargetCluster>, component: &str) -> i32 {
+    let Some(target) = target else {
+        return 0;
+    };
+    let Some(components) = &target.components else {
+        return i32::MAX;
+    };
+    let mut components = components.iter();
+    let found = components.find(|one| one.name == component);
+    found.map_or(0, |one| one.replicas.max(0))
+}
+
+/// Returns the sets of missing Pods for which the cluster has room besides those `assumed` to be there, as Karmada's
+/// general estimator computes them: by the scarcest resource of one set, and by the models of its nodes.
 pub(super) fn available(
     room: Room,
     spec: &ResourceBindingSpec,

@@ -23,7 +23,7 @@ pub(super) enum ReplicaStrategy<'a> {
     Aggregated,
 }
 
-/// The weight of what runs already, in Karmada's words.
+/// The weight of running replicas, in Karmada's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assignment {
     /// Running replicas stay where they are while they may.

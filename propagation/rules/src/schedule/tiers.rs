@@ -5,7 +5,7 @@ use karmada_api::placement::{ClusterAffinityTerm, ClusterSelector, OverflowAffin
 
 use super::cluster_selector::selects;
 
-/// The clusters of one affinity, in tiers of which each is used for what those before lack room for.
+/// The clusters of one affinity, in tiers of which each is used for the replicas that those before lack room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tiers<'a> {
     /// The first tier; `None` selects every cluster.

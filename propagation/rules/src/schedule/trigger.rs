@@ -65,7 +65,7 @@ pub(super) fn is_short_of_room(binding: BindingRef<'_>) -> bool {
 }
 
 /// Returns `true` if scheduling anew was asked for since the last one. Both times have whole seconds: an
-/// equal one is no later. What was never scheduled is so from the start anyway.
+/// equal one is no later. A binding that was never scheduled is so from the start anyway.
 pub(super) fn is_requested(binding: BindingRef<'_>) -> bool {
     let last = binding
         .status

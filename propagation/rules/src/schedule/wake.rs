@@ -24,7 +24,7 @@ pub fn concerns(binding: BindingRef<'_>, cluster: &ClusterView) -> bool {
 }
 
 /// Returns `true` if the binding may be scheduled otherwise once a cluster has more room: it is not scheduled,
-/// has no other place for what has to leave one of the `tainted` clusters, or may return to an earlier group.
+/// has no other place for the replicas that have to leave one of the `tainted` clusters, or may return to an earlier group.
 pub fn waits_for_room(
     scheduler: &Scheduler,
     binding: BindingRef<'_>,

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use crate::binding_ref::{BindingRef, SCHEDULED};
 
-/// The write of a binding's clusters, and of what they were decided on.
+/// The clusters that are decided for a binding, and the placement on which they were. Until they are written the next
+/// decisions count them, and Events name them then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecWrite {
     /// The new clusters; `None` if they stay.
@@ -72,7 +73,8 @@ impl SpecWrite {
     }
 }
 
-/// The write of a binding's status.
+/// The outcome that a binding's status is to show. The patch of it is made once the clusters are written: it names the
+/// generation that they have made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatusWrite {
     /// Nothing was to be decided about a new generation.
@@ -103,14 +105,14 @@ pub const SUCCESS: &str = "Binding has been scheduled successfully.";
 
 impl StatusWrite {
     /// Returns the write to a binding with this status. It is that object, as the write of the clusters has left it if there
-    /// was one: that is what was scheduled.
+    /// was one: that version was scheduled.
     pub fn write(&self, object: ObjectRef, status: Option<&ResourceBindingStatus>) -> Write {
         let patch = self.patch(status, object.generation);
         let write = Write::json("status", object, patch);
         write.of_status().guarded(Guard::Version)
     }
 
-    /// Returns the patch of the status of what was scheduled, which has this generation.
+    /// Returns the patch of the status; the version that was scheduled has this generation.
     pub fn patch(
         &self,
         status: Option<&ResourceBindingStatus>,

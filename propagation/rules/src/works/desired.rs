@@ -7,8 +7,8 @@ use objects::replacement::leave_node_ports;
 use objects::{Key, Metadata, metadata};
 use serde_json::Value;
 
-use super::change::{DesiredWork, WorkStep};
 use super::facts::{WorkFacts, allocated_node_ports, wanted_clusters, work_name};
+use super::write::{DesiredWork, Unwritten};
 use crate::activation::Record;
 use crate::binding_ref::BindingRef;
 use crate::claim::{self, Claim};
@@ -32,17 +32,16 @@ pub(super) struct Order<'a> {
 /// Returns the Work as it should be.
 ///
 /// # Errors
-/// Fails with the step of the cluster if an override policy cannot be applied, or the script that revises the manifest has
-/// failed.
-pub(super) fn desired(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<DesiredWork, WorkStep> {
+/// Fails with the reason if an override policy cannot be applied, or the script that revises the manifest has failed.
+pub(super) fn desired(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<DesiredWork, Unwritten> {
     let binding = facts.binding;
     let cluster = order.cluster.metadata.name();
     let key = Key::new(execution_namespace(cluster), work_name(binding));
     let mut manifest = manifest_for(facts, order)?;
     let applied = facts.overrides.apply(&mut manifest, order.cluster);
-    let applied = applied.map_err(WorkStep::Refused)?;
+    let applied = applied.map_err(Unwritten::Refused)?;
     leave_unused_node_ports(facts.template, &mut manifest);
-    // Only now: an override may name what is removed, or add it.
+    // Only now: an override may name a field that is removed, or add it.
     manifest::strip(&mut manifest);
     let in_binding = binding.spec.conflict_resolution.as_deref();
     let conflict_resolution = manifest::conflict_resolution(&manifest, in_binding);
@@ -82,7 +81,7 @@ pub(super) fn desired(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Desire
 }
 
 /// Returns the template as it goes to a cluster, before it is overridden.
-fn manifest_for(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Value, WorkStep> {
+fn manifest_for(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Value, Unwritten> {
     let binding = facts.binding;
     let cluster = order.cluster.metadata.name();
     let replicas = order.replicas.filter(|_| has_replicas(binding));
@@ -94,7 +93,7 @@ fn manifest_for(facts: &WorkFacts<'_>, order: &Order<'_>) -> Result<Value, WorkS
             let current = current.and_then(|work| work.spec.workload.manifests.first());
             revised.with_times_of(current.unwrap_or(&Value::Null))
         }
-        Some(Err(error)) => return Err(WorkStep::Unrevised(error.clone())),
+        Some(Err(error)) => return Err(Unwritten::Unrevised(error.clone())),
         None => facts.template.clone(),
     };
     claim::share(binding.metadata, &mut manifest);

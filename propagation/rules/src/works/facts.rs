@@ -136,8 +136,8 @@ pub(crate) fn other_owner(work: &Work, binding: BindingRef<'_>) -> Option<Key> {
     (owner != binding.key()).then_some(owner)
 }
 
-/// Keeps of a cluster what decides about the Works in it: whether it is there, and what override policies select by. The rest
-/// is gone before a rule could read it, and wakes nobody when it changes.
+/// Keeps the parts of a cluster that decide about its Works: whether it is there, and those that override
+/// policies select by. The rest is gone before a rule could read it, and wakes nobody when it changes.
 pub fn keep_facts(cluster: &mut ClusterView) {
     let metadata = std::mem::take(&mut cluster.metadata);
     let spec = std::mem::take(&mut cluster.spec);

@@ -201,19 +201,20 @@ fn pull_cluster_gets_no_status() {
     );
 }
 
-/// Case I100: of a cluster that reports on itself, and no longer does, the health is unknown and a taint says so. What a
-/// Push cluster is, is asked of itself.
+fn silent(cluster: &Value) -> Vec<Step> {
+    steps(&Situation {
+        silent_for: Duration::from_secs(40),
+        ..situation(cluster, None)
+    })
+}
+
+/// Case I100: of a cluster that reports on itself, and no longer does, the health is unknown and a taint says so. A
+/// Push cluster is asked itself.
 #[test]
 fn only_pull_clusters_fall_silent() {
     let mut cluster = joined();
     cluster["metadata"]["finalizers"] = json!([FINALIZER]);
     cluster["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
-    let silent = |cluster: &Value| {
-        steps(&Situation {
-            silent_for: Duration::from_secs(40),
-            ..situation(cluster, None)
-        })
-    };
     assert_eq!(silent(&cluster), []);
     cluster["spec"]["syncMode"] = json!("Pull");
     let planned = silent(&cluster);
@@ -227,16 +228,17 @@ fn only_pull_clusters_fall_silent() {
     assert_eq!(single(&silent(&cluster)).1, Some(&change));
 }
 
+fn down(now: &str) -> ClusterObservation {
+    let error = format!("certificate expired: verification time {now} (UNIX)");
+    ClusterObservation {
+        ready: Some(report(&Probe::Unreachable(error))),
+        ..ClusterObservation::default()
+    }
+}
+
 /// Case P130: an outage that is worded anew with each probe is no news.
 #[test]
 fn reworded_outage_is_no_news() {
-    let down = |now: &str| {
-        let error = format!("certificate expired: verification time {now} (UNIX)");
-        ClusterObservation {
-            ready: Some(report(&Probe::Unreachable(error))),
-            ..ClusterObservation::default()
-        }
-    };
     let (mut cluster, mut namespace) = (joined(), Some(labelled(false)));
     settle(&mut cluster, &mut namespace, Some(&down("1764581643")));
     let again = down("1764581653");

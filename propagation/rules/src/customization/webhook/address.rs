@@ -16,7 +16,7 @@ pub enum Address {
     Url(String),
 }
 
-/// A Service, and what is behind it.
+/// A Service, with the path and port behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceReference {
     /// Its namespace.

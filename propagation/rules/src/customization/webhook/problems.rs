@@ -86,10 +86,10 @@ fn rule(found: &mut Found, at: &str, rule: &Value) {
             found.invalid(format_args!("{at}.{field}"), &json!(values), &detail);
         }
     }
-    let known = || Operation::ALL.map(Operation::name);
+    let known = Operation::ALL.map(Operation::name);
     for (nth, operation) in texts(rule, "operations").enumerate() {
-        if operation != "*" && !known().contains(&operation) {
-            let supported = known().map(|name| format!("{name:?}")).join(", ");
+        if operation != "*" && !known.contains(&operation) {
+            let supported = known.map(|name| format!("{name:?}")).join(", ");
             found.0.push(format!(
                 "{at}.operations[{nth}]: Unsupported value: {operation:?}: supported values: \"*\", {supported}"
             ));
@@ -98,7 +98,7 @@ fn rule(found: &mut Found, at: &str, rule: &Value) {
 }
 
 fn timeout(found: &mut Found, at: &str, webhook: &Value) {
-    let Some(timeout) = webhook.get("timeoutSeconds").filter(|one| !one.is_null()) else {
+    let Some(timeout) = given(webhook, "timeoutSeconds") else {
         return;
     };
     let bounds = SHORTEST..=LONGEST;
@@ -111,9 +111,13 @@ fn timeout(found: &mut Found, at: &str, webhook: &Value) {
     }
 }
 
+/// Returns the value of a field, if it has one.
+fn given<'a>(object: &'a Value, field: &str) -> Option<&'a Value> {
+    object.get(field).filter(|value| !value.is_null())
+}
+
 fn address(found: &mut Found, at: &str, config: &Value) {
-    let given = |field| config.get(field).filter(|value| !value.is_null());
-    match (given("url"), given("service")) {
+    match (given(config, "url"), given(config, "service")) {
         (Some(url), None) => {
             if let Some(problem) = of_url(url.as_str().unwrap_or_default()) {
                 found.invalid(format_args!("{at}.url"), url, &problem);
@@ -126,9 +130,9 @@ fn address(found: &mut Found, at: &str, config: &Value) {
                     found.required_for(format_args!("{at}.service.{field}"), &detail);
                 }
             }
-            let port = service.get("port").filter(|port| !port.is_null());
-            let is_port = |port: &Value| (1..=65535).contains(&port.as_u64().unwrap_or_default());
-            if let Some(port) = port.filter(|port| !is_port(port)) {
+            if let Some(port) = given(service, "port")
+                && !(1..=65535).contains(&port.as_u64().unwrap_or_default())
+            {
                 let detail = "port is not valid: must be between 1 and 65535, inclusive";
                 found.invalid(format_args!("{at}.service.port"), port, detail);
             }

@@ -20,11 +20,11 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// The object.
     pub object: &'a Value,
-    /// The object that is to be replaced, if the fields that it keeps are asked for.
+    /// The object that is to be replaced, if the question is which fields it keeps.
     pub observed: Option<&'a Value>,
     /// The replicas that the object is to have, if it is revised.
     pub replicas: i32,
-    /// The reports of the object's copies, as a binding has them, if its status is put together.
+    /// The reports of the copies of the object, as a binding has them, if its status is put together.
     pub items: Arc<[Value]>,
 }
 

@@ -59,7 +59,7 @@ impl Response {
         ))
     }
 
-    /// Returns the replicas of a template, and what each needs.
+    /// Returns the replicas of a template, and the requirements of each.
     ///
     /// # Errors
     /// Fails if they are missing, or none.

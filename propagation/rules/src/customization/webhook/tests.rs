@@ -33,7 +33,7 @@ fn toy() -> Value {
         "spec": { "replicas": 3 } })
 }
 
-/// Case I79: a request has what Karmada's has, for each operation.
+/// Case I79: a request has the fields of Karmada's, for each operation.
 #[test]
 fn request_is_karmadas() {
     let toy = toy();
@@ -281,7 +281,7 @@ fn karmadas_example_has_no_problems() {
     }
 }
 
-/// What Karmada's webhook refuses is told in its words.
+/// A refusal of Karmada's webhook is told in its words.
 #[test]
 fn problems_are_karmadas() {
     let rules = json!([

@@ -87,8 +87,8 @@ fn blocks(fleet: &Fleet, slices: &[ServiceSlice], withheld: &[&str]) -> [Vec<Str
     [withheld, readmitted].map(|names| names.into_iter().collect())
 }
 
-/// A manifest tells the Service and the source of its slice by annotation or label, and whether it serves; what is no
-/// slice of a Service tells nothing.
+/// A manifest tells the Service and the source of its slice by annotation or label, and whether it serves; one that is
+/// no slice of a Service tells nothing.
 #[test]
 fn manifest_tells_source() {
     let dispatched = slice(Some("m1"), true);
@@ -149,7 +149,7 @@ fn last_providers_stay() {
     }
 }
 
-/// What a person blocked stays blocked; a cluster that is gone or cannot be read loses nothing, and keeps what it had.
+/// A cluster that a person blocked stays blocked; one that is gone or cannot be read loses nothing, and keeps its slices.
 #[test]
 fn only_conditions_are_overruled() {
     let slices = ["m1", "m2"].map(|source| slice(Some(source), true));
@@ -188,8 +188,8 @@ fn withheld_news(plan: &Plan<StatusNews>) -> Option<&Condition> {
     })
 }
 
-/// The condition tells what is withheld, what stays though it is blocked, and the release. Each is news once, a Work that
-/// was never concerned has no such condition, and a sync that failed tells nothing.
+/// The condition names the withheld slices, those that stay though their cluster is blocked, and the release. Each
+/// is news once, a Work that was never concerned has no such condition, and a sync that failed tells nothing.
 #[test]
 fn condition_tells_blocks() {
     let mut work: Work =

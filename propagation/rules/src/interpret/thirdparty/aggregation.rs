@@ -1,4 +1,4 @@
-//! The status of a template, put together from what its copies report.
+//! The status of a template, put together from the reports of its copies.
 
 use objects::Metadata;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::interpret::aggregate::is_same;
 use crate::interpret::members::{MemberStatus, earliest, is_observed, latest, statuses, sums};
 use crate::interpret::reflect::number;
 
-/// A template, and what its copies report.
+/// A template, and the reports of its copies.
 pub(in crate::interpret) struct Aggregation<'a> {
     template: &'a Value,
     current: &'a Value,
@@ -31,7 +31,7 @@ impl<'a> Aggregation<'a> {
         }
     }
 
-    /// Returns the merge patch by which the template's status becomes what `aggregate` returns; `None` if it is that.
+    /// Returns the merge patch by which the template's status becomes that of `aggregate`; `None` if it is that.
     pub(in crate::interpret) fn patch(
         &self,
         aggregate: fn(&Self) -> Option<Map<String, Value>>,
@@ -143,11 +143,8 @@ impl<'a> Aggregation<'a> {
         for (cluster, status) in self.members() {
             for condition in list(status, "/conditions").filter(|one| one.is_object()) {
                 let message = format!("{cluster}={}", text(condition, "/message"));
-                let is_equal = |other: &&mut Value| {
-                    let mut fields = ["/type", "/status", "/reason"].iter();
-                    fields.all(|field| text(other, field) == text(condition, field))
-                };
-                if let Some(known) = merged.iter_mut().find(is_equal) {
+                let mut known = merged.iter_mut();
+                if let Some(known) = known.find(|known| is_alike(known, condition)) {
                     known["message"] = format!("{}, {message}", text(known, "/message")).into();
                 } else {
                     let mut condition = condition.clone();
@@ -159,7 +156,7 @@ impl<'a> Aggregation<'a> {
         merged
     }
 
-    /// Returns what the members report of a condition of the type `kind` that is True, with their names.
+    /// Returns the conditions of the type `kind` that are True in members, with the names of these.
     pub(super) fn with_condition(&self, kind: &str) -> Vec<(&'a str, &'a Value)> {
         let members = self.members();
         let found = members.filter_map(|(cluster, status)| {
@@ -176,6 +173,12 @@ impl<'a> Aggregation<'a> {
         status.retain(|_, value| !value.is_null());
         status
     }
+}
+
+/// Returns `true` if two conditions have the same type, status and reason.
+fn is_alike(one: &Value, other: &Value) -> bool {
+    let mut fields = ["/type", "/status", "/reason"].into_iter();
+    fields.all(|field| text(one, field) == text(other, field))
 }
 
 /// Returns the merge patch (RFC 7396) that makes `wanted` of `current`.

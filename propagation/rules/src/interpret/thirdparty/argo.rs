@@ -23,7 +23,7 @@ pub(super) const KINDS: &[Known] = &[(
     },
 )];
 
-/// The Pods that may run at a time. What each of them needs is in templates of many kinds; on which nodes they
+/// The Pods that may run at a time. The requirements of each are in templates of many kinds; on which nodes they
 /// may run is in one place.
 fn replicas(workflow: &Value) -> Replicas {
     let parallelism = count(workflow, "/spec/parallelism").unwrap_or(1);

@@ -41,13 +41,14 @@ fn replicas(template: &Value) -> Replicas {
 }
 
 fn components(template: &Value) -> Vec<Component> {
-    let part = |name, replicas, resource| {
+    let parts = [
+        ("jobmanager", managers(template), MANAGER),
+        ("taskmanager", workers(template), WORKER),
+    ];
+    let parts = parts.map(|(name, replicas, resource)| {
         with_requirements(name, replicas, requirements(template, &[resource]))
-    };
-    vec![
-        part("jobmanager", managers(template), MANAGER),
-        part("taskmanager", workers(template), WORKER),
-    ]
+    });
+    parts.into()
 }
 
 const MANAGER: &str = "/spec/jobManager/resource";
@@ -109,11 +110,10 @@ fn without_affinity(pod: &Value) -> Value {
 
 /// A job that starts may have to move, unless it fails for a reason that it would meet anywhere.
 fn is_healthy(object: &Value) -> bool {
-    let is = |field, value| text(object, field) == value;
     match text(object, "/status/jobStatus/state") {
         "" => {
-            is("/status/jobManagerDeploymentStatus", "READY")
-                && is("/status/lifecycleState", "STABLE")
+            text(object, "/status/jobManagerDeploymentStatus") == "READY"
+                && text(object, "/status/lifecycleState") == "STABLE"
         }
         "CREATED" | "INITIALIZING" | "RECONCILING" => {
             let error = text(object, "/status/error");

@@ -1,4 +1,4 @@
-//! Flux: sources, and what is made of them.
+//! Flux: sources, and the objects that are made of them.
 
 use serde_json::{Map, Value};
 

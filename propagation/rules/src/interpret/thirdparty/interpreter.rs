@@ -21,7 +21,7 @@ pub(in crate::interpret) struct Interpreter {
     pub(in crate::interpret) reflect: Option<fn(&Value) -> Value>,
     /// Returns the status of a template as it should be, whole; `None` if it is to be left as it is.
     pub(in crate::interpret) aggregate: Option<fn(&Aggregation<'_>) -> Option<Status>>,
-    /// Keeps in the first object, which is to replace the second in a member, what was set there.
+    /// Keeps in the first object, which is to replace the second in a member, the fields that were set there.
     pub(in crate::interpret) retain: Option<fn(&mut Value, &Value)>,
     /// Returns the objects that a template needs beside it.
     pub(in crate::interpret) needs: Option<fn(&Value) -> Needs<'_>>,
@@ -44,5 +44,5 @@ impl Interpreter {
 /// The fields of a status.
 pub(in crate::interpret) type Status = Map<String, Value>;
 
-/// A kind: its group and version, its name, and what is known of it.
+/// A kind: its group and version, its name, and its interpreter.
 pub(super) type Known = (&'static str, &'static str, Interpreter);

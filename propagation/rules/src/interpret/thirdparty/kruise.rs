@@ -89,7 +89,7 @@ pub(super) const KINDS: &[Known] = &[
 /// The place of the Pods' spec.
 const POD: &str = "/spec/template/spec";
 
-/// The places of the Pods' spec in what is started on schedule.
+/// The places of the Pods' spec in an object that is started on schedule.
 const SCHEDULED: [&str; 2] = [
     "/spec/template/jobTemplate/spec/template/spec",
     "/spec/template/broadcastJobTemplate/spec/template/spec",
@@ -244,10 +244,9 @@ fn broadcast_replicas(template: &Value) -> Replicas {
 }
 
 fn is_broadcast_healthy(object: &Value) -> bool {
-    let number = |name| status_number(object, name);
-    number("desired") != 0
-        && number("failed") == 0
-        && (number("succeeded") != 0 || number("active") != 0)
+    let [desired, failed, succeeded, active] =
+        ["desired", "failed", "succeeded", "active"].map(|name| status_number(object, name));
+    desired != 0 && failed == 0 && (succeeded != 0 || active != 0)
 }
 
 fn broadcast_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {

@@ -94,14 +94,14 @@ const MPI: [&str; 5] = [
 
 /// Returns the Pods of a training job by their kinds.
 fn job_components(job: &Value, specs: &str, kinds: &[&str]) -> Vec<Component> {
-    let of_kind = |kind: &&str| {
+    let components = kinds.iter().filter_map(|kind| {
         let spec = job.pointer(specs)?.get(kind)?;
         let spec = Some(spec).filter(|spec| spec.is_object())?;
         let replicas = count(spec, "/replicas").unwrap_or(1);
         let pod = spec.pointer("/template/spec");
         Some(component(&kind.to_ascii_lowercase(), replicas, pod))
-    };
-    kinds.iter().filter_map(of_kind).collect()
+    });
+    components.collect()
 }
 
 /// An MPI job has the kinds of Pods that it names. Without a number there is one of each, and no worker.
@@ -119,17 +119,21 @@ fn mpi_components(job: &Value) -> Vec<Component> {
 fn is_notebook_healthy(notebook: &Value) -> bool {
     let state = notebook.pointer("/status/containerState");
     let state = state.unwrap_or(&Value::Null);
-    let is = |name: &str| state.get(name).is_some_and(|state| !state.is_null());
-    if is("running") {
+    if is_in(state, "running") {
         return true;
     }
-    if is("waiting") {
+    if is_in(state, "waiting") {
         return text(state, "/waiting/reason") == "ContainerCreating";
     }
     let bad = ["Error", "OOMKilled", "ContainerCannotRun"];
-    is("terminated")
+    is_in(state, "terminated")
         && count(state, "/terminated/exitCode").unwrap_or_default() == 0
         && !bad.contains(&text(state, "/terminated/reason"))
+}
+
+/// Returns `true` if this is the state of a container.
+fn is_in(state: &Value, name: &str) -> bool {
+    state.get(name).is_some_and(|state| !state.is_null())
 }
 
 /// One that does not run anywhere has failed, whichever others do.
@@ -143,43 +147,36 @@ fn notebook_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
         let state = status.get("containerState").unwrap_or(&Value::Null);
         (cluster, state)
     });
-    let runs = |state: &Value| state.get("running").is_some_and(|state| !state.is_null());
-    let (running, failing): (Vec<_>, Vec<_>) = containers.partition(|(_, state)| runs(state));
+    let (running, failing): (Vec<_>, Vec<_>) =
+        containers.partition(|(_, state)| is_in(state, "running"));
     let mut status = all.sums(&["readyReplicas"]);
     let mut conditions = Vec::new();
-    let mut add = |kind: &str, reason: &str, message: String, at: Option<&str>| {
-        conditions.push(Value::Object(without_empties(Map::from_iter(
-            [
-                ("type", json!(kind)),
-                ("status", json!("True")),
-                ("reason", json!(reason)),
-                ("message", json!(message)),
-                ("lastProbeTime", json!(at)),
-                ("lastTransitionTime", json!(at)),
-            ]
-            .map(|(name, value)| (name.to_owned(), value)),
-        ))));
-    };
     let state = if let Some((_, last)) = failing.last() {
-        let clusters: Vec<_> = failing.iter().map(|(cluster, _)| *cluster).collect();
-        let clusters = clusters.join(", ");
+        let clusters = clusters(&failing);
         let message = format!("Notebook executed failed in member clusters: {clusters}");
         let ends = failing
             .iter()
             .map(|(_, state)| text(state, "/terminated/finishedAt"));
-        add("Failed", "NotebookFailed", message, ends.max());
-        let unscheduled = || json!({ "waiting": { "reason": "Unschedulable" } });
-        Some(*last)
-            .filter(|last| !is_empty(last))
-            .map_or_else(unscheduled, Value::clone)
+        let end = ends.max();
+        conditions.push(notebook_condition(
+            "Failed",
+            "NotebookFailed",
+            &message,
+            end,
+        ));
+        if is_empty(last) {
+            json!({ "waiting": { "reason": "Unschedulable" } })
+        } else {
+            (*last).clone()
+        }
     } else {
         let starts = running
             .iter()
             .map(|(_, state)| text(state, "/running/startedAt"));
         let start = starts.max();
         if running.len() == all.copies() {
-            let message = "All notebooks are ready".to_owned();
-            add("Ready", "Ready", message, start);
+            let message = "All notebooks are ready";
+            conditions.push(notebook_condition("Ready", "Ready", message, start));
         }
         start.map_or(Value::Null, |at| json!({ "running": { "startedAt": at } }))
     };
@@ -187,6 +184,19 @@ fn notebook_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
     status.insert("conditions".to_owned(), conditions.into());
     status.retain(|_, value| !value.is_null());
     Some(status)
+}
+
+fn notebook_condition(kind: &str, reason: &str, message: &str, at: Option<&str>) -> Value {
+    let fields = [
+        ("type", json!(kind)),
+        ("status", json!("True")),
+        ("reason", json!(reason)),
+        ("message", json!(message)),
+        ("lastProbeTime", json!(at)),
+        ("lastTransitionTime", json!(at)),
+    ];
+    let fields = fields.map(|(name, value)| (name.to_owned(), value));
+    Value::Object(without_empties(Map::from_iter(fields)))
 }
 
 fn is_job_healthy(job: &Value) -> bool {
@@ -233,28 +243,33 @@ fn replica_statuses(all: &Aggregation<'_>) -> Value {
 }
 
 fn pytorch_conditions(all: &Aggregation<'_>) -> Vec<Value> {
-    let of = |kind: &str| all.with_condition(kind);
-    let (created, running, failed) = (of("Created"), of("Running"), of("Failed"));
-    let mut conditions = Vec::new();
-    let mut add = |kind: &str, message: &str, times: Option<&Value>| {
-        let reason = format!("PyTorchJob{kind}");
-        conditions.extend(times.map(|times| condition(kind, &reason, message, times)));
-    };
-    add("Created", "PyTorchJob is created.", first(&created));
+    let kinds = ["Created", "Running", "Failed", "Succeeded"];
+    let [created, running, failed, succeeded] = kinds.map(|kind| all.with_condition(kind));
     let has_succeeded = has_succeeded(all);
-    if failed.is_empty() && !has_succeeded {
-        add("Running", "PyTorchJob is running.", first(&running));
-    }
-    let message = format!(
+    let runs = failed.is_empty() && !has_succeeded;
+    let failure = format!(
         "PyTorchJob executed failed in member clusters: {}",
         clusters(&failed)
     );
-    add("Failed", &message, last(&failed));
-    if has_succeeded {
-        let message = "PyTorchJob is successfully completed.";
-        add("Succeeded", message, last(&of("Succeeded")));
-    }
-    conditions
+    let conditions = [
+        ("Created", "PyTorchJob is created.", first(&created)),
+        (
+            "Running",
+            "PyTorchJob is running.",
+            first(&running).filter(|_| runs),
+        ),
+        ("Failed", failure.as_str(), last(&failed)),
+        (
+            "Succeeded",
+            "PyTorchJob is successfully completed.",
+            last(&succeeded).filter(|_| has_succeeded),
+        ),
+    ];
+    let conditions = conditions.into_iter().filter_map(|(kind, message, times)| {
+        let reason = format!("PyTorchJob{kind}");
+        Some(condition(kind, &reason, message, times?))
+    });
+    conditions.collect()
 }
 
 fn tf_conditions(all: &Aggregation<'_>) -> Vec<Value> {

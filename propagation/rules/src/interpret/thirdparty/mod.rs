@@ -1,8 +1,9 @@
 //! The kinds of other projects that Karmada interprets by scripts of its own (Karmada,
 //! `pkg/resourceinterpreter/default/thirdparty`), in one version each: a file for a project.
 //!
-//! A file lists its kinds, each with what is known of it. `aggregation` has what members report and puts it together
-//! in the ways that the projects share, `reading` reads single objects, `needs` is what they refer to. Absent numbers count as 0, absent texts as empty.
+//! A file lists its kinds, each with its interpreter. `aggregation` has the reports of members and puts them together
+//! in the ways that the projects share, `reading` reads single objects, `needs` has the objects that they refer to.
+//! Absent numbers count as 0, absent texts as empty.
 
 mod aggregation;
 mod argo;

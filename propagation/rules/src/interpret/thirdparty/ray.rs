@@ -71,8 +71,9 @@ fn cluster_components(template: &Value, path: &str) -> Vec<Component> {
 }
 
 fn is_cluster_healthy(cluster: &Value) -> bool {
-    let is = |kind| has_condition(cluster, kind, &[]);
-    is("HeadPodReady") && is("RayClusterProvisioned") && !is("RayClusterReplicaFailure")
+    has_condition(cluster, "HeadPodReady", &[])
+        && has_condition(cluster, "RayClusterProvisioned", &[])
+        && !has_condition(cluster, "RayClusterReplicaFailure", &[])
 }
 
 fn cluster_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
@@ -90,7 +91,10 @@ fn cluster_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
     ]);
     let mut with_state = all.statuses();
     let with_state = with_state.find(|status| !text(status, "/state").is_empty());
-    let of_state = |name: &str| with_state.and_then(|status| status.get(name)).cloned();
+    let [state, times] = ["state", "stateTransitionTimes"].map(|name| {
+        let value = with_state.and_then(|status| status.get(name));
+        value.cloned().unwrap_or_default()
+    });
     let fields = [
         ("conditions", all.joined("conditions").into()),
         ("desiredCPU", resource(all, "desiredCPU")),
@@ -100,11 +104,8 @@ fn cluster_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
         ("lastUpdateTime", all.latest("lastUpdateTime")),
         ("endpoints", all.first("endpoints")),
         ("head", all.first("head")),
-        ("state", of_state("state").unwrap_or_default()),
-        (
-            "stateTransitionTimes",
-            of_state("stateTransitionTimes").unwrap_or_default(),
-        ),
+        ("state", state),
+        ("stateTransitionTimes", times),
     ];
     status.extend(fields.map(|(name, value)| (name.to_owned(), value)));
     Some(all.keeping(status))
@@ -120,7 +121,7 @@ fn resource(all: &Aggregation<'_>, name: &str) -> Value {
     text.into()
 }
 
-/// Returns the sum of what is counted whole.
+/// Returns the sum of a resource that is counted whole.
 fn devices(all: &Aggregation<'_>, name: &str) -> Value {
     let number = sum(&quantities(all, name)).units();
     number.to_string().into()
@@ -187,12 +188,11 @@ fn job_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
 
 /// Returns the first of the statuses whose text at a path is the most severe; none if none has one.
 fn worst<'a>(all: &Aggregation<'a>, path: &str, severity: fn(&str) -> u8) -> Option<&'a Value> {
-    let severity = |status: &Value| severity(text(status, path));
     let told = all
         .statuses()
         .filter(|status| !text(status, path).is_empty());
     told.reduce(|worst, other| {
-        if severity(other) > severity(worst) {
+        if severity(text(other, path)) > severity(text(worst, path)) {
             other
         } else {
             worst
@@ -238,8 +238,7 @@ fn revise_service(service: &mut Value, replicas: i32) {
     };
     let most = i64::from(i32::MAX);
     let workers = i64::from(replicas.saturating_sub(1).max(0));
-    let had = |group: &Value| count(group, "/replicas").unwrap_or_default().clamp(0, most);
-    let total: i64 = groups.iter().map(had).sum();
+    let total: i64 = groups.iter().map(replicas_of).sum();
     let number = i64::try_from(groups.len()).unwrap_or(most);
     let mut rest = workers;
     for (group, nth) in groups.iter_mut().zip(1..) {
@@ -249,7 +248,7 @@ fn revise_service(service: &mut Value, replicas: i32) {
             workers / number + i64::from(nth <= workers % number)
         } else {
             // To the nearest, and half a worker up.
-            let halves = workers.saturating_mul(2).saturating_mul(had(group));
+            let halves = workers.saturating_mul(2).saturating_mul(replicas_of(group));
             halves.saturating_add(total) / (2 * total)
         };
         // Rounded up, the first groups could want more than there is.
@@ -261,6 +260,11 @@ fn revise_service(service: &mut Value, replicas: i32) {
     }
 }
 
+fn replicas_of(group: &Value) -> i64 {
+    let replicas = count(group, "/replicas").unwrap_or_default();
+    replicas.clamp(0, i64::from(i32::MAX))
+}
+
 fn service_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
     match all.copies() {
         0 => return None,
@@ -268,12 +272,8 @@ fn service_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
         _ => {}
     }
     let mut status = all.sums(&["numServeEndpoints"]);
-    let is_stopped = |status: &Value| status.get("serviceStatus") == Some(&"".into());
-    let running = if all.statuses().any(is_stopped) {
-        ""
-    } else {
-        "Running"
-    };
+    let is_stopped = all.statuses().any(|status| status["serviceStatus"] == "");
+    let running = if is_stopped { "" } else { "Running" };
     let mut active = all.first("activeServiceStatus");
     if let Some(active) = active.as_object_mut() {
         active.insert("applicationStatuses".to_owned(), applications(all));
@@ -295,14 +295,6 @@ fn service_status(all: &Aggregation<'_>) -> Option<Map<String, Value>> {
 
 /// Returns of each application the most severe report.
 fn applications(all: &Aggregation<'_>) -> Value {
-    let severity = |status: &Value| match text(status, "/status") {
-        "NOT_STARTED" => 1,
-        "DEPLOYING" => 2,
-        "DELETING" => 3,
-        "UNHEALTHY" => 4,
-        "DEPLOY_FAILED" => 5,
-        _ => 0,
-    };
     let mut worst = Map::new();
     for status in all.statuses() {
         for (name, application) in entries(status, "/activeServiceStatus/applicationStatuses") {
@@ -313,6 +305,18 @@ fn applications(all: &Aggregation<'_>) -> Value {
         }
     }
     worst.into()
+}
+
+/// Returns how bad the status of an application is.
+fn severity(application: &Value) -> u8 {
+    match text(application, "/status") {
+        "NOT_STARTED" => 1,
+        "DEPLOYING" => 2,
+        "DELETING" => 3,
+        "UNHEALTHY" => 4,
+        "DEPLOY_FAILED" => 5,
+        _ => 0,
+    }
 }
 
 /// Returns the needs of the Pods of the Ray cluster at a path.

@@ -35,7 +35,7 @@ pub(super) fn entries<'a>(
     map.into_iter().flatten()
 }
 
-/// Returns `true` for what a field has that says nothing.
+/// Returns `true` for a value that says nothing.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -89,7 +89,7 @@ pub(super) fn pods<'a>(template: &'a Value, paths: &[&str]) -> Needs<'a> {
     }
 }
 
-/// Returns what each Pod needs, as a binding has it, without what is empty; `None` if that is nothing.
+/// Returns the requirements of each Pod, as a binding has them, without empty ones; `None` if there are none.
 pub(super) fn needs(
     node_claim: Option<Value>,
     priority_class: Option<&Value>,

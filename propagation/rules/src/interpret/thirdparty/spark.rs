@@ -36,21 +36,19 @@ const STATUS: [&str; 9] = [
 
 /// A driver and its executors, of which those that it starts with count.
 fn components(application: &Value) -> Vec<Component> {
-    let is_true = |path| application.pointer(path) == Some(&Value::Bool(true));
-    let number = |path| count(application, path).unwrap_or(1);
-    let mut executors = number("/spec/executor/instances");
-    if is_true("/spec/dynamicAllocation/enabled") {
-        let initial = number("/spec/dynamicAllocation/initialExecutors");
-        let least = number("/spec/dynamicAllocation/minExecutors");
+    let mut executors = count(application, "/spec/executor/instances").unwrap_or(1);
+    let allocation = &application["spec"]["dynamicAllocation"];
+    if allocation["enabled"] == true {
+        let initial = count(allocation, "/initialExecutors").unwrap_or(1);
+        let least = count(allocation, "/minExecutors").unwrap_or(1);
         executors = executors.max(initial).max(least);
     }
     let factor = overhead_factor(application);
-    let part = |name: &str, replicas| {
-        let pod = application.get("spec").and_then(|spec| spec.get(name));
-        let needs = requirements(pod.unwrap_or(&Value::Null), factor);
+    let parts = [("driver", 1), ("executor", executors)].map(|(name, replicas)| {
+        let needs = requirements(&application["spec"][name], factor);
         with_requirements(name, replicas, needs)
-    };
-    vec![part("driver", 1), part("executor", executors)]
+    });
+    parts.into()
 }
 
 /// Returns the part of its memory that a Pod needs besides.
@@ -86,13 +84,12 @@ fn requirements(pod: &Value, overhead_factor: f64) -> Option<Value> {
     needs(node_claim(pod), pod.get("priorityClassName"), request)
 }
 
-/// Returns the memory that a Pod needs with what Spark takes besides, to a millionth of the smaller unit of both, as
+/// Returns the memory that a Pod needs with the overhead of Spark, to a millionth of the smaller unit of both, as
 /// Karmada computes it; 1 GiB if it does not say how much.
 fn memory(pod: &Value, overhead_factor: f64) -> Option<String> {
     const LEAST: (f64, i32) = (384.0, 2);
-    let read = |name| pod.get(name).and_then(Value::as_str).and_then(java_memory);
-    let memory = read("memory").unwrap_or((1.0, 3));
-    let overhead = read("memoryOverhead").unwrap_or_else(|| {
+    let memory = java_memory(text(pod, "/memory")).unwrap_or((1.0, 3));
+    let overhead = java_memory(text(pod, "/memoryOverhead")).unwrap_or_else(|| {
         let unit = memory.1.min(LEAST.1);
         let part = in_unit((memory.0 * overhead_factor, memory.1), unit);
         (part.max(in_unit(LEAST, unit)), unit)

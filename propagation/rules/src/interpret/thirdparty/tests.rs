@@ -13,7 +13,7 @@ mod kinds;
 mod parts;
 mod rules;
 
-/// A template with what its copies report, and what is made of both.
+/// A template with the reports of its copies, and the expected results.
 struct Recorded {
     name: &'static str,
     content: Value,
@@ -84,7 +84,7 @@ impl Recorded {
         template
     }
 
-    /// Returns what the template's status becomes if its members report `statuses`.
+    /// Returns the template's status if its members report `statuses`.
     fn status(&self, statuses: &[Value]) -> Value {
         let template = self.template();
         let members = named_members(template, statuses);
@@ -98,7 +98,7 @@ impl Recorded {
     }
 }
 
-/// Returns what is reported of a member's object: all of its status, unless it is recorded that it is less or more.
+/// Returns the report of a member's object: all of its status, unless it is recorded that it is less or more.
 fn reported(member: &Value) -> &Value {
     let status = &member["object"]["status"];
     member.get("reflected").unwrap_or(status)
@@ -126,7 +126,7 @@ fn object(api_version: &str, kind: &str, content: &Value) -> Value {
     object
 }
 
-/// Returns what a template refers to, as kinds and names.
+/// Returns the references of a template, as kinds and names.
 fn referred(template: &Value) -> BTreeSet<String> {
     let references = references(template).into_iter();
     references

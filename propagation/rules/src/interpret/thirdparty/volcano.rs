@@ -119,51 +119,72 @@ fn tasks(all: &Aggregation<'_>) -> Value {
 
 /// A job that has failed anywhere has failed, and is complete once it is everywhere. Until then it has no state.
 fn state(all: &Aggregation<'_>) -> Value {
-    let phase = |(_, status): &(&str, &Value)| text(status, "/state/phase").to_owned();
-    let since = |status: &Value| text(status, "/state/lastTransitionTime").to_owned();
-    let is_failed = |member: &(&str, &Value)| ["Failed", "Aborted"].contains(&&*phase(member));
-    let failed: Vec<_> = all.members().filter(is_failed).collect();
-    let complete = all.members().filter(|member| phase(member) == "Completed");
-    let complete: Vec<_> = complete.collect();
+    let failed = members_in(all, &["Failed", "Aborted"]);
+    let complete = members_in(all, &["Completed"]);
     let (phase, reason, message, at) = if !failed.is_empty() {
         let clusters: Vec<_> = failed.iter().map(|(cluster, _)| *cluster).collect();
         let message = format!("Job failed in clusters: {}", clusters.join(","));
-        let at = failed.iter().map(|(_, status)| since(status)).max();
-        ("Failed", "VolcanoJobFailed", message, at)
+        (
+            "Failed",
+            "VolcanoJobFailed",
+            message,
+            last_transition(&failed),
+        )
     } else if complete.len() == all.copies() {
-        let at = complete.iter().map(|(_, status)| since(status)).max();
         let message = "Job completed successfully".to_owned();
-        ("Completed", "Completed", message, at)
+        (
+            "Completed",
+            "Completed",
+            message,
+            last_transition(&complete),
+        )
     } else {
         return Value::Null;
     };
     json!({ "phase": phase, "reason": reason, "message": message, "lastTransitionTime": at })
 }
 
-/// Returns what the first member says in which the job has ended badly, or else the latest of each phase.
+/// Returns the members in which the job is in one of these phases.
+fn members_in<'a>(all: &Aggregation<'a>, phases: &[&str]) -> Vec<(&'a str, &'a Value)> {
+    let members = all.members();
+    let found = members.filter(|(_, status)| phases.contains(&text(status, "/state/phase")));
+    found.collect()
+}
+
+fn last_transition<'a>(members: &[(&str, &'a Value)]) -> Option<&'a str> {
+    let statuses = members.iter().map(|(_, status)| *status);
+    let times = statuses.map(|status| text(status, "/state/lastTransitionTime"));
+    times.max()
+}
+
+/// Returns the conditions of the first member in which the job has ended badly, or else the latest of each phase.
 fn conditions(all: &Aggregation<'_>) -> Vec<Value> {
-    let ends_badly = |condition: &Value| {
-        let bad = ["Failed", "Aborted", "Aborting", "Terminated", "Terminating"];
-        bad.contains(&text(condition, "/status"))
-    };
     let mut statuses = all.statuses();
     if let Some(failed) = statuses.find(|status| list(status, "/conditions").any(ends_badly)) {
         return list(failed, "/conditions").cloned().collect();
     }
     let mut latest: BTreeMap<String, Value> = BTreeMap::new();
-    let since = |condition: &Value| text(condition, "/lastTransitionTime").to_owned();
     for condition in all.joined("conditions") {
         let phase = text(&condition, "/status").to_owned();
         if latest
             .get(&phase)
-            .is_none_or(|known| since(&condition) > since(known))
+            .is_none_or(|known| since(known) < since(&condition))
         {
             latest.insert(phase, condition);
         }
     }
     let mut latest: Vec<_> = latest.into_values().collect();
-    latest.sort_by_key(since);
+    latest.sort_by(|one, other| since(one).cmp(since(other)));
     latest
+}
+
+fn ends_badly(condition: &Value) -> bool {
+    let bad = ["Failed", "Aborted", "Aborting", "Terminated", "Terminating"];
+    bad.contains(&text(condition, "/status"))
+}
+
+fn since(condition: &Value) -> &str {
+    text(condition, "/lastTransitionTime")
 }
 
 /// Returns the seconds of a duration as Go writes it, such as `1h2m3.5s`; 0 for any other text.

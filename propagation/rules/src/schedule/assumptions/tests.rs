@@ -43,7 +43,7 @@ fn job(workers: i32, clusters: &Value) -> ResourceBinding {
     job
 }
 
-/// Returns what is assumed after these versions of a binding, which follow each other at once.
+/// Returns the assumptions after these versions of a binding, which follow each other at once.
 fn after(versions: &[ResourceBinding]) -> Assumptions {
     let nothing = Assumptions::first((&versions[0]).into(), now());
     versions.windows(2).fold(nothing, |assumed, pair| {
@@ -69,35 +69,35 @@ fn assert_assumed(assumptions: &Assumptions, expected: &[(&str, i32)]) {
     assert_eq!(replicas(assumptions), expected);
 }
 
-/// What a binding gets is assumed until its copy is Healthy, its target shrinks or goes. Case I98.
+/// New replicas of a binding are assumed until its copy is Healthy, its target shrinks or goes. Case I98.
 #[test]
 fn placed_pods_are_assumed() {
-    let new = || binding(&[], &[]);
+    let new = binding(&[], &[]);
     let placed = |health: &str| binding(&[("m1", 3), ("m2", 2)], &[("m1", health)]);
     let both = [("m1/web", 3), ("m2/web", 2)];
-    assert_assumed(&after(&[new()]), &[]);
-    let assumed = after(&[new(), placed("Unknown")]);
+    assert_assumed(&after(std::slice::from_ref(&new)), &[]);
+    let assumed = after(&[new.clone(), placed("Unknown")]);
     assert_assumed(&assumed, &both);
     let (_, workload) = assumed.workloads().next().unwrap();
     assert_eq!(workload.namespace, "shop");
     let needs = json!({ "resourceRequest": { "cpu": "1" } });
     assert_eq!(workload.components[0].replica_requirements, Some(needs));
 
-    let unhealthy = [new(), placed("Unknown"), placed("Unhealthy")];
+    let unhealthy = [new.clone(), placed("Unknown"), placed("Unhealthy")];
     assert_assumed(&after(&unhealthy), &both);
-    let healthy = [new(), placed("Unknown"), placed("Healthy")];
+    let healthy = [new.clone(), placed("Unknown"), placed("Healthy")];
     assert_assumed(&after(&healthy), &[("m2/web", 2)]);
-    let shrunk = [new(), placed("Unknown"), binding(&[("m1", 1)], &[])];
+    let shrunk = [new.clone(), placed("Unknown"), binding(&[("m1", 1)], &[])];
     assert_assumed(&after(&shrunk), &[("m1/web", 1)]);
-    let gone = [new(), placed("Unknown"), binding(&[], &[])];
+    let gone = [new.clone(), placed("Unknown"), binding(&[], &[])];
     assert!(after(&gone).is_empty());
-    // What has no replicas takes no room.
-    let mut config = new();
+    // A template without replicas takes no room.
+    let mut config = new.clone();
     config.spec.clusters = from_value(json!([{ "name": "m1" }])).unwrap();
-    assert!(after(&[new(), config]).is_empty());
+    assert!(after(&[new.clone(), config]).is_empty());
 }
 
-/// A workload that grows takes what it grows by, and not again what its cluster reports already. Case I98.
+/// A workload that grows takes room for its new replicas, and not again for those that its cluster reports. Case I98.
 #[test]
 fn growth_alone_is_assumed() {
     let of = |replicas: i32, health: &str| binding(&[("m1", replicas)], &[("m1", health)]);
@@ -108,7 +108,7 @@ fn growth_alone_is_assumed() {
         of(5, "Healthy"),
     ];
     assert_assumed(&after(&grown), &[("m1/web", 2)]);
-    // The copy was Healthy with what it had: only once it is so again it has what it got.
+    // The copy was Healthy with the replicas it had: only once it is so again it has the new ones.
     let again = |health: &[&str]| {
         let later = health.iter().map(|health| of(5, health));
         let versions: Vec<_> = grown.iter().cloned().chain(later).collect();
@@ -130,19 +130,25 @@ fn growth_alone_is_assumed() {
     assert_assumed(&after(&back), &[("m1/web", 1)]);
 }
 
+fn targets_with(workers: i32) -> Value {
+    let parts =
+        json!([{ "name": "manager", "replicas": 1 }, { "name": "worker", "replicas": workers }]);
+    json!([{ "name": "m1", "components": parts }])
+}
+
 /// The Pods of a job that differ are assumed each with its number, as far as the target counts them. Case I98.
 #[test]
 fn components_are_assumed() {
-    let none = || job(2, &json!([]));
-    let has = |workers: i32| {
-        let parts = json!([{ "name": "manager", "replicas": 1 }, { "name": "worker", "replicas": workers }]);
-        json!([{ "name": "m1", "components": parts }])
-    };
-    let placed = after(&[none(), job(2, &has(2))]);
+    let none = job(2, &json!([]));
+    let placed = after(&[none.clone(), job(2, &targets_with(2))]);
     assert_assumed(&placed, &[("m1/manager", 1), ("m1/worker", 2)]);
-    let grown = [job(2, &has(2)), job(5, &has(2)), job(5, &has(5))];
+    let grown = [
+        job(2, &targets_with(2)),
+        job(5, &targets_with(2)),
+        job(5, &targets_with(5)),
+    ];
     assert_assumed(&after(&grown), &[("m1/worker", 3)]);
-    let uncounted = after(&[none(), job(2, &json!([{ "name": "m1" }]))]);
+    let uncounted = after(&[none.clone(), job(2, &json!([{ "name": "m1" }]))]);
     assert_assumed(&uncounted, &[("m1/manager", 1), ("m1/worker", 2)]);
 }
 
@@ -168,35 +174,41 @@ fn time_ends_assumptions() {
     assert!(ended.ended(later + 5.minutes()).is_empty());
 }
 
-/// After a restart, what was scheduled within five minutes and is not Healthy is assumed for the rest of that time. Case
+fn first_of(scheduled: &str) -> Assumptions {
+    let mut known = binding(
+        &[("m1", 3), ("m2", 2)],
+        &[("m1", "Healthy"), ("m2", "Unhealthy")],
+    );
+    let status = known.status.as_mut().unwrap();
+    status.last_scheduled_time = from_value(json!(scheduled)).unwrap();
+    Assumptions::first((&known).into(), now())
+}
+
+/// After a restart, a copy that was scheduled within five minutes and is not Healthy is assumed for the rest of that time. Case
 /// I98.
 #[test]
 fn restart_forgets_nothing() {
-    let known = |scheduled: &str| {
-        let mut known = binding(
-            &[("m1", 3), ("m2", 2)],
-            &[("m1", "Healthy"), ("m2", "Unhealthy")],
-        );
-        let status = known.status.as_mut().unwrap();
-        status.last_scheduled_time = from_value(json!(scheduled)).unwrap();
-        Assumptions::first((&known).into(), now())
-    };
-    let recent = known("2026-11-22T07:58:00Z");
+    let recent = first_of("2026-11-22T07:58:00Z");
     assert_assumed(&recent, &[("m2/web", 2)]);
     assert_eq!(recent.next_end(), Some(now() + 3.minutes()));
     // One that was asked for at a later time.
     assert_eq!(
-        known("2026-11-22T09:00:00Z").next_end(),
+        first_of("2026-11-22T09:00:00Z").next_end(),
         Some(now() + 5.minutes())
     );
-    assert!(known("2026-11-22T07:55:00Z").is_empty());
+    assert!(first_of("2026-11-22T07:55:00Z").is_empty());
     // One of the same name is another.
     let mut other = binding(&[("m1", 3)], &[]);
     other.metadata.uid = Some("2".to_owned());
     assert!(after(&[binding(&[], &[]), other]).is_empty());
 }
 
-/// While nobody knows whether a decision was written, what it gives is assumed beside what is there. Case I98.
+fn freed(before: &Assumptions, after: &Assumptions) -> Vec<String> {
+    let freed = before.freed(after);
+    freed.into_iter().collect::<Vec<_>>()
+}
+
+/// While nobody knows whether a decision was written, its replicas are assumed beside those that are there. Case I98.
 #[test]
 fn decisions_are_assumed() {
     let shown = binding(&[("m1", 3)], &[]);
@@ -206,22 +218,18 @@ fn decisions_are_assumed() {
     assert_assumed(&with, &[("m1/web", 5), ("m2/web", 2)]);
     let moved = assumed.with(&shown.spec, &decided[1..], now());
     assert_assumed(&moved, &[("m1/web", 3), ("m2/web", 2)]);
-    let freed = |before: &Assumptions, after: &Assumptions| {
-        let freed = before.freed(after);
-        freed.into_iter().collect::<Vec<_>>()
-    };
     assert_eq!(freed(&with, &assumed), ["m1", "m2"]);
     assert_eq!(freed(&moved, &assumed), ["m2"]);
     assert_eq!(freed(&assumed, &with), [""; 0]);
 }
 
-/// What all bindings take together is kept as each of them comes and goes. Case I98.
+/// The room that all bindings take together is kept as each of them comes and goes. Case I98.
 #[test]
 fn whole_follows_its_parts() {
-    let new = || binding(&[], &[]);
+    let new = binding(&[], &[]);
     let parts = [
-        after(&[new(), binding(&[("m1", 3), ("m2", 2)], &[])]),
-        after(&[new(), binding(&[("m1", 5)], &[])]),
+        after(&[new.clone(), binding(&[("m1", 3), ("m2", 2)], &[])]),
+        after(&[new.clone(), binding(&[("m1", 5)], &[])]),
     ];
     let mut all = Assumed::default();
     for part in &parts {

@@ -9,10 +9,8 @@ fn divided(seats: i32, votes: &[(&'static str, i64)], uid: &str) -> Vec<(&'stati
 
 /// Returns a uid whose hash is odd, or even.
 fn uid(odd: bool) -> String {
-    let is_wanted = |uid: &String| (names::fnv1a_32(uid.as_bytes()) % 2 == 1) == odd;
-    (0..=u8::MAX)
-        .map(|number| number.to_string())
-        .find(is_wanted)
+    let mut uids = (0..=u8::MAX).map(|number| number.to_string());
+    uids.find(|uid| (names::fnv1a_32(uid.as_bytes()) % 2 == 1) == odd)
         .unwrap()
 }
 

@@ -64,7 +64,7 @@ fn short(bindings: &[ResourceBinding], rooms: [u32; 3], drained: &[&str]) -> Sho
     )
 }
 
-/// Workloads that would each find room do not all find it, and what they ask for together is told. Case T23.
+/// Workloads that would each find room do not all find it, and their joint requests are told. Case T23.
 #[test]
 fn room_is_counted_once() {
     let all = ["a", "b"].map(|name| workload(name, &aggregated(), &[("m1", 3)]));
@@ -107,7 +107,7 @@ fn closed_cluster_is_no_room() {
     }
 }
 
-/// A copy in each cluster needs no other room, but another cluster; what tolerates the taint stays.
+/// A copy in each cluster needs no other room, but another cluster; one that tolerates the taint stays.
 #[test]
 fn last_copy_has_no_place() {
     let everywhere = json!({});
@@ -125,7 +125,7 @@ fn last_copy_has_no_place() {
     }
 }
 
-/// What is left of a workload follows from its clusters, its tasks and its policy.
+/// The rest of a workload in a cluster follows from its clusters, its tasks and its policy.
 #[test]
 fn remaining_follows_binding() {
     let tolerant = json!({ "clusterTolerations": [{ "operator": "Exists" }] });
@@ -162,7 +162,8 @@ fn patched(binding: &ResourceBinding, patch: &Value) -> ResourceBinding {
     from_value(json).unwrap()
 }
 
-/// The way back: what has moved is scheduled anew once its former copy is gone, and the note goes when it is back. Case T21.
+/// The way back: a workload that has moved is scheduled anew once its former copy is gone, and the note goes when it
+/// is back. Case T21.
 #[test]
 fn moved_workload_returns() {
     let step = |binding: &ResourceBinding, requested| {

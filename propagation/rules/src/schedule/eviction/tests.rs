@@ -169,13 +169,14 @@ fn policy_chooses_purge_mode() {
     }
 }
 
+fn task(cluster: &str, seconds: i64) -> Value {
+    json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
+    "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
+}
+
 /// The tasks that are over go, and the others keep their places and unknown fields.
 #[test]
 fn removals_keep_other_tasks() {
-    let task = |cluster: &str, seconds: i64| {
-        json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
-        "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
-    };
     let tasks = json!([task("a", 60), task("b", 900), task("c", 60)]);
     let binding = binding(&json!([]), &tasks);
     let mut stored = serde_json::to_value(&binding).unwrap();
@@ -196,7 +197,8 @@ fn halted_move_is_put_off() {
     assert_eq!(next, Some(at("2026-11-22T08:05:00Z")));
 }
 
-/// What would leave is held: not what tolerates the taint, or still does, or is suspended, nor for a taint of another key.
+/// A workload that would leave is held: not one that tolerates the taint, or still does, or is suspended, nor for a taint of
+/// another key.
 #[test]
 fn halted_moves_are_held() {
     let taint = |key: &str| json!([{ "key": key, "effect": "NoExecute", "timeAdded": "2026-11-22T07:59:00Z" }]);
@@ -228,7 +230,7 @@ fn halted_moves_are_held() {
     assert_eq!(halted, [] as [&ClusterView; 0]);
 }
 
-/// What is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
+/// A binding that is suspended in the middle of a move ends that: its old copy does not stay beside the new one for good.
 #[test]
 fn suspended_move_ends() {
     let tasks = json!([{ "fromCluster": "a", "gracePeriodSeconds": 60,
@@ -256,20 +258,20 @@ fn suspended_move_ends() {
     assert!(matches!(planned(end), SchedulePlan::EndEvictions(_)));
 }
 
+fn due(scheduler: &Scheduler, status: &str, seconds: u32) -> Option<Timestamp> {
+    let toleration = json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);
+    let mut binding = binding(&toleration, &Value::Null);
+    binding.spec.clusters = None;
+    let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
+    let cluster = cluster(&taint);
+    let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
+    binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
+    next_due(scheduler, (&binding).into(), &[&cluster], at(NOW))
+}
+
 /// An unscheduled binding is due when its reason changes, and within five minutes.
 #[test]
 fn unscheduled_binding_is_retried() {
-    let due = |scheduler: &Scheduler, status: &str, seconds: u32| {
-        let toleration =
-            json!([{ "key": "k", "operator": "Exists", "tolerationSeconds": seconds }]);
-        let mut binding = binding(&toleration, &Value::Null);
-        binding.spec.clusters = None;
-        let taint = json!([{ "key": "k", "effect": "NoExecute", "timeAdded": NOW }]);
-        let cluster = cluster(&taint);
-        let condition = json!({ "type": "Scheduled", "status": status, "reason": "NoClusterFit" });
-        binding.status = from_value(json!({ "conditions": [condition] })).unwrap();
-        next_due(scheduler, (&binding).into(), &[&cluster], at(NOW))
-    };
     let (of_taint, retry) = (at("2026-11-22T08:01:00Z"), at("2026-11-22T08:05:00Z"));
     for (status, seconds, expected) in [
         ("True", 60, None),

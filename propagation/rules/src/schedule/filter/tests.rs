@@ -117,7 +117,7 @@ fn each_reason_excludes_cluster() {
     }
 }
 
-/// A taint keeps away what does not tolerate it.
+/// A taint keeps away workloads that do not tolerate it.
 #[test]
 fn taint_excludes_untolerating() {
     let taint = json!({ "key": "k", "value": "v", "effect": "NoSchedule" });
@@ -170,7 +170,7 @@ fn expired_toleration_is_none() {
     }
 }
 
-/// What runs on a cluster is not driven away by a taint, or by a kind that vanished.
+/// A running copy is not driven away by a taint, or by a kind that vanished.
 #[test]
 fn targets_keep_fitting() {
     let runs = json!({ "clusters": [{ "name": "m1" }], "resource": { "kind": "Other" } });

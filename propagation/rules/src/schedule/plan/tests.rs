@@ -66,13 +66,22 @@ fn unscheduled(placement: &Value, replicas: i32) -> Value {
 }
 
 fn planned(binding: &Value, clusters: &[ClusterView], pass: Pass<'_>) -> SchedulePlan {
+    planned_by(&scheduler(), binding, clusters, pass)
+}
+
+fn planned_by(
+    scheduler: &Scheduler,
+    binding: &Value,
+    clusters: &[ClusterView],
+    pass: Pass<'_>,
+) -> SchedulePlan {
     let binding: ResourceBinding = from_value(binding.clone()).unwrap();
     let clusters: Vec<_> = clusters.iter().collect();
     let fleet = KnownClusters {
         clusters: &clusters,
         complete: true,
     };
-    plan(&scheduler(), (&binding).into(), fleet, pass)
+    plan(scheduler, (&binding).into(), fleet, pass)
 }
 
 /// Applies a JSON patch as an API server does that counts the generations of the spec.
@@ -80,14 +89,9 @@ fn apply(binding: &mut Value, patch: &JsonPatch) {
     let spec = binding["spec"].clone();
     let version = binding["metadata"]["resourceVersion"].clone();
     json_patch::patch(binding, patch.operations()).unwrap();
-    let count = |value: &Value| {
-        value
-            .as_str()
-            .and_then(|text| text.parse::<u64>().ok())
-            .unwrap_or(0)
-            + 1
-    };
-    binding["metadata"]["resourceVersion"] = json!(count(&version).to_string());
+    let version = version.as_str().and_then(|text| text.parse::<u64>().ok());
+    let next = version.unwrap_or(0) + 1;
+    binding["metadata"]["resourceVersion"] = json!(next.to_string());
     if binding["spec"] != spec {
         let generation = binding["metadata"]["generation"].as_i64().unwrap();
         binding["metadata"]["generation"] = json!(generation + 1);
@@ -131,15 +135,18 @@ fn targets(binding: &Value) -> Vec<(String, i64)> {
         .as_array()
         .cloned()
         .unwrap_or_default();
-    let target = |target: &Value| {
-        (
-            target["name"].as_str().unwrap().to_owned(),
-            target["replicas"].as_i64().unwrap_or(-1),
-        )
-    };
-    let mut targets: Vec<_> = clusters.iter().map(target).collect();
+    let targets = clusters.iter().map(|target| {
+        let name = target["name"].as_str().unwrap().to_owned();
+        (name, target["replicas"].as_i64().unwrap_or(-1))
+    });
+    let mut targets: Vec<_> = targets.collect();
     targets.sort();
     targets
+}
+
+fn target_names(binding: &Value) -> Vec<String> {
+    let targets = targets(binding).into_iter();
+    targets.map(|(name, _)| name).collect()
 }
 
 fn scheduled_condition(binding: &Value) -> (String, String, String) {
@@ -150,13 +157,11 @@ fn scheduled_condition(binding: &Value) -> (String, String, String) {
     let condition = conditions
         .iter()
         .find(|condition| condition["type"] == SCHEDULED);
-    let text = |key: &str| {
-        condition
-            .and_then(|c| c[key].as_str())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    (text("status"), text("reason"), text("message"))
+    let [status, reason, message] = ["status", "reason", "message"].map(|key| {
+        let text = condition.and_then(|condition| condition[key].as_str());
+        text.unwrap_or_default().to_owned()
+    });
+    (status, reason, message)
 }
 
 fn names(names: &[&str]) -> Value {
@@ -379,7 +384,7 @@ fn target_order_is_ignored() {
     assert_eq!(planned(&running, &fleet(), pass()), SchedulePlan::Unchanged);
 }
 
-/// What is not supported moves nothing that runs, and is the reason of what does not run.
+/// An unsupported placement moves no running copy, and is the reason if there is none.
 #[test]
 fn unsupported_moves_nothing() {
     let newer = json!({ "weightPreference": { "dynamicWeight": "Newer" } });
@@ -407,7 +412,7 @@ fn unsupported_moves_nothing() {
     }
 }
 
-/// The bounds of the number of clusters hold, and keep what runs.
+/// The bounds of the number of clusters hold, and keep running replicas.
 #[test]
 fn cluster_bounds_hold() {
     let spread = |min: i64, max: i64| spread(None, (min, max));
@@ -492,7 +497,7 @@ fn group_name_goes_with_groups() {
     );
 }
 
-/// Case P55: only if no cluster of any group fits, what runs is taken away.
+/// Case P55: only if no cluster of any group fits, running copies are taken away.
 #[test]
 fn unfit_groups_take_away() {
     let unfit = group("unfit", &["x"]);

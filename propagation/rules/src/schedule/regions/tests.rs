@@ -75,12 +75,12 @@ fn best_sufficient_regions_are_chosen() {
 #[test]
 fn many_regions_are_searched() {
     let cluster = ClusterView::default();
-    let region = |number: usize| Region {
+    let many = (0..60_usize).map(|number| Region {
         name: "r",
         score: i64::try_from(number % 7).unwrap(),
         clusters: regions(&[(0, 1 + number % 3)], &cluster).remove(0).clusters,
-    };
-    let mut many: Vec<_> = (0..60).map(region).collect();
+    });
+    let mut many: Vec<_> = many.collect();
     many.sort_by_key(|region| (region.clusters.len(), -region.score));
     assert_eq!(choose(&many, bounds(30, 30, 50)).len(), 30);
 }

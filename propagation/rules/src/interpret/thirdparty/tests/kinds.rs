@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A binding has the replicas that Karmada counts, with what each needs, and none where only Pods of several templates
+/// A binding has the replicas that Karmada counts, with their requirements, and none where only Pods of several templates
 /// could tell (Case P84).
 #[test]
 fn replicas_are_counted() {
@@ -16,7 +16,7 @@ fn replicas_are_counted() {
     }
 }
 
-/// A binding has the Pods of each template that Karmada tells apart, with what each needs; other kinds have none
+/// A binding has the Pods of each template that Karmada tells apart, with their requirements; other kinds have none
 /// (Case I86).
 #[test]
 fn components_are_listed() {
@@ -44,7 +44,7 @@ fn manifests_are_revised() {
     }
 }
 
-/// A Work reports of an object what others can read, without what is its cluster's own (Case P84).
+/// A Work reports the fields of an object that others can read, without its cluster's own (Case P84).
 #[test]
 fn statuses_are_reflected() {
     for one in recorded() {
@@ -55,7 +55,7 @@ fn statuses_are_reflected() {
     }
 }
 
-/// An object is well or not by what its project says of it (Case P84).
+/// An object is well or not as its project defines it (Case P84).
 #[test]
 fn health_is_told() {
     for one in recorded() {
@@ -66,7 +66,7 @@ fn health_is_told() {
     }
 }
 
-/// The user reads on the template what all members report, and nothing is written twice (Case P84).
+/// The user reads on the template the reports of all members, and nothing is written twice (Case P84).
 #[test]
 fn statuses_are_put_together() {
     for one in recorded() {
@@ -77,7 +77,7 @@ fn statuses_are_put_together() {
     }
 }
 
-/// What a template refers to follows it into its clusters (Case P84).
+/// The objects that a template refers to follow it into its clusters (Case P84).
 #[test]
 fn references_are_found() {
     for one in recorded() {
@@ -87,7 +87,7 @@ fn references_are_found() {
     }
 }
 
-/// A member keeps what is decided where an object runs, such as its suspension (Case P84).
+/// A member keeps the fields that are decided where an object runs, such as its suspension (Case P84).
 #[test]
 fn members_keep_their_fields() {
     for one in recorded() {

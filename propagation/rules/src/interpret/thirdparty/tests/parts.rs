@@ -60,14 +60,14 @@ fn gaps_have_defaults() {
     }
 }
 
-/// Returns what the driver and the executors of a Spark application with this spec need, and how many these are.
+/// Returns the requirements of the driver and the executors of a Spark application with this spec, and their numbers.
 fn spark(spec: &Value) -> (Value, Value, Value) {
     let parts = parts("sparkoperator.k8s.io/v1beta2", "SparkApplication", spec);
-    let needs = |index: usize| parts[index]["replicaRequirements"].clone();
-    (needs(0), needs(1), parts[1]["replicas"].clone())
+    let [driver, executor] = [0_usize, 1].map(|index| parts[index]["replicaRequirements"].clone());
+    (driver, executor, parts[1]["replicas"].clone())
 }
 
-/// Spark takes a part of its memory besides, and more for what is not written in Java.
+/// Spark takes a part of its memory besides, and more for programs that are not written in Java.
 #[test]
 fn spark_memory_has_overhead() {
     for (kind, driver, factor, expected) in [

@@ -1,4 +1,4 @@
-//! What a recording of one case does not show.
+//! Rules that a recording of one case does not show.
 
 use super::*;
 
@@ -54,7 +54,7 @@ fn counts_are_written_together() {
     assert_eq!(found, counts);
 }
 
-/// The one copy of a job is the job: its status is taken over, and what is no longer in it goes.
+/// The one copy of a job is the job: its status is taken over, and fields that have left it go.
 #[test]
 fn single_copy_reports_whole() {
     for name in [
@@ -133,59 +133,40 @@ fn chart_reports_its_generation() {
 /// A source without an account refers to none, and one without names to nothing.
 #[test]
 fn unnamed_references_are_none() {
-    let source = |spec: Value| {
-        object(
-            "source.toolkit.fluxcd.io/v1beta2",
-            "OCIRepository",
-            &json!({ "spec": spec }),
-        )
-    };
-    assert_eq!(referred(&source(json!({}))), BTreeSet::new());
-    assert_eq!(
-        referred(&source(
-            json!({ "secretRef": { "name": "" }, "serviceAccountName": "" })
-        )),
-        BTreeSet::new()
-    );
+    for spec in [
+        json!({}),
+        json!({ "secretRef": { "name": "" }, "serviceAccountName": "" }),
+    ] {
+        let version = "source.toolkit.fluxcd.io/v1beta2";
+        let source = object(version, "OCIRepository", &json!({ "spec": spec }));
+        assert_eq!(referred(&source), BTreeSet::new());
+    }
 }
+
+const FLINK: &str = "flink.apache.org/v1beta1";
 
 /// A Flink job has as many workers as its parallelism needs, unless it says how many.
 #[test]
 fn flink_workers_follow_parallelism() {
-    let count = |spec: Value| {
-        replicas(&object(
-            "flink.apache.org/v1beta1",
-            "FlinkDeployment",
-            &json!({ "spec": spec }),
-        ))
-        .count
-    };
-    let slots = |slots: Value| json!({ "taskmanager.numberOfTaskSlots": slots });
-    assert_eq!(count(json!({})), Some(2));
-    assert_eq!(
-        count(json!({ "job": { "parallelism": 10 }, "flinkConfiguration": slots(json!("4")) })),
-        Some(4)
-    );
-    assert_eq!(
-        count(json!({ "job": { "parallelism": 10 }, "flinkConfiguration": slots(json!("0")) })),
-        Some(2)
-    );
-    assert_eq!(
-        count(json!({ "jobManager": { "replicas": 2 }, "taskManager": { "replicas": 5 } })),
-        Some(7)
-    );
+    let [four, none] = ["4", "0"].map(|slots| {
+        json!({ "job": { "parallelism": 10 },
+            "flinkConfiguration": { "taskmanager.numberOfTaskSlots": slots } })
+    });
+    let counted = json!({ "jobManager": { "replicas": 2 }, "taskManager": { "replicas": 5 } });
+    for (spec, expected) in [(json!({}), 2), (four, 4), (none, 2), (counted, 7)] {
+        let job = object(FLINK, "FlinkDeployment", &json!({ "spec": spec }));
+        assert_eq!(replicas(&job).count, Some(expected), "{spec}");
+    }
+}
+
+fn is_flink_healthy(status: &Value) -> bool {
+    let job = object(FLINK, "FlinkDeployment", &json!({ "status": status }));
+    health(&job) == Health::Healthy
 }
 
 /// A Flink job that starts is moved if it could start elsewhere, and not if it would fail there as well.
 #[test]
 fn flink_health_follows_state() {
-    let is_healthy = |status: Value| {
-        health(&object(
-            "flink.apache.org/v1beta1",
-            "FlinkDeployment",
-            &json!({ "status": status }),
-        )) == Health::Healthy
-    };
     let job = |state: &str, error: &str| json!({ "error": error, "jobStatus": { "state": state } });
     for state in [
         "RUNNING",
@@ -197,38 +178,39 @@ fn flink_health_follows_state() {
         "RESTARTING",
         "SUSPENDED",
     ] {
-        assert!(is_healthy(job(state, "")), "{state}");
+        assert!(is_flink_healthy(&job(state, "")), "{state}");
     }
     for state in ["CREATED", "INITIALIZING", "RECONCILING"] {
-        assert!(!is_healthy(job(state, "no node")), "{state}");
-        assert!(is_healthy(job(state, "pod: ImagePullBackOff")), "{state}");
+        assert!(!is_flink_healthy(&job(state, "no node")), "{state}");
+        assert!(
+            is_flink_healthy(&job(state, "pod: ImagePullBackOff")),
+            "{state}"
+        );
     }
-    assert!(!is_healthy(job("ELSEWHERE", "")));
-    assert!(!is_healthy(json!({ "error": "ErrImagePull" })));
+    assert!(!is_flink_healthy(&job("ELSEWHERE", "")));
+    assert!(!is_flink_healthy(&json!({ "error": "ErrImagePull" })));
     let session = json!({ "jobManagerDeploymentStatus": "READY", "lifecycleState": "STABLE" });
-    assert!(is_healthy(session));
+    assert!(is_flink_healthy(&session));
+}
+
+fn divided(had: &[i64], replicas: i32) -> Vec<i64> {
+    let groups: Vec<_> = had
+        .iter()
+        .map(|replicas| json!({ "replicas": replicas }))
+        .collect();
+    let spec = json!({ "rayClusterConfig": { "workerGroupSpecs": groups } });
+    let mut service = object("ray.io/v1", "RayService", &json!({ "spec": spec }));
+    revise(&mut service, replicas);
+    let groups = &service["spec"]["rayClusterConfig"]["workerGroupSpecs"];
+    let groups = groups.as_array().unwrap().iter();
+    groups
+        .map(|group| group["replicas"].as_i64().unwrap())
+        .collect()
 }
 
 /// Workers are divided as the template divides them, and none is invented by rounding.
 #[test]
 fn ray_workers_are_divided() {
-    let divided = |had: &[i64], replicas: i32| {
-        let groups: Vec<_> = had
-            .iter()
-            .map(|replicas| json!({ "replicas": replicas }))
-            .collect();
-        let spec = json!({ "rayClusterConfig": { "workerGroupSpecs": groups } });
-        let mut service = object("ray.io/v1", "RayService", &json!({ "spec": spec }));
-        revise(&mut service, replicas);
-        let groups = service["spec"]["rayClusterConfig"]["workerGroupSpecs"]
-            .as_array()
-            .unwrap()
-            .clone();
-        groups
-            .iter()
-            .map(|group| group["replicas"].as_i64().unwrap())
-            .collect::<Vec<_>>()
-    };
     assert_eq!(divided(&[3], 7), [6]);
     assert_eq!(divided(&[1, 2, 3], 13), [2, 4, 6]);
     assert_eq!(divided(&[0, 0], 8), [4, 3]);
@@ -241,17 +223,19 @@ fn ray_workers_are_divided() {
 /// The state of an application that nobody knows is no reason to fail, and matters less than others.
 #[test]
 fn unknown_spark_state_matters_least() {
-    let state = |state: &str| json!({ "applicationState": { "state": state } });
-    let worst = |states: &[&str]| {
-        let states: Vec<_> = states.iter().map(|one| state(one)).collect();
-        status("sparkapplication", &states)["applicationState"]["state"].clone()
-    };
-    assert_eq!(worst(&["DREAMING", "SUBMITTED"]), "SUBMITTED");
-    assert_eq!(worst(&["DREAMING", "UNKNOWN"]), "DREAMING");
-    assert_eq!(
-        worst(&["RUNNING", "SUBMISSION_FAILED", "FAILED"]),
-        "SUBMISSION_FAILED"
-    );
+    for (states, worst) in [
+        (&["DREAMING", "SUBMITTED"][..], "SUBMITTED"),
+        (&["DREAMING", "UNKNOWN"], "DREAMING"),
+        (
+            &["RUNNING", "SUBMISSION_FAILED", "FAILED"],
+            "SUBMISSION_FAILED",
+        ),
+    ] {
+        let states = states.iter();
+        let states = states.map(|state| json!({ "applicationState": { "state": state } }));
+        let status = status("sparkapplication", &states.collect::<Vec<_>>());
+        assert_eq!(status["applicationState"]["state"], worst);
+    }
 }
 
 /// A notebook that no node has room for says so, and one that runs everywhere is ready since its last start.
@@ -293,67 +277,76 @@ fn training_ends_with_last_copy() {
     }
 }
 
+fn volcano_job(phase: &str, duration: &str) -> Value {
+    let conditions = json!([{ "status": phase, "lastTransitionTime": "2026-11-20T08:00:00Z" }]);
+    json!({ "version": 1, "runningDuration": duration, "state": { "phase": phase }, "conditions": conditions })
+}
+
 /// A batch job is complete once it is in every cluster, and takes as long as the longest.
 #[test]
 fn volcano_job_completes_everywhere() {
-    let of = |phase: &str, duration: &str| {
-        let conditions = json!([{ "status": phase, "lastTransitionTime": "2026-11-20T08:00:00Z" }]);
-        json!({ "version": 1, "runningDuration": duration, "state": { "phase": phase }, "conditions": conditions })
-    };
     let complete = status(
         "volcano-job",
-        &[of("Completed", "1h2m3s"), of("Completed", "90m")],
+        &[
+            volcano_job("Completed", "1h2m3s"),
+            volcano_job("Completed", "90m"),
+        ],
     );
     assert_eq!(complete["state"]["message"], "Job completed successfully");
     assert_eq!(complete["runningDuration"], "90m");
     let running = status(
         "volcano-job",
-        &[of("Completed", "1s"), of("Running", "900ms")],
+        &[
+            volcano_job("Completed", "1s"),
+            volcano_job("Running", "900ms"),
+        ],
     );
     assert_eq!(running.get("state"), None);
     assert_eq!(running["runningDuration"], "1s");
     assert_eq!(running["conditions"].as_array().unwrap().len(), 2);
 }
 
+fn ray_sum(first: Value, second: Value) -> [Value; 3] {
+    let sum = status("raycluster", &[first, second]);
+    [
+        sum["desiredCPU"].clone(),
+        sum["desiredMemory"].clone(),
+        sum["desiredGPU"].clone(),
+    ]
+}
+
 /// Quantities add up in the notation in which they come.
 #[test]
 fn ray_resources_add_up() {
     let of = |cpu: &str, memory: &str| json!({ "desiredCPU": cpu, "desiredMemory": memory, "desiredGPU": "500" });
-    let sum = |first: Value, second: Value| {
-        let sum = status("raycluster", &[first, second]);
-        [
-            sum["desiredCPU"].clone(),
-            sum["desiredMemory"].clone(),
-            sum["desiredGPU"].clone(),
-        ]
-    };
     assert_eq!(
-        sum(of("1000m", "3072Mi"), of("2500m", "2Gi")),
+        ray_sum(of("1000m", "3072Mi"), of("2500m", "2Gi")),
         ["3500m", "5Gi", "1000"]
     );
-    assert_eq!(sum(of("2", "3G"), of("4", "5G")), ["6", "8G", "1000"]);
-    assert_eq!(sum(of("0", "0"), of("x", "1Gi")), ["0", "1Gi", "1000"]);
+    assert_eq!(ray_sum(of("2", "3G"), of("4", "5G")), ["6", "8G", "1000"]);
+    assert_eq!(ray_sum(of("0", "0"), of("x", "1Gi")), ["0", "1Gi", "1000"]);
+}
+
+fn is_policy_healthy(status: &Value) -> bool {
+    health(&object(
+        "kyverno.io/v1",
+        "Policy",
+        &json!({ "status": status }),
+    )) == Health::Healthy
 }
 
 /// A policy that says in a field of its own that it is ready needs no condition.
 #[test]
 fn kyverno_field_precedes_condition() {
-    let is_healthy = |status: Value| {
-        health(&object(
-            "kyverno.io/v1",
-            "Policy",
-            &json!({ "status": status }),
-        )) == Health::Healthy
-    };
     let condition = |status: &str, reason: &str| json!([{ "type": "Ready", "status": status, "reason": reason }]);
-    assert!(is_healthy(
-        json!({ "conditions": condition("True", "Succeeded") })
+    assert!(is_policy_healthy(
+        &json!({ "conditions": condition("True", "Succeeded") })
     ));
-    assert!(!is_healthy(
-        json!({ "conditions": condition("True", "Other") })
+    assert!(!is_policy_healthy(
+        &json!({ "conditions": condition("True", "Other") })
     ));
-    assert!(!is_healthy(
-        json!({ "ready": false, "conditions": condition("True", "Succeeded") })
+    assert!(!is_policy_healthy(
+        &json!({ "ready": false, "conditions": condition("True", "Succeeded") })
     ));
-    assert!(!is_healthy(json!({})));
+    assert!(!is_policy_healthy(&json!({})));
 }

@@ -4,7 +4,7 @@ use super::room::{by_room, running, with_room};
 use super::*;
 use crate::schedule::{Assumed, Assumptions, Room};
 
-/// Returns what a Deployment takes that was placed in a moment ago, with these replicas in a cluster.
+/// Returns the assumptions of a Deployment that was placed a moment ago, with these replicas in a cluster.
 fn others(cluster: &str, replicas: i32, cpu: &str) -> Assumed {
     let of = |clusters: Value| -> ResourceBinding {
         let mut binding = unscheduled(&json!({}), replicas);
@@ -52,7 +52,7 @@ fn decided(
         .ok_or(reason)
 }
 
-/// Room that others were promised is no more than what they leave. Case I98.
+/// Room is no more than others leave that were promised some. Case I98.
 #[test]
 fn promised_room_is_taken() {
     let clusters = with_room(&[5, 3]);
@@ -72,7 +72,7 @@ fn promised_room_is_taken() {
     assert_eq!(after, Err("Unschedulable".to_owned()));
 }
 
-/// What others were promised is taken from the first nodes that have room for it, as it will be in the cluster. Case I98.
+/// Promised room is taken from the first nodes that have it, as it will be in the cluster. Case I98.
 #[test]
 fn promised_nodes_are_taken() {
     let mut clusters = with_room(&[100]);
@@ -99,7 +99,7 @@ fn promised_nodes_are_taken() {
         (2, "1", false, true),
         (1, "2", false, true),
         (3, "1", false, false),
-        // What no node has room for stays out of its cluster.
+        // A Pod that no node has room for stays out of its cluster.
         (1, "4", true, false),
     ] {
         let others = others("member1", promised, cpu);
@@ -109,7 +109,7 @@ fn promised_nodes_are_taken() {
     }
 }
 
-/// What runs stays, whatever others were promised beside it. Case I98.
+/// Running replicas stay, whatever others were promised beside them. Case I98.
 #[test]
 fn promises_move_nothing() {
     let clusters = with_room(&[10, 10]);

@@ -43,7 +43,7 @@ fn least_room_counts() {
     }
 }
 
-/// What runs already needs no room, whatever an estimator says. Case I95.
+/// Running replicas need no room, whatever an estimator says. Case I95.
 #[test]
 fn what_runs_stays() {
     let clusters = with_room(&[10, 10]);
@@ -55,22 +55,23 @@ fn what_runs_stays() {
     assert_eq!(clusters, running(&[3, 4]));
 }
 
+fn asked(binding: &Value, clusters: &[ClusterView]) -> Vec<String> {
+    let binding: ResourceBinding = from_value(binding.clone()).unwrap();
+    let clusters: Vec<_> = clusters.iter().collect();
+    let fleet = KnownClusters {
+        clusters: &clusters,
+        complete: true,
+    };
+    let asked = clusters_to_ask(&scheduler(), (&binding).into(), fleet, pass());
+    let names = asked
+        .iter()
+        .map(|cluster| cluster.metadata.name().to_owned());
+    names.collect::<Vec<_>>()
+}
+
 /// Estimators are asked of clusters that fit, while their room decides something. Case I95.
 #[test]
 fn only_what_matters_is_asked() {
-    let asked = |binding: &Value, clusters: &[ClusterView]| {
-        let binding: ResourceBinding = from_value(binding.clone()).unwrap();
-        let clusters: Vec<_> = clusters.iter().collect();
-        let fleet = KnownClusters {
-            clusters: &clusters,
-            complete: true,
-        };
-        let asked = clusters_to_ask(&scheduler(), (&binding).into(), fleet, pass());
-        let names = asked
-            .iter()
-            .map(|cluster| cluster.metadata.name().to_owned());
-        names.collect::<Vec<_>>()
-    };
     let mut clusters = with_room(&[10, 10, 10]);
     clusters[2].spec.taints =
         from_value(json!([{ "key": "full", "effect": "NoSchedule" }])).unwrap();

@@ -1,3 +1,5 @@
+use objects::write::Action;
+
 use super::*;
 
 /// Returns the clusters of the fleet, those of these names with a taint.
@@ -30,16 +32,15 @@ pub(super) fn rested(
     mut binding: Value,
     clusters: &[ClusterView],
 ) -> (Value, usize) {
-    let all: Vec<_> = clusters.iter().collect();
-    let fleet = KnownClusters {
-        clusters: &all,
-        complete: true,
-    };
     for passes in 0..9 {
-        let read: ResourceBinding = from_value(binding.clone()).unwrap();
-        match plan(scheduler, (&read).into(), fleet, pass()) {
+        match planned_by(scheduler, &binding, clusters, pass()) {
             SchedulePlan::Unchanged => return (binding, passes),
-            SchedulePlan::EndEvictions(patch) => apply(&mut binding, &patch),
+            SchedulePlan::EndEvictions(write) => {
+                let Action::Json(patch) = write.action else {
+                    panic!("no patch");
+                };
+                apply(&mut binding, &patch);
+            }
             plan => apply_plan(&mut binding, &plan, false),
         }
     }
@@ -54,8 +55,19 @@ pub(super) fn leaving(binding: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while what
-/// somebody wants goes on. Case P90.
+fn unready(names: &[&str], wanted: &[&str]) -> Vec<ClusterView> {
+    let mut clusters = tainted(wanted);
+    for cluster in &mut clusters {
+        if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
+            let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" });
+            cluster.spec.taints.push(from_value(taint).unwrap());
+        }
+    }
+    clusters
+}
+
+/// While most of the fleet is not ready, the fault may be on the way to it: no workload leaves a cluster for that, while a
+/// move that somebody wants goes on. Case P90.
 #[test]
 fn outage_of_most_moves_nothing() {
     let groups = json!([
@@ -66,16 +78,6 @@ fn outage_of_most_moves_nothing() {
         unscheduled(&json!({ "clusterAffinities": groups }), 3),
         &fleet(),
     );
-    let unready = |names: &[&str], wanted: &[&str]| {
-        let mut clusters = tainted(wanted);
-        for cluster in &mut clusters {
-            if names.contains(&cluster.metadata.name.as_deref().unwrap()) {
-                let taint = json!({ "key": "cluster.karmada.io/not-ready", "effect": "NoExecute" });
-                cluster.spec.taints.push(from_value(taint).unwrap());
-            }
-        }
-        clusters
-    };
     for (names, wanted, leaves) in [
         (&["member1"][..], &[][..], true),
         (&["member1", "member3"], &[], false),
@@ -129,7 +131,7 @@ fn nowhere_to_go_stays() {
     }
 }
 
-/// The other clusters take over what one leaves.
+/// The other clusters take over the replicas that leave one.
 #[test]
 fn others_take_over_replicas() {
     let running = settled(unscheduled(&divided(&json!({})), 3), &fleet());

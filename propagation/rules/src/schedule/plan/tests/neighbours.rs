@@ -23,31 +23,31 @@ fn decided(neighbours: &Neighbours, has: &[&str]) -> Result<Vec<String>, (String
     apply_plan(&mut binding, &plan, false);
     let (status, reason, message) = scheduled_condition(&binding);
     if status == "True" {
-        Ok(targets(&binding)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect())
+        Ok(target_names(&binding))
     } else {
         Err((reason, message))
+    }
+}
+
+fn together_with(others: &[&[&str]]) -> Neighbours {
+    Neighbours {
+        together: others.iter().map(|names| clusters(names)).collect(),
+        apart: BTreeSet::new(),
     }
 }
 
 /// A workload goes only where all those are that it is to be together with. Case I91.
 #[test]
 fn together_shares_clusters() {
-    let with = |others: &[&[&str]]| Neighbours {
-        together: others.iter().map(|names| clusters(names)).collect(),
-        apart: BTreeSet::new(),
-    };
     assert_eq!(
-        decided(&with(&[]), &[]).unwrap().len(),
+        decided(&together_with(&[]), &[]).unwrap().len(),
         3,
         "the first chooses"
     );
     let two: [&[&str]; 2] = [&["member1", "member2"], &["member2", "member3"]];
-    assert_eq!(decided(&with(&two), &[]).unwrap(), ["member2"]);
+    assert_eq!(decided(&together_with(&two), &[]).unwrap(), ["member2"]);
     let nowhere: [&[&str]; 2] = [&["member1"], &["member2"]];
-    let (reason, message) = decided(&with(&nowhere), &[]).unwrap_err();
+    let (reason, message) = decided(&together_with(&nowhere), &[]).unwrap_err();
     assert_eq!(reason, "NoClusterFit");
     assert_eq!(
         message,
@@ -55,16 +55,19 @@ fn together_shares_clusters() {
     );
 }
 
+fn apart_from(names: &[&str]) -> Neighbours {
+    Neighbours {
+        together: Vec::new(),
+        apart: clusters(names),
+    }
+}
+
 /// A workload goes to no cluster of those that it is to be apart from. Case I91.
 #[test]
 fn apart_shares_none() {
-    let from = |names: &[&str]| Neighbours {
-        together: Vec::new(),
-        apart: clusters(names),
-    };
-    let others = from(&["member1", "member3"]);
+    let others = apart_from(&["member1", "member3"]);
     assert_eq!(decided(&others, &[]).unwrap(), ["member2"]);
-    let everywhere = from(&["member1", "member2", "member3"]);
+    let everywhere = apart_from(&["member1", "member2", "member3"]);
     let (reason, message) = decided(&everywhere, &[]).unwrap_err();
     assert_eq!(reason, "NoClusterFit");
     assert_eq!(
@@ -73,7 +76,7 @@ fn apart_shares_none() {
     );
 }
 
-/// What runs already stays, whoever comes into its groups. Case I91.
+/// A running workload stays, whoever comes into its groups. Case I91.
 #[test]
 fn running_workload_stays() {
     let others = Neighbours {

@@ -2,7 +2,7 @@ use super::room::running;
 use super::*;
 use crate::schedule::wake::{concerns, is_observed};
 
-/// Returns the placement of a group of `member1` and `member2` that overflows into `member3`, and then into what has
+/// Returns the placement of a group of `member1` and `member2` that overflows into `member3`, and then into clusters that have
 /// the label `cloud`.
 fn overflowing(aggregated: bool) -> Value {
     let mut placement = by_room(aggregated);
@@ -25,7 +25,7 @@ fn with_rooms(rooms: [u32; 4]) -> Vec<ClusterView> {
     clusters
 }
 
-/// Each tier gets what those before lack room for, and the last is the first that loses some. Case I92.
+/// Each tier gets the replicas that those before lack room for, and the last is the first that loses some. Case I92.
 #[test]
 fn tiers_fill_in_order() {
     let cases = [
@@ -33,7 +33,7 @@ fn tiers_fill_in_order() {
         (4, [2, 2, 9, 9], [0; 4], [2, 2, 0, 0]),
         (6, [2, 2, 9, 9], [0; 4], [2, 2, 2, 0]),
         (9, [2, 2, 3, 9], [0; 4], [2, 2, 3, 2]),
-        // More replicas fill what is left of the earlier tiers.
+        // More replicas fill the rest of the earlier tiers.
         (8, [0, 1, 1, 9], [2, 1, 2, 0], [2, 2, 3, 1]),
         // Fewer leave the last tier first.
         (5, [0, 0, 0, 0], [2, 2, 3, 2], [2, 2, 1, 0]),
@@ -63,8 +63,8 @@ fn tiers_are_aggregated() {
     assert_eq!(after["spec"]["clusters"], running(&[0, 3, 0, 0]));
 }
 
-/// What is divided by fixed weights, or not at all, overflows, too. Copies need no room of their own: the first tier that
-/// has some for one has it for all. Case I92.
+/// A template that is divided by fixed weights, or not at all, overflows, too. Copies need no room of their own: the
+/// first tier that has some for one has it for all. Case I92.
 #[test]
 fn other_strategies_overflow() {
     let mut weighted = overflowing(false);
@@ -111,7 +111,7 @@ fn bounds_prefer_earlier_tiers() {
     assert_eq!(after["spec"]["clusters"], running(&[2, 2, 0, 0]));
 }
 
-/// What has no replicas needs no room, and stays in the group itself. Case I92.
+/// A template without replicas needs no room, and stays in the group itself. Case I92.
 #[test]
 fn non_workload_does_not_overflow() {
     let mut binding = unscheduled(&overflowing(false), 0);

@@ -12,13 +12,13 @@ pub(super) fn by_room(aggregated: bool) -> Value {
 
 /// Returns clusters `member1`, `member2` and so on with room for so many pods.
 pub(super) fn with_room(rooms: &[u32]) -> Vec<ClusterView> {
-    let with_room = |(index, room): (usize, &u32)| {
+    let clusters = rooms.iter().enumerate().map(|(index, room)| {
         let mut cluster = cluster(&format!("member{}", index + 1));
         cluster.status.resource_summary =
             from_value(json!({ "allocatable": { "pods": room.to_string() } })).unwrap();
         cluster
-    };
-    rooms.iter().enumerate().map(with_room).collect()
+    });
+    clusters.collect()
 }
 
 /// Returns the replicas of `member1`, `member2` and so on.
@@ -30,7 +30,7 @@ pub(super) fn running(replicas: &[i32]) -> Value {
         .collect()
 }
 
-/// The clusters by the room they have, and what they run.
+/// The clusters by the room they have, and the replicas they run.
 struct Stage<'a> {
     placement: &'a Value,
     clusters: Vec<ClusterView>,
@@ -63,7 +63,7 @@ fn room_divides_replicas() {
     let dynamic = by_room(false);
     stage(&dynamic, &[6, 3, 3], &[]).assert(4, &[2, 1, 1]);
     stage(&dynamic, &[2, 1, 3], &[]).assert(6, &[2, 1, 3]);
-    // Only what is missing is divided, and what is too much leaves in proportion.
+    // Only missing replicas are divided, and those too many leave in proportion.
     stage(&dynamic, &[0, 4, 0], &[3, 1, 0]).assert(6, &[3, 3, 0]);
     stage(&dynamic, &[9, 9, 9], &[6, 2, 0]).assert(4, &[3, 1, 0]);
     stage(&dynamic, &[9, 9, 9], &[0, 1, 3]).assert(4, &[0, 1, 3]);
@@ -96,7 +96,7 @@ fn equal_clusters_have_order() {
     assert_eq!(after["spec"]["clusters"], running(&[0, 3]));
 }
 
-/// More replicas do not go where nothing starts any more: what runs in such a cluster stays.
+/// More replicas do not go where nothing starts any more: those in such a cluster stay.
 #[test]
 fn tainted_cluster_gets_no_more() {
     for (aggregated, expected) in [(false, [2, 2, 2]), (true, [2, 4, 0])] {
@@ -113,7 +113,7 @@ fn tainted_cluster_gets_no_more() {
     }
 }
 
-/// Where a constraint leaves no other cluster, what runs in one with a taint stays, and more waits.
+/// Where a constraint leaves no other cluster, replicas in one with a taint stay, and more wait.
 #[test]
 fn tainted_cluster_is_not_left() {
     let mut placement = by_room(true);
@@ -137,7 +137,7 @@ fn least_of_clusters_is_enough() {
     stage(&placement, &[9, 9, 9], &[]).assert(2, &[2, 2, 2]);
 }
 
-/// What has no replicas goes wherever fixed weights bring its workload, though a constraint names fewer clusters.
+/// A template without replicas goes wherever fixed weights bring its workload, though a constraint names fewer clusters.
 #[test]
 fn map_follows_fixed_weights() {
     let weights = ["member1", "member2", "member3"]
@@ -157,7 +157,7 @@ fn map_follows_fixed_weights() {
     assert_eq!(targets(&after).len(), 3);
 }
 
-/// What has no replicas goes to the regions of the workload whose policy it has.
+/// A template without replicas goes to the regions of the workload of its policy.
 #[test]
 fn map_follows_to_regions() {
     let mut placement = by_room(false);
@@ -171,13 +171,7 @@ fn map_follows_to_regions() {
     let mut map = unscheduled(&placement, 0);
     map["spec"].as_object_mut().unwrap().remove("replicas");
     let map = settled(map, &clusters);
-    let names = |binding| {
-        targets(binding)
-            .into_iter()
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>()
-    };
-    let (of_workload, of_map) = (names(&workload), names(&map));
+    let (of_workload, of_map) = (target_names(&workload), target_names(&map));
     assert!(
         of_workload.contains(&"member1".to_owned()),
         "{of_workload:?}"
@@ -271,7 +265,7 @@ fn regions_stay_within_bounds() {
         (&two((2, 3)), &[], &[2, 0, 2, 2]),
         // Without a bound, all of them.
         (&two((0, 0)), &[], &[2, 2, 2, 2]),
-        // What runs stays in its region.
+        // Running replicas stay in their region.
         (&two((2, 2)), &[0, 2, 0, 0, 2], &[0, 2, 2]),
         (&by_room, &[], &[1, 0, 1]),
         (&one, &[], &[0, 0, 2, 2]),
@@ -286,7 +280,7 @@ fn regions_stay_within_bounds() {
     }
 }
 
-/// What runs in a region makes it better: had it been scheduled already, one would have been enough.
+/// Running replicas make a region better: had it been scheduled already, one would have been enough.
 #[test]
 fn one_region_is_found_at_once() {
     let mut clusters = with_room(&[2, 15, 8, 14, 6]);
@@ -303,7 +297,7 @@ fn one_region_is_found_at_once() {
 }
 
 /// Its room changes all the time, and a start would move it otherwise.
-/// What runs in regions within their bounds stays there, whatever room others have.
+/// Running replicas in regions within their bounds stay there, whatever room others have.
 #[test]
 fn regions_in_use_stay() {
     let mut clusters = in_regions();

@@ -15,25 +15,25 @@ fn fitting() -> Scheduler {
 
 /// Returns the binding of a job with a manager of 2 CPUs and as many workers of 1 CPU, to go to one cluster.
 fn job(workers: i32) -> Value {
-    let part = |name: &str, replicas: i32, cpu: &str| {
+    let parts = [("manager", 1, "2"), ("worker", workers, "1")].map(|(name, replicas, cpu)| {
         let needs = json!({ "resourceRequest": { "cpu": cpu } });
         json!({ "name": name, "replicas": replicas, "replicaRequirements": needs })
-    };
+    });
     let mut binding = unscheduled(&spread(None, (1, 1)), 0);
     binding["spec"].as_object_mut().unwrap().remove("replicas");
-    binding["spec"]["components"] = json!([part("manager", 1, "2"), part("worker", workers, "1")]);
+    binding["spec"]["components"] = json!(parts);
     binding
 }
 
 /// Returns `member1`, `member2` and so on with so many free CPUs.
 fn with_cpus(cpus: &[&str]) -> Vec<ClusterView> {
-    let with_cpus = |(index, cpus): (usize, &&str)| {
+    let clusters = cpus.iter().enumerate().map(|(index, cpus)| {
         let mut cluster = cluster(&format!("member{}", index + 1));
         let summary = json!({ "allocatable": { "cpu": cpus, "pods": "100" } });
         cluster.status.resource_summary = from_value(summary).unwrap();
         cluster
-    };
-    cpus.iter().enumerate().map(with_cpus).collect()
+    });
+    clusters.collect()
 }
 
 /// Returns the binding after everything that follows, with estimators that say so much.
@@ -54,18 +54,9 @@ fn decided_by(
         estimates: Some(&estimates),
         ..pass()
     };
-    let planned = |binding: &Value| {
-        let binding: ResourceBinding = from_value(binding.clone()).unwrap();
-        let clusters: Vec<_> = clusters.iter().collect();
-        let fleet = KnownClusters {
-            clusters: &clusters,
-            complete: true,
-        };
-        plan(scheduler, (&binding).into(), fleet, pass)
-    };
-    let first = planned(&binding);
+    let first = planned_by(scheduler, &binding, clusters, pass);
     apply_plan(&mut binding, &first, false);
-    let again = planned(&binding);
+    let again = planned_by(scheduler, &binding, clusters, pass);
     assert_eq!(again, SchedulePlan::Unchanged, "{binding:#}");
     binding
 }
@@ -116,37 +107,27 @@ fn whole_set_finds_room() {
     assert_refused(&decided(job(2), &fleet(), &[]));
 }
 
+fn nodes(count: i64) -> Vec<ClusterView> {
+    let mut clusters = with_cpus(&["1000"]);
+    clusters[0].spec.resource_models = from_value(json!([
+        { "grade": 0, "ranges": [{ "name": "cpu", "min": "0", "max": "1Ti" }] },
+        { "grade": 1, "ranges": [{ "name": "cpu", "min": "3", "max": "1Ti" }] },
+    ]))
+    .unwrap();
+    let summary = clusters[0].status.resource_summary.as_mut().unwrap();
+    summary.allocatable_modelings = from_value(json!([
+        { "grade": 1, "count": count }, { "grade": 0, "count": 99 },
+    ]))
+    .unwrap();
+    clusters
+}
+
 /// Nodes of 3 CPUs take a manager and a worker each, whatever the sum of the rest. Case I86.
 #[test]
 fn whole_nodes_take_sets() {
-    let nodes = |count: i64| {
-        let mut clusters = with_cpus(&["1000"]);
-        let range = |name: &str, min: &str| json!({ "name": name, "min": min, "max": "1Ti" });
-        clusters[0].spec.resource_models = from_value(json!([
-            { "grade": 0, "ranges": [range("cpu", "0")] },
-            { "grade": 1, "ranges": [range("cpu", "3")] },
-        ]))
-        .unwrap();
-        let summary = clusters[0].status.resource_summary.as_mut().unwrap();
-        summary.allocatable_modelings = from_value(json!([
-            { "grade": 1, "count": count }, { "grade": 0, "count": 99 },
-        ]))
-        .unwrap();
-        clusters
-    };
     let scheduler = Scheduler {
         room: Room::Models,
         ..fitting()
-    };
-    let fits = |workers: i32, nodes: &[ClusterView]| {
-        let binding: ResourceBinding = from_value(job(workers)).unwrap();
-        let nodes: Vec<_> = nodes.iter().collect();
-        let fleet = KnownClusters {
-            clusters: &nodes,
-            complete: true,
-        };
-        let plan = plan(&scheduler, (&binding).into(), fleet, pass());
-        matches!(plan, SchedulePlan::Write { spec: Some(_), .. })
     };
     for (workers, count, expected) in [
         (1, 0, false),
@@ -158,21 +139,24 @@ fn whole_nodes_take_sets() {
         (9, 500, true),
         (2000, 5000, false),
     ] {
-        assert_eq!(fits(workers, &nodes(count)), expected, "{workers} {count}");
+        let plan = planned_by(&scheduler, &job(workers), &nodes(count), pass());
+        let fits = matches!(plan, SchedulePlan::Write { spec: Some(_), .. });
+        assert_eq!(fits, expected, "{workers} {count}");
     }
 }
 
-/// A set that grows stays where it has room for what it lacks, moves where it has all of its room, and stays as it is where
+fn grown(cpus: &[&str], workers: i32) -> Value {
+    let mut before = decided(job(2), &with_cpus(&["4"]), &[]);
+    assert_eq!(before["spec"]["clusters"], whole(1, 2));
+    before["spec"]["components"] = job(workers)["spec"]["components"].clone();
+    before["metadata"]["generation"] = json!(9);
+    decided(before, &with_cpus(cpus), &[])
+}
+
+/// A set that grows stays where it has room for its new Pods, moves where it has all of its room, and stays as it is where
 /// there is none at all. Case I88.
 #[test]
 fn grown_set_asks_for_rest() {
-    let grown = |cpus: &[&str], workers: i32| {
-        let mut before = decided(job(2), &with_cpus(&["4"]), &[]);
-        assert_eq!(before["spec"]["clusters"], whole(1, 2));
-        before["spec"]["components"] = job(workers)["spec"]["components"].clone();
-        before["metadata"]["generation"] = json!(9);
-        decided(before, &with_cpus(cpus), &[])
-    };
     for (cpus, workers, expected) in [
         (&["3", "99"][..], 5, whole(1, 5)),
         (&["2", "99"], 5, whole(2, 5)),
@@ -210,7 +194,7 @@ fn evicted_set_moves_whole() {
     }
 }
 
-/// What runs since before anybody counted stays where it is, and is counted from then on; what a policy wants to be
+/// A set that runs since before anybody counted stays where it is, and is counted from then on; one that a policy wants to be
 /// elsewhere moves. Case I88.
 #[test]
 fn uncounted_set_stays() {

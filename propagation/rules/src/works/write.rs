@@ -1,4 +1,4 @@
-//! A Work as it should be, and the way there from what it is.
+//! A Work as it should be, and the write that leads there.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use karmada_api::{Work, condition, names};
 use objects::patch::JsonPatch;
 use objects::replacement::keep_allocated;
 use objects::wanted::Wanted;
-use objects::write::{Guard, ObjectRef, Write};
+use objects::write::{Action, Guard, ObjectRef, Write};
 use objects::{Key, Metadata, kind};
 use serde_json::{Value, json};
 
@@ -39,139 +39,117 @@ pub struct DesiredWork {
     pub follows_claim: bool,
 }
 
-/// The step for the Work of one cluster.
+/// The write that the Work of a cluster needs, if it needs one, or the reason why it is left as it is.
+pub type Step = Result<Option<Write>, Unwritten>;
+
+/// The reason why the Work of a cluster is left as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkStep {
-    /// The cluster needs it.
-    Apply(WorkChange),
+pub enum Unwritten {
     /// The cluster needs it, once the copies are gone that leave other clusters first.
     AwaitRemoval,
-    /// It stays as it is until an eviction is complete.
+    /// The cluster needs it, and it is being deleted: a new one can be created once it is gone.
+    AwaitDeletion,
+    /// It stays until an eviction is complete.
     Keep,
     /// Nobody needs it, but while dispatching is suspended no copy may go.
     HoldWhilePaused,
     /// It is being deleted, and nobody needs it.
     Deleting,
-    /// Nobody needs it: it is deleted.
-    Delete {
-        /// The name of the Work.
-        key: Key,
-        /// Its uid.
-        uid: Option<String>,
-    },
     /// The cluster needs it, and the Work of its name there is that of this binding.
     Taken(Key),
     /// The cluster is not known, or is leaving and has no Work.
     NoCluster,
-    /// An override policy cannot be applied: the Work stays as it is.
+    /// An override policy cannot be applied.
     Refused(OverrideError),
-    /// The script that revises its manifest has failed with this error: the Work stays as it is.
+    /// The script that revises its manifest has failed with this error.
     Unrevised(String),
 }
 
-/// The write that a Work needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkChange {
-    /// It is as it should be.
-    Unchanged,
-    /// It is being deleted. A new one can be created once it is gone.
-    Deleting,
-    /// This Work is created.
-    Create(Value),
-    /// It is patched.
-    Patch {
-        /// The patch.
-        patch: JsonPatch,
-        /// True if the manifest changes.
-        manifest: bool,
-    },
+/// Returns the write that creates a Work with this body.
+fn created(key: Key, body: Value) -> Write {
+    let mut labels = body["metadata"]["labels"].clone();
+    if let Some(labels) = labels.as_object_mut() {
+        // Made for each Work.
+        labels.remove(names::WORK_ID);
+    }
+    let wanted = Wanted::created(json!([labels, body["spec"]]));
+    let object = ObjectRef::named::<Work>(key, &());
+    Write::create_as("work", object, body).bringing(wanted)
 }
 
-impl WorkChange {
-    /// Returns the write that gives the Work of a Namespace back from a binding to the Namespace, which keeps its copies
-    /// up to date then: with the copy everything in it would go.
-    pub fn to_namespace(namespace: &Value, binding: BindingRef<'_>, work: &Work) -> Self {
-        let (metadata, spec) = (&work.metadata, &work.spec);
-        let reference = binding.reference().into_iter().map(|(key, _)| key);
-        let of_binding = [names::CONFLICT_RESOLUTION, names::MANIFEST_GENERATION];
-        let annotations = reference.chain(of_binding).map(|key| (key, None));
-        let mut patch = JsonPatch::default();
-        patch.entries(
-            "labels",
-            metadata.labels.as_ref(),
-            [(binding.id_label(), None)],
-        );
-        patch.entries("annotations", metadata.annotations.as_ref(), annotations);
-        if metadata.owner_references.iter().flatten().next().is_none() {
-            let owner = namespace_owner(namespace);
-            patch.add(["metadata", "ownerReferences"], json!([owner]));
-        }
-        for (field, value) in [
-            (
-                "preserveResourcesOnDeletion",
-                spec.preserve_resources_on_deletion,
-            ),
-            ("suspendDispatching", spec.suspend_dispatching),
-        ] {
-            if value.is_some() {
-                patch.remove(["spec", field]);
-            }
-        }
-        Self::Patch {
-            patch,
-            manifest: false,
-        }
-    }
+/// Returns the write that patches a Work, unless it has changed since it was read.
+fn patched(work: &Work, patch: JsonPatch) -> Write {
+    let wanted = Wanted::patched(&patch, &[names::WORK_ID, names::MANIFEST_GENERATION]);
+    let write = Write::json("work", ObjectRef::of(work, &()), patch);
+    write.guarded(Guard::Version).bringing(wanted)
+}
 
-    /// Returns the write to the Work, which is this object; `None` if there is none.
-    pub fn write(self, object: ObjectRef) -> Option<Write> {
-        let wanted = self.wanted()?;
-        let write = match self {
-            Self::Unchanged | Self::Deleting => return None,
-            Self::Create(body) => Write::create_as("work", object, body),
-            Self::Patch { patch, .. } => Write::json("work", object, patch).guarded(Guard::Version),
-        };
-        Some(write.bringing(wanted))
-    }
+/// Returns the write that deletes the Work `key`, if it is that with the uid.
+pub fn deletion(key: Key, uid: Option<String>) -> Write {
+    let guard = match uid {
+        Some(_) => Guard::Uid,
+        None => Guard::None,
+    };
+    let object = ObjectRef {
+        uid,
+        ..ObjectRef::named::<Work>(key, &())
+    };
+    Write::delete("work", object).guarded(guard)
+}
 
-    /// Returns the effect of the write; `None` if there is none.
-    fn wanted(&self) -> Option<Wanted> {
-        match self {
-            Self::Unchanged | Self::Deleting => None,
-            Self::Create(body) => {
-                let mut labels = body["metadata"]["labels"].clone();
-                if let Some(labels) = labels.as_object_mut() {
-                    // Made for each Work.
-                    labels.remove(names::WORK_ID);
-                }
-                Some(Wanted::created(json!([labels, body["spec"]])))
-            }
-            Self::Patch { patch, .. } => Some(Wanted::patched(
-                patch,
-                &[names::WORK_ID, names::MANIFEST_GENERATION],
-            )),
-        }
+/// Returns the write that gives the Work of a Namespace back from a binding to the Namespace, which keeps its copies
+/// up to date then: with the copy everything in it would go.
+pub fn to_namespace(namespace: &Value, binding: BindingRef<'_>, work: &Work) -> Write {
+    let (metadata, spec) = (&work.metadata, &work.spec);
+    let reference = binding.reference().into_iter().map(|(key, _)| key);
+    let of_binding = [names::CONFLICT_RESOLUTION, names::MANIFEST_GENERATION];
+    let annotations = reference.chain(of_binding).map(|key| (key, None));
+    let mut patch = JsonPatch::default();
+    patch.entries(
+        "labels",
+        metadata.labels.as_ref(),
+        [(binding.id_label(), None)],
+    );
+    patch.entries("annotations", metadata.annotations.as_ref(), annotations);
+    if metadata.owner_references.iter().flatten().next().is_none() {
+        let owner = namespace_owner(namespace);
+        patch.add(["metadata", "ownerReferences"], json!([owner]));
     }
+    if spec.preserve_resources_on_deletion.is_some() {
+        patch.remove(["spec", "preserveResourcesOnDeletion"]);
+    }
+    if spec.suspend_dispatching.is_some() {
+        patch.remove(["spec", "suspendDispatching"]);
+    }
+    patched(work, patch)
+}
 
-    /// Returns `true` if the write changes which override rules are applied, and some are.
-    pub fn is_overridden(&self) -> bool {
-        let lists = [names::APPLIED_CLUSTER_OVERRIDES, names::APPLIED_OVERRIDES];
-        match self {
-            Self::Unchanged | Self::Deleting => false,
-            Self::Create(body) => lists.iter().any(|list| body.annotation(list).is_some()),
-            Self::Patch { patch, .. } => lists
-                .iter()
-                .any(|list| patch.value(["metadata", "annotations", list]).is_some()),
-        }
+/// Returns `true` if the write of a Work that a cluster needs changes its manifest.
+pub(super) fn changes_manifest(write: &Write) -> bool {
+    match &write.action {
+        Action::Json(patch) => patch.value(["spec", "workload"]).is_some(),
+        _ => true,
+    }
+}
+
+/// Returns `true` if the write of a Work changes which override rules are applied, and some are.
+pub fn is_overridden(write: &Write) -> bool {
+    let mut lists = [names::APPLIED_CLUSTER_OVERRIDES, names::APPLIED_OVERRIDES].into_iter();
+    match &write.action {
+        Action::Json(patch) => lists.any(|list| {
+            let annotation = patch.value(["metadata", "annotations", list]);
+            annotation.is_some()
+        }),
+        _ => lists.any(|list| write.body().annotation(list).is_some()),
     }
 }
 
 impl DesiredWork {
-    /// Returns the write that the current Work needs, if there is one.
-    pub fn change(&self, current: Option<&Work>) -> WorkChange {
+    /// Returns the write that the current Work needs, if there is one. One that is being deleted needs none.
+    pub fn write(&self, current: Option<&Work>) -> Option<Write> {
         match current {
-            None => WorkChange::Create(self.body()),
-            Some(work) if work.metadata.deletion_timestamp.is_some() => WorkChange::Deleting,
+            None => Some(created(self.key.clone(), self.body())),
+            Some(work) if work.metadata.is_deleting() => None,
             Some(work) => self.patch(work),
         }
     }
@@ -213,8 +191,8 @@ impl DesiredWork {
         })
     }
 
-    /// Returns `true` for a Work of Karmada's that no member refuses: what the control plane has allocated to its Service
-    /// is not worth a write then.
+    /// Returns `true` for a Work of Karmada's that no member refuses: the fields that the control plane has allocated to
+    /// its Service are not worth a write then.
     fn may_stay(work: &Work) -> bool {
         let is_theirs = work
             .metadata
@@ -234,7 +212,7 @@ impl DesiredWork {
         Cow::Owned(manifest)
     }
 
-    fn patch(&self, work: &Work) -> WorkChange {
+    fn patch(&self, work: &Work) -> Option<Write> {
         let is_same = match work.spec.workload.manifests.as_slice() {
             [current] => {
                 let wanted = self.beside(work, current);
@@ -294,13 +272,7 @@ impl DesiredWork {
         patch.entries("annotations", metadata.annotations.as_ref(), annotations);
         patch.finalizer(metadata, names::WORK_FINALIZER);
         patch.append(spec);
-        if patch.is_empty() {
-            return WorkChange::Unchanged;
-        }
-        WorkChange::Patch {
-            patch,
-            manifest: !is_same,
-        }
+        (!patch.is_empty()).then(|| patched(work, patch))
     }
 
     /// Returns the generation of the manifest's last change, if a write of the spec must record it.
