@@ -41,6 +41,7 @@ pub mod kubectl;
 pub mod manifests;
 pub mod netns;
 pub mod outage;
+pub mod own_members;
 pub mod placement;
 pub mod process;
 pub mod programs;

@@ -12,7 +12,8 @@ use crate::{
     backend::{HttpBackend, UNRESOLVED},
     control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, OwnMembers, PROXY, on_dns},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
+    own_members::OwnMembers,
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, LEFT_AFTER, Traffic, reaches},
@@ -155,7 +156,7 @@ impl Stage {
                 let fleet = Fleet::with_members(server, profile, &members).await?;
                 (fleet, OwnMembers::default())
             }
-            Home::Own => Fleet::with_own_members(server, profile, &members).await?,
+            Home::Own => OwnMembers::start(server, profile, &members).await?,
         };
         let flags: &[&str] = match home {
             Home::Karmada => &[],

@@ -3,7 +3,6 @@
 
 mod dns;
 mod objects;
-mod own;
 mod programs;
 mod wait;
 
@@ -21,9 +20,8 @@ use crate::{
 };
 
 pub use dns::MemberDns;
-pub(crate) use objects::set_condition;
+pub(crate) use objects::{apply, set_condition};
 pub use objects::{maintenance, on_dns, on_failure_of};
-pub use own::OwnMembers;
 pub use programs::{GATEWAY_AGENT, proxy_access};
 
 /// The namespace of the users' objects.

@@ -37,7 +37,7 @@ impl Fleet {
     }
 
     /// Gives the agents of a cluster their rights.
-    pub(super) async fn grant_agents(&self, cluster: &str) -> Result<()> {
+    pub(crate) async fn grant_agents(&self, cluster: &str) -> Result<()> {
         manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
             text.replace("member1", cluster)
         })
@@ -279,7 +279,7 @@ pub fn on_failure_of(condition: &str) -> Value {
 }
 
 /// Creates an object, or changes an existing one.
-pub(super) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
+pub(crate) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
