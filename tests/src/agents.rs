@@ -22,6 +22,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    control_plane::ApiKind,
     fleet::{Fleet, Member},
     netns,
     programs::{Binary, Profile, Running},
@@ -46,8 +47,6 @@ pub enum Others {
     Named,
     /// The Service in the API of this kubeconfig.
     Listed(std::path::PathBuf),
-    /// Flags of each agent name all others, and all agents have the name of the first.
-    Namesakes,
 }
 
 /// The agents of member 1.
@@ -67,6 +66,14 @@ struct Node {
 
 /// The cluster of the agents.
 pub const MEMBER: Member = Member(1);
+
+/// Starts a fleet with the cluster of the agents, which has no verdict yet.
+pub async fn fleet(server: ApiKind) -> Result<Fleet> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(MEMBER).await?;
+    Ok(fleet)
+}
 
 impl Agents {
     /// Starts agents on so many nodes, all with working DNS.
@@ -133,12 +140,6 @@ impl Agents {
 
     /// Starts the agent of a node that has none.
     pub async fn restart(&mut self, node: u8) -> Result<()> {
-        self.restart_in(node, MEMBER).await
-    }
-
-    /// Starts the agent of a node that has none, as one of this cluster.
-    pub async fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
-        let cluster = cluster.name();
         let count = u8::try_from(self.nodes.len())?;
         let (cut_off, nowhere) = &self.cut_off;
         let kubeconfig = if cut_off.contains(&node) {
@@ -146,16 +147,12 @@ impl Agents {
         } else {
             &self.kubeconfig
         };
-        let own = match self.others {
-            Others::Namesakes => 0,
-            Others::Named | Others::Listed(_) => node,
-        };
         let at = &mut self.nodes[usize::from(node)];
         ensure!(at.running.is_none(), "an agent runs on node {node} already");
         let mut flags: Vec<OsString> = [
             format!("--karmada-kubeconfig={}", kubeconfig.display()),
-            format!("--cluster-name={cluster}"),
-            format!("--host-name={}", name(own)),
+            format!("--cluster-name={}", MEMBER.name()),
+            format!("--host-name={}", name(node)),
             format!("--nameserver={}", at.dns.address()),
         ]
         .map(OsString::from)
@@ -163,7 +160,7 @@ impl Agents {
         flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
         flags.extend(at.flags.iter().map(OsString::from));
         match &self.others {
-            Others::Named | Others::Namesakes => {
+            Others::Named => {
                 let others = (0..count).filter(|other| *other != node);
                 flags.extend(others.map(|other| format!("--peer={}", address(other).ip()).into()));
             }
@@ -190,14 +187,11 @@ impl Agents {
         }
     }
 
-    /// Kills the agent of a node.
-    pub async fn kill(&mut self, node: u8) -> Result<()> {
-        self.take(node)?.kill().await
-    }
-
     /// Stops the agent of a node with SIGTERM.
     pub async fn stop(&mut self, node: u8) -> Result<()> {
-        self.take(node)?.stop().await
+        let running = self.nodes[usize::from(node)].running.take();
+        let running = running.with_context(|| format!("no agent runs on node {node}"))?;
+        running.stop().await
     }
 
     /// Returns the agent of a node.
@@ -248,11 +242,6 @@ impl Agents {
         let running = self.nodes.iter_mut().filter_map(|node| node.running.take());
         let killed = join_all(running.map(Running::kill)).await;
         killed.into_iter().collect()
-    }
-
-    fn take(&mut self, node: u8) -> Result<Running> {
-        let running = self.nodes[usize::from(node)].running.take();
-        running.with_context(|| format!("no agent runs on node {node}"))
     }
 }
 

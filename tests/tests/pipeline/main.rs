@@ -2,8 +2,8 @@
 //! side, and each in a network namespace of its own.
 //!
 //! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
-//! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
-//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `fleet_wide`, `writes`.
+//! - A verdict and its agents: `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
+//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
@@ -23,7 +23,6 @@ mod drain;
 mod drills;
 mod east_west;
 mod external_dns;
-mod fleet_wide;
 mod gateway;
 mod gateway_api;
 mod http_routes;
@@ -45,7 +44,6 @@ mod placements;
 mod policies;
 mod propagation;
 mod pull;
-mod quorum;
 mod reachability;
 mod real_parts;
 mod remedies;

@@ -17,11 +17,10 @@ use karmada_api::{
 };
 use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
-    agents::PREFIX,
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{Fleet, GATEWAY_AGENT, GATEWAY_CLASS, HOST, Member, PROXY, on_failure_of},
-    manifests, netns, on_both,
+    manifests, netns,
     programs::{Profile, Running},
     relay::Relay,
     traefik::Traefik,
@@ -55,13 +54,6 @@ fn address(node: usize) -> SocketAddr {
 }
 
 impl Stage {
-    /// Starts them, all well.
-    async fn start(server: ApiKind) -> Result<Self> {
-        let mut stage = Self::without_agents(server).await?;
-        stage.start_agents(ProbeTiming::SHORT, None).await?;
-        Ok(stage)
-    }
-
     async fn without_agents(server: ApiKind) -> Result<Self> {
         Fleet::lay_network(&MEMBERS)?;
         let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -182,29 +174,6 @@ impl Stage {
         Ok(())
     }
 }
-
-/// A program of the member that is gone, and refuses connections, is no power failure.
-async fn refused_connection_blocks_nothing(server: ApiKind) -> Result<()> {
-    let mut stage = Stage::start(server).await?;
-    stage.backends.remove(0);
-    let result =
-        format!("{PREFIX}reachability_probe_rounds_total{{member=\"member1\",result=\"reached\"}}");
-    for agent in &stage.agents {
-        let before = agent.metric(&result).await?;
-        // More rounds than a threshold has.
-        agent
-            .until_metric(&result, |now| now > before + 8.0)
-            .await?;
-    }
-    stage.has(Member(1), REACHABLE, "True", "").await?;
-    stage.fleet.has_actions(Member(1), &[]).await?;
-    stage.stop().await
-}
-
-on_both!(
-    long:
-    refused_connection_blocks_nothing,
-);
 
 /// Case T4: at default thresholds, power fails in a member behind a real Traefik: 36 s and a write later, no request is sent there.
 #[expect(clippy::print_stdout, reason = "libtest captures it")]

@@ -38,8 +38,6 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::fleet;
-
 const NODES: u8 = 3;
 const AGENTS: &str = "system:serviceaccount:karmada-rs:cluster-health-agent";
 
@@ -358,7 +356,7 @@ async fn ours(member: &ControlPlane, folder: &Path) -> Result<Vec<Probed>> {
 /// A website and a service of gRPC by TLS, a port, and the nodes of the cluster: each fails, nobody can tell how it is, and it
 /// works again, while the others stay as they are. Case S11.
 async fn each_kind_fails_alone(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
+    let fleet = agents::fleet(server).await?;
     let folder = tempfile::tempdir()?;
     let all = ours(&fleet.gateway, folder.path()).await?;
     each_fails_alone(&fleet, all).await
