@@ -93,28 +93,6 @@ pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()
 /// # Errors
 /// As [`install`].
 pub async fn install_without_rules(client: &Client) -> Result<()> {
-    apply(client, &without_rules()?).await
-}
-
-/// Installs what [`install_without_rules`] does, and Remedy without a status, as Karmada has it.
-///
-/// # Errors
-/// As [`install`].
-pub async fn install_as_karmadas(client: &Client) -> Result<()> {
-    let mut crds = without_rules()?;
-    for crd in &mut crds {
-        if crd.data["spec"]["names"]["kind"] == "Remedy" {
-            let version = &mut crd.data["spec"]["versions"][0];
-            remove(version, "subresources");
-            remove(version, "additionalPrinterColumns");
-            let schema = &mut version["schema"]["openAPIV3Schema"];
-            remove(&mut schema["properties"], "status");
-        }
-    }
-    apply(client, &crds).await
-}
-
-fn without_rules() -> Result<Vec<DynamicObject>> {
     let mut crds = Vec::new();
     for folder in karmada() {
         crds.extend(read(&folder)?);
@@ -122,13 +100,7 @@ fn without_rules() -> Result<Vec<DynamicObject>> {
     for crd in &mut crds {
         remove_rules(&mut crd.data);
     }
-    Ok(crds)
-}
-
-fn remove(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
-    }
+    apply(client, &crds).await
 }
 
 fn remove_rules(schema: &mut Value) {

@@ -20,8 +20,8 @@ use crate::{
 };
 
 pub use dns::MemberDns;
-pub(crate) use objects::{apply, set_condition};
-pub use objects::{maintenance, on_dns, on_failure_of};
+pub(crate) use objects::set_condition;
+pub use objects::{apply, maintenance, on_dns, on_failure_of};
 pub use programs::{GATEWAY_AGENT, proxy_access};
 
 /// The namespace of the users' objects.

@@ -6,18 +6,13 @@ use std::{
 };
 
 use anyhow::Result;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::{
-    core::v1::{Secret, Service},
-    discovery::v1::EndpointSlice,
-    networking::v1::Ingress,
-};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{
     Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    Api, Resource,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -219,16 +214,6 @@ impl Fleet {
             .await?;
         Ok(())
     }
-
-    /// Returns the names of all objects of our provider in the gateway's namespace.
-    pub async fn left_in_gateway(&self) -> Result<Vec<String>> {
-        let client = self.gateway.client();
-        let mut left = names::<Service>(&client).await?;
-        left.extend(names::<EndpointSlice>(&client).await?);
-        left.extend(names::<Secret>(&client).await?);
-        left.extend(names::<Ingress>(&client).await?);
-        Ok(left)
-    }
 }
 
 /// Returns the spec of a Remedy that blocks a member at once.
@@ -279,7 +264,7 @@ pub fn on_failure_of(condition: &str) -> Value {
 }
 
 /// Creates an object, or changes an existing one.
-pub(crate) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
+pub async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
@@ -289,16 +274,4 @@ where
     let parameters = PatchParams::apply("pipeline-tests").force();
     api.patch(name, &parameters, &Patch::Apply(object)).await?;
     Ok(())
-}
-
-async fn names<K>(client: &Client) -> Result<Vec<String>>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + Debug,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
-    let objects = api.list(&ListParams::default()).await?;
-    Ok(objects.iter().map(ResourceExt::name_any).collect())
 }

@@ -3,7 +3,7 @@
 //!
 //! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
 //! - A verdict and its agents: `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
-//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `writes`.
+//! - From a verdict to traffic: `remedies`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
 //! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
 //! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
@@ -27,7 +27,6 @@ mod gateway;
 mod gateway_api;
 mod http_routes;
 mod image;
-mod ingresses;
 mod install;
 mod karmada_address;
 mod kubectl;
