@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ResourceQuota, Secret},
     rbac::v1::ClusterRole,
 };
-use karmada_api::{ClusterPropagationPolicy, ClusterView, PropagationPolicy};
+use karmada_api::ClusterView;
 use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
@@ -19,7 +19,7 @@ use pipeline_tests::{
     on_both,
     propagation::{PropagationFleet, create, namespaced},
     test_name,
-    wait::{until, until_event},
+    wait::until,
 };
 use propagation_rules::{claim::Claim, namespaces::SKIP_LABEL};
 use serde_json::json;
@@ -29,7 +29,6 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::api_upgrade::{KIND, comes, create_shop, serve_shops, with_shops};
 use super::{WEB, has_data, maps, until_work};
 
 /// A namespace besides that of the fleet's objects.
@@ -37,17 +36,7 @@ const ELSEWHERE: &str = "elsewhere";
 
 /// Waits until the Work of the `ConfigMap` in `member` was not applied, for a reason that has `text`.
 pub(crate) async fn is_refused(fleet: &PropagationFleet, member: Member, text: &str) -> Result<()> {
-    is_not_applied(fleet, member, "ConfigMap", text).await
-}
-
-/// Waits until the Work of an object of a kind was not applied as [`is_refused`] does.
-async fn is_not_applied(
-    fleet: &PropagationFleet,
-    member: Member,
-    kind: &str,
-    text: &str,
-) -> Result<()> {
-    until_work(fleet, member, kind, text, |work| {
+    until_work(fleet, member, "ConfigMap", text, |work| {
         let applied = work.and_then(|work| work.condition("Applied"));
         applied.is_some_and(|applied| applied.status == "False" && applied.message.contains(text))
     })
@@ -61,83 +50,6 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
     let selector = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": WEB });
     let spec = json!({ "resourceSelectors": [selector], "placement": {} });
     fleet.create_policy(WEB, spec).await
-}
-
-/// Policies that make no sense hold up no other.
-async fn invalid_policies_delay_no_other(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let selects = |api_version: &str, kind: &str, name: &str| json!([{ "apiVersion": api_version, "kind": kind, "name": name }]);
-    let everywhere = json!({});
-    let contradictory = json!({
-        "clusterAffinity": {},
-        "clusterAffinities": [{ "affinityName": "first" }],
-    });
-    for (name, selectors, placement) in [
-        ("absent", selects("v1", "ConfigMap", "absent"), &everywhere),
-        (
-            "unknown-group",
-            selects("widgets.test.io/v1", "Widget", WEB),
-            &everywhere,
-        ),
-        (
-            "unknown-version",
-            selects("v7", "ConfigMap", WEB),
-            &everywhere,
-        ),
-        ("unknown-kind", selects("v1", "Widget", WEB), &everywhere),
-        (
-            "contradictory",
-            selects("v1", "ConfigMap", WEB),
-            &contradictory,
-        ),
-        ("zz-everything", selects("v1", "ConfigMap", ""), &everywhere),
-    ] {
-        let spec = json!({ "resourceSelectors": selectors, "placement": placement });
-        fleet.create_policy(name, spec).await?;
-    }
-    let widgets = selects("widgets.test.io/v1", "Widget", "");
-    let spec = json!({ "resourceSelectors": widgets, "placement": everywhere });
-    fleet.create_cluster_policy("unknown-group", spec).await?;
-    // Policies may be older than any controller.
-    let _programs = fleet.run().await?;
-    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
-    create(&maps(&fleet.karmada), settings).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    are_told(&fleet).await
-}
-
-/// Waits for what is recorded of each policy that cannot be applied.
-async fn are_told(fleet: &PropagationFleet) -> Result<()> {
-    for (kind, name, text) in [
-        (
-            PropagationPolicy::KIND,
-            "contradictory",
-            "clusterAffinities cannot co-exist with clusterAffinity",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-group",
-            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-version",
-            "UnknownKind Selects kinds that the API does not serve: ConfigMap of v7",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-kind",
-            "UnknownKind Selects kinds that the API does not serve: Widget of v1",
-        ),
-        (
-            ClusterPropagationPolicy::KIND,
-            "unknown-group",
-            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
-        ),
-    ] {
-        until_event(&fleet.karmada.client(), kind, name, text).await?;
-    }
-    Ok(())
 }
 
 /// The policy of one namespace has what is there, and the kubernetes Service is in every member anyway.
@@ -221,21 +133,6 @@ async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
     Ok((address, task))
 }
 
-/// The kind is among those enabled in its Cluster.
-async fn missing_kind_is_awaited(server: ApiKind) -> Result<()> {
-    let fleet = with_shops(server, &[Member(1)]).await?;
-    create_shop(&fleet).await?;
-    let selector = json!({ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB });
-    let spec = json!({ "resourceSelectors": [selector], "placement": {} });
-    fleet.create_policy(WEB, spec).await?;
-    let _programs = fleet.run().await?;
-    comes(&fleet, Member(1)).await?;
-    let text = "the member does not serve Shop of example.com/v1";
-    is_not_applied(&fleet, Member(2), KIND, text).await?;
-    serve_shops(fleet.member(Member(2))).await?;
-    comes(&fleet, Member(2)).await
-}
-
 /// A member without the namespace says so and gets the copy once it has it.
 async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
@@ -279,10 +176,8 @@ async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
 
 on_both!(
     long:
-    invalid_policies_delay_no_other,
     broad_policy_delays_no_other,
     garbled_member_delays_no_other,
-    missing_kind_is_awaited,
     missing_namespace_is_awaited,
     large_template_reaches_members,
 );

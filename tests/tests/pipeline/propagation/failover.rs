@@ -1,7 +1,7 @@
 //! DNS that dies in the primary group moves a workload to its backup.
 
 use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use karmada_api::{ClusterView, ResourceBinding, condition::DNS_READY, names};
 use kube::{
     Api,
@@ -12,13 +12,12 @@ use pipeline_tests::{
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Running},
-    propagation::{PropagationFleet, PropagationPrograms},
+    propagation::{PropagationFleet, PropagationPrograms, create},
     wait::{until, until_event},
 };
 use serde_json::json;
 
-use super::evictions::{reschedule, takes_workloads};
-use super::{WEB, deployments};
+use super::{WEB, deployments, maps};
 
 /// The programs of a fleet without Karmada that moves workloads.
 struct Programs {
@@ -143,7 +142,35 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     Ok(())
 }
 
-/// Case P57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
+/// Asks the scheduler to decide about the deployment anew.
+async fn reschedule(fleet: &PropagationFleet) -> Result<()> {
+    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
+    let (asked, parameters) = (Patch::Merge(asked), PatchParams::default());
+    let name = names::binding("Deployment", WEB);
+    fleet.bindings().patch(&name, &parameters, &asked).await?;
+    Ok(())
+}
+
+/// Waits until the scheduler gives new workloads to the member. A trigger that overtook the news of its taint would be
+/// spent in vain: nothing orders the two watches.
+async fn takes_workloads(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let canary = "canary";
+    create(
+        &maps(&fleet.karmada),
+        json!({ "metadata": { "name": canary } }),
+    )
+    .await?;
+    let policy = json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": canary }],
+        "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
+    });
+    fleet.create_policy(canary, policy).await?;
+    let has = |copy: Option<&ConfigMap>| copy.is_some();
+    until(&maps(fleet.member(member)), canary, "there", has).await?;
+    Ok(())
+}
+
+/// Cases P53 and P57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
 /// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
 /// its copy. With DNS back the taint goes, and the workload goes back when asked. The Service is everywhere all the
 /// time.

@@ -1,9 +1,9 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
-//! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
-//! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
-//! - `evictions`, `failover`: when a workload leaves a cluster.
+//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`: copies that arrive, and go again.
+//! - `suspension`: what a pause holds, and what it does not.
+//! - `dependencies`, `api_upgrade`: policies that wait for the next edit of a template.
+//! - `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
 //! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
 //! - `protected`: what stays though its namespace is deleted.
@@ -17,17 +17,13 @@ mod base;
 mod copies;
 mod dependencies;
 mod dns_outage;
-mod evictions;
 mod exact;
 mod failover;
 mod jobs;
 mod kinds;
-mod lazy;
 mod many_kinds;
 mod mixed;
-mod moves;
 mod naming;
-mod overrides;
 mod protected;
 mod record;
 mod recorded;
@@ -37,13 +33,12 @@ mod services;
 mod stories;
 mod suspension;
 mod takeover;
-mod while_suspended;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use karmada_api::{ClusterPropagationPolicy, ResourceBindingStatus, Work};
+use karmada_api::{ResourceBindingStatus, Work, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -52,7 +47,7 @@ use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
-    wait::until,
+    wait::{until, until_told},
 };
 use serde_json::{Value, json};
 
@@ -111,30 +106,6 @@ pub(crate) async fn deployed(
     Ok((fleet, programs))
 }
 
-/// Asserts that the programs, started again on a fleet where nothing changed, write nothing but leases, neither here nor
-/// in a member.
-async fn a_restart_writes_nothing(
-    fleet: &PropagationFleet,
-    programs: PropagationPrograms,
-    member: Member,
-) -> Result<()> {
-    programs.settled().await?;
-    programs.stop().await?;
-    let member = fleet.member(member);
-    let (before, there) = (
-        fleet.karmada.successful_writes().await?,
-        member.successful_writes().await?,
-    );
-    let programs = fleet.run().await?;
-    programs.settled().await?;
-    programs.stop().await?;
-    let written = fleet.karmada.successful_writes().await?.since(&before);
-    assert_eq!(written.to_string(), "no writes");
-    let written = member.successful_writes().await?.since(&there);
-    assert_eq!(written.to_string(), "no writes");
-    Ok(())
-}
-
 fn image(deployment: &Deployment) -> Option<String> {
     let value = serde_json::to_value(deployment).ok()?;
     Some(value.pointer(IMAGE)?.as_str()?.to_owned())
@@ -162,15 +133,6 @@ async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<(
     let patch = Patch::Merge(json!({ "spec": spec }));
     let parameters = PatchParams::default();
     fleet.policies().patch(policy, &parameters, &patch).await?;
-    Ok(())
-}
-
-/// Changes fields of the spec of a policy for objects of any namespace, or of none.
-async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    policies.patch(policy, &parameters, &patch).await?;
     Ok(())
 }
 
@@ -316,14 +278,6 @@ pub(crate) async fn has_data(
     Ok(())
 }
 
-/// Waits until the `ConfigMap` in every member has this value of `a` and nothing else.
-async fn all_have(fleet: &PropagationFleet, value: &str) -> Result<()> {
-    for member in fleet.members() {
-        has_data(fleet, member, &[("a", value)]).await?;
-    }
-    Ok(())
-}
-
 fn data(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     let owned = pairs.iter().map(|(key, value)| (*key, *value));
     owned
@@ -346,12 +300,16 @@ async fn holds(fleet: &PropagationFleet, member: Member, value: &str) -> Result<
     .await
 }
 
-/// Waits until the Works of the `ConfigMap` in all members are suspended, and hold this value of `a`.
-async fn all_hold(fleet: &PropagationFleet, value: &str) -> Result<()> {
-    for member in fleet.members() {
-        holds(fleet, member, value).await?;
-    }
-    Ok(())
+/// Waits until the condition `PolicyApplied` of the binding of the object [`WEB`] of a kind has this status and a message with
+/// `text`.
+async fn policy_applied(
+    fleet: &PropagationFleet,
+    kind: &str,
+    status: &str,
+    text: &str,
+) -> Result<()> {
+    let name = names::binding(kind, WEB);
+    until_told(&fleet.bindings(), &name, ["PolicyApplied", status], text).await
 }
 
 /// Waits until the binding of that name is scheduled and applied everywhere.
