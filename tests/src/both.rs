@@ -29,8 +29,6 @@
 //!   admission policies.
 //! - `clusters::with_tools`, on the real API: the embedded one has no tokens.
 //! - `drills`, on the real API: the embedded one has neither tokens, quotas nor priority levels.
-//! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
-//!   minute.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //! - `signals::with_tools`, on the embedded API or none: it is about a Prometheus and a server of gRPC.

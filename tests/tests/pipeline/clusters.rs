@@ -2,8 +2,6 @@
 
 mod with_tools;
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -16,15 +14,13 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    fleet::{Member, NAMESPACE, isolated},
+    fleet::{Member, NAMESPACE},
     manifests, on_both,
     programs::{Binary, Profile, Running},
     propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
-    test_name,
     wait::until,
 };
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 pub(crate) const WEB: &str = "web";
 
@@ -165,44 +161,6 @@ async fn leaving_cluster_goes_last(server: ApiKind) -> Result<()> {
     let targets: Vec<_> = targets.iter().map(|target| target.name.clone()).collect();
     ensure!(targets == [stays.name()], "{targets:?}");
     runs(&fleet, stays, true).await
-}
-
-/// A member that dies is tainted after half a minute without an answer, and freed half a minute after its
-/// return. On one API only, for it takes more than a minute.
-#[test]
-#[ignore = "long"]
-fn health_waits_for_agreement() {
-    isolated(test_name!(), async || {
-        let (mut fleet, _programs) = joined(ApiKind::Embedded, 2).await?;
-        let (dies, lives) = (Member(1), Member(2));
-        let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-        let is = |ready: bool| {
-            move |cluster: Option<&ClusterView>| {
-                cluster.is_some_and(|cluster| {
-                    is_ready(cluster) == ready && cluster.spec.taints.is_empty() == ready
-                })
-            }
-        };
-        for member in [dies, lives] {
-            until(&clusters, &member.name(), "ready", is(true)).await?;
-        }
-        for (works, what) in [(false, "not ready"), (true, "ready again")] {
-            let member = fleet.member_mut(dies);
-            let changed = Instant::now();
-            if works {
-                member.start_api().await?;
-            } else {
-                member.stop_api().await?;
-            }
-            let seen = until(&clusters, &dies.name(), what, is(works)).await?;
-            let lasted = seen.duration_since(changed);
-            // The first probe that agrees comes after the change, and the last one is 30 s later.
-            ensure!(lasted >= Duration::from_secs(30), "{what} after {lasted:?}");
-            let other = clusters.get(&lives.name()).await?;
-            ensure!(is(true)(Some(&other)), "{other:?}");
-        }
-        Ok(())
-    });
 }
 
 on_both!(spec_and_secret_join, leaving_cluster_goes_last,);

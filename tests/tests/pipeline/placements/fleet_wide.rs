@@ -1,4 +1,4 @@
-//! Which members get what a placement selects, and when.
+//! A placement reaches every member, with its edits and its end.
 
 use anyhow::Result;
 use fleet_api::AppliedWork;
@@ -10,7 +10,7 @@ use kube::{
 use pipeline_tests::{fleet::Member, propagation::create, wait::until};
 use serde_json::{Value, from_str, json};
 
-use super::{MAP, Stage, maps, namespaces, stories};
+use super::{MAP, Stage, maps, stories};
 
 /// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and the placement says what
 /// KubeFleet's says; edits arrive, what leaves it leaves the members; it stays until nothing of it is left.
@@ -91,42 +91,4 @@ fn timeless(mut value: Value) -> Value {
     value
 }
 
-/// Waits until these members have a namespace, and checks that no other has.
-async fn only_in(stage: &Stage, namespace: &str, members: &[Member]) -> Result<()> {
-    for member in members {
-        let namespaces = namespaces(stage.fleet.member(*member));
-        until(&namespaces, namespace, "there", |found| found.is_some()).await?;
-    }
-    stage.programs.settled().await?;
-    for member in stage.fleet.members() {
-        let namespaces = namespaces(stage.fleet.member(member));
-        let is_there = namespaces.get_opt(namespace).await?.is_some();
-        assert_eq!(is_there, members.contains(&member), "{}", member.name());
-    }
-    Ok(())
-}
-
-/// Cases F1, F3 and F22: to the members of a region, or of an environment.
-async fn labels_pick_members(stage: &mut Stage) -> Result<()> {
-    for (namespace, labels, members) in [
-        (
-            "regional",
-            json!({ "region": "east" }),
-            &[Member(1), Member(2)][..],
-        ),
-        ("staging", json!({ "env": "canary" }), &[Member(2)]),
-    ] {
-        let term = json!({ "labelSelector": { "matchLabels": labels } });
-        let required = json!({ "requiredDuringSchedulingIgnoredDuringExecution": {
-            "clusterSelectorTerms": [term] } });
-        let policy = json!({ "affinity": { "clusterAffinity": required } });
-        stage.fill(namespace).await?;
-        stage.place(namespace, policy).await?;
-        stage.until_complete(namespace).await?;
-        only_in(stage, namespace, members).await?;
-        stage.remove(namespace).await?;
-    }
-    Ok(())
-}
-
-stories!(3: namespace_goes_everywhere, labels_pick_members);
+stories!(3: namespace_goes_everywhere);

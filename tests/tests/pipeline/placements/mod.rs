@@ -1,12 +1,11 @@
 //! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
 //!
-//! - `fleet_wide`: which members get what, and when: three of them.
-//! - `in_member`: what becomes of it there: one of them.
-//! - `health`: which members get nothing because their health is bad. `ingresses`: which get no requests.
+//! - `fleet_wide`: what a placement selects goes to three members.
+//! - `in_member`: what becomes of it in one of them.
+//! - `health`: members that get nothing because their health is bad. `ingresses`: those that get no requests.
 //! - `scoped`: what is placed out of one namespace.
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
 //! - `envelopes`: what is placed without an effect on the hub.
-//! - `updates`: which members get what, and when, where runs go through stages.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
 //! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
@@ -25,7 +24,6 @@ pub(crate) mod ingresses;
 mod many_kinds;
 mod mixed;
 mod scoped;
-mod updates;
 mod website;
 mod with_tools;
 
@@ -253,7 +251,10 @@ impl<Programs> Stage<Programs> {
 
     /// Changes the `ConfigMap` on the hub.
     async fn edit(&self, namespace: &str, value: &str) -> Result<()> {
-        edit(&self.fleet.hub, namespace, value).await
+        let patch = Patch::Merge(json!({ "data": { KEY: value } }));
+        let maps = maps(&self.fleet.hub, namespace);
+        maps.patch(MAP, &PatchParams::default(), &patch).await?;
+        Ok(())
     }
 
     /// Waits until the `ConfigMap` of a member has this value.
@@ -265,16 +266,6 @@ impl<Programs> Stage<Programs> {
         })
         .await?;
         Ok(())
-    }
-
-    /// Changes and deletes the `ConfigMap` in a member, and waits each time until it is put right.
-    async fn disturb(&self, member: Member, namespace: &str) -> Result<()> {
-        let api = self.fleet.member(member);
-        edit(api, namespace, "of somebody").await?;
-        self.until_value(member, namespace, "value").await?;
-        let maps = maps(api, namespace);
-        maps.delete(MAP, &DeleteParams::default()).await?;
-        self.until_value(member, namespace, "value").await
     }
 
     /// Has a member leave the fleet, and waits until its cluster is gone.
@@ -364,12 +355,4 @@ fn namespaces(api: &ControlPlane) -> Api<Namespace> {
 
 fn maps(api: &ControlPlane, namespace: &str) -> Api<ConfigMap> {
     Api::namespaced(api.client(), namespace)
-}
-
-/// Changes the `ConfigMap` in an API.
-async fn edit(api: &ControlPlane, namespace: &str, value: &str) -> Result<()> {
-    let patch = Patch::Merge(json!({ "data": { KEY: value } }));
-    let maps = maps(api, namespace);
-    maps.patch(MAP, &PatchParams::default(), &patch).await?;
-    Ok(())
 }
