@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fs,
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -40,21 +41,13 @@ const PORT: u16 = 8080;
 /// The namespace and the name of the agents' Service in the member.
 pub const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
 
-/// The source of an agent's peers.
-#[derive(Clone, Debug)]
-pub enum Others {
-    /// Flags of each agent name all others.
-    Named,
-    /// The Service in the API of this kubeconfig.
-    Listed(std::path::PathBuf),
-}
-
 /// The agents of member 1.
 pub struct Agents {
-    others: Others,
-    kubeconfig: std::path::PathBuf,
+    /// The kubeconfig of the API whose Service lists them; otherwise each has a flag for each of the others.
+    listed: Option<PathBuf>,
+    kubeconfig: PathBuf,
     /// The nodes that cannot reach Karmada, and their kubeconfig.
-    cut_off: (Vec<u8>, std::path::PathBuf),
+    cut_off: (Vec<u8>, PathBuf),
     nodes: Vec<Node>,
 }
 
@@ -77,34 +70,33 @@ pub async fn fleet(server: ApiKind) -> Result<Fleet> {
 
 impl Agents {
     /// Starts agents on so many nodes, all with working DNS.
-    pub async fn start(fleet: &Fleet, count: u8, others: Others) -> Result<Self> {
-        Self::start_all(fleet, count, others, Vec::new(), |_| Vec::new()).await
+    pub async fn start(fleet: &Fleet, count: u8) -> Result<Self> {
+        Self::start_all(fleet, count, None, Vec::new(), |_| Vec::new()).await
     }
 
-    /// Starts agents on so many nodes, all with working DNS, each with these flags too.
+    /// Starts agents like [`Self::start`] that find each other by the Service in the API of this kubeconfig.
+    pub async fn start_listed(fleet: &Fleet, count: u8, kubeconfig: PathBuf) -> Result<Self> {
+        Self::start_all(fleet, count, Some(kubeconfig), Vec::new(), |_| Vec::new()).await
+    }
+
+    /// Starts agents like [`Self::start`], each with these flags, too.
     pub async fn start_with(
         fleet: &Fleet,
         count: u8,
-        others: Others,
         flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
-        Self::start_all(fleet, count, others, Vec::new(), flags).await
+        Self::start_all(fleet, count, None, Vec::new(), flags).await
     }
 
-    /// Starts agents on so many nodes, all with working DNS. The nodes `cut_off` cannot reach Karmada.
-    pub async fn start_cut_off(
-        fleet: &Fleet,
-        count: u8,
-        others: Others,
-        cut_off: Vec<u8>,
-    ) -> Result<Self> {
-        Self::start_all(fleet, count, others, cut_off, |_| Vec::new()).await
+    /// Starts agents like [`Self::start`], of which those on the nodes `cut_off` cannot reach Karmada.
+    pub async fn start_cut_off(fleet: &Fleet, count: u8, cut_off: Vec<u8>) -> Result<Self> {
+        Self::start_all(fleet, count, None, cut_off, |_| Vec::new()).await
     }
 
     async fn start_all(
         fleet: &Fleet,
         count: u8,
-        others: Others,
+        listed: Option<PathBuf>,
         cut_off: Vec<u8>,
         flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
@@ -118,7 +110,7 @@ impl Agents {
         let text = fs::read_to_string(&kubeconfig)?.replace(&server, "127.0.0.1:1");
         fs::write(&nowhere, text)?;
         let mut agents = Self {
-            others,
+            listed,
             kubeconfig,
             cut_off: (cut_off, nowhere),
             nodes: Vec::new(),
@@ -159,12 +151,12 @@ impl Agents {
         .into();
         flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
         flags.extend(at.flags.iter().map(OsString::from));
-        match &self.others {
-            Others::Named => {
+        match &self.listed {
+            None => {
                 let others = (0..count).filter(|other| *other != node);
                 flags.extend(others.map(|other| format!("--peer={}", address(other).ip()).into()));
             }
-            Others::Listed(kubeconfig) => {
+            Some(kubeconfig) => {
                 let (namespace, service) = SERVICE;
                 flags.push(format!("--peer-service={namespace}/{service}").into());
                 flags.push(format!("--member-kubeconfig={}", kubeconfig.display()).into());

@@ -3,10 +3,7 @@
 mod with_tools;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{Namespace, Node, Pod},
-};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use karmada_api::{ClusterView, execution_namespace};
 use kube::{
     Api,
@@ -14,7 +11,7 @@ use kube::{
 };
 use pipeline_tests::{
     control_plane::ApiKind,
-    fleet::{Member, NAMESPACE},
+    fleet::Member,
     manifests, on_both,
     programs::{Binary, Profile, Running},
     propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
@@ -22,7 +19,7 @@ use pipeline_tests::{
 };
 use serde_json::{Value, json};
 
-pub(crate) const WEB: &str = "web";
+use crate::propagation::{WEB, deployment, deployments};
 
 /// The programs of a fleet without Karmada.
 pub(crate) struct Programs {
@@ -56,37 +53,16 @@ pub(crate) async fn unjoined(server: ApiKind, members: u8) -> Result<(Propagatio
 
 /// Creates a Deployment, and a policy that sends it to every cluster.
 pub(crate) async fn deploy(fleet: &PropagationFleet) -> Result<()> {
-    let labels = json!({ "app": WEB });
-    let deployment = json!({
-        "metadata": { "name": WEB, "namespace": NAMESPACE },
-        "spec": {
-            "replicas": 1,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": WEB, "image": "web:1" }] },
-            },
-        },
-    });
-    create(
-        &namespaced::<Deployment>(fleet.karmada.client()),
-        deployment,
-    )
-    .await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
-    fleet
-        .create_policy(
-            WEB,
-            json!({ "resourceSelectors": [selector], "placement": {} }),
-        )
-        .await
+    let spec = json!({ "resourceSelectors": [selector], "placement": {} });
+    fleet.create_policy(WEB, spec).await
 }
 
 pub(crate) async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
-    let deployments: Api<Deployment> = namespaced(fleet.member(member).client());
+    let deployments = deployments(fleet.member(member));
     let what = if there { "there" } else { "gone" };
-    let is = |found: Option<&Deployment>| found.is_some() == there;
-    until(&deployments, WEB, what, is).await?;
+    until(&deployments, WEB, what, |found| found.is_some() == there).await?;
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use kube::{
     },
 };
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    agents::{self, Agents, MEMBER, PREFIX, has_condition},
     control_plane::ApiKind,
     fleet::Fleet,
     manifests, on_both,
@@ -60,7 +60,7 @@ async fn until_followed(fleet: &Fleet, node: &str) -> Result<()> {
 /// A leader that was stopped and goes on later writes nothing.
 async fn late_leader_writes_nothing(server: ApiKind) -> Result<()> {
     let fleet = agents::fleet(server).await?;
-    let agents = Agents::start(&fleet, 3, Others::Named).await?;
+    let agents = Agents::start(&fleet, 3).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     has_condition(&fleet, REPORTER_READY, "True", "").await?;
     let old = agents.leader().await?;
@@ -93,7 +93,7 @@ async fn late_leader_writes_nothing(server: ApiKind) -> Result<()> {
 async fn only_connected_agent_reports(server: ApiKind) -> Result<()> {
     let fleet = agents::fleet(server).await?;
     let cut_off = vec![0, 1, 3, 4];
-    let agents = Agents::start_cut_off(&fleet, 5, Others::Named, cut_off).await?;
+    let agents = Agents::start_cut_off(&fleet, 5, cut_off).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     assert_eq!(agents.leader().await?, 2);
     agents.votes(2, "healthy", 5).await?;
@@ -122,7 +122,7 @@ async fn known_peers_outlive_the_api(server: ApiKind) -> Result<()> {
         agents::SERVICE.1
     );
     let kubeconfig = member.kubeconfig_for(&account, None)?;
-    let mut agents = Agents::start(&fleet, 3, Others::Listed(kubeconfig)).await?;
+    let mut agents = Agents::start_listed(&fleet, 3, kubeconfig).await?;
     agents
         .on(0)?
         .until_output("lists an agent, waiting")
@@ -165,7 +165,7 @@ async fn returning_reporter_speaks_again(server: ApiKind) -> Result<()> {
     let fleet = agents::fleet(server).await?;
     let grace = ["--reporter-grace-period=1s"];
     let controller = fleet.remedy_controller_with(&grace).await?;
-    let mut agents = Agents::start(&fleet, 1, Others::Named).await?;
+    let mut agents = Agents::start(&fleet, 1).await?;
     has_condition(&fleet, REPORTER_READY, "True", "").await?;
     agents.kill_all().await?;
     let renewed = "has not been renewed for more than 16s";

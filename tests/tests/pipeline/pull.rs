@@ -18,8 +18,8 @@ use pipeline_tests::{
 };
 use serde_json::json;
 
-use crate::clusters::{WEB, deploy, is_ready, runs, unjoined};
-use crate::propagation::has_condition;
+use crate::clusters::{deploy, is_ready, runs, unjoined};
+use crate::propagation::{WEB, has_condition};
 
 const MEMBER: Member = Member(1);
 

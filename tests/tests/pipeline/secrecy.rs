@@ -25,7 +25,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::clusters::WEB;
+use super::propagation::WEB;
 
 const MARKER: &str = "not-a-real-token-4711";
 

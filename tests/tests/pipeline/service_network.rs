@@ -8,7 +8,7 @@ use karmada_api::{
 };
 use lab_parts::kube_proxy::Rule;
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    agents::{self, Agents, MEMBER, PREFIX, has_condition},
     control_plane::ApiKind,
     fleet::{Fleet, on_failure_of},
     kube_proxy::KubeProxy,
@@ -37,7 +37,7 @@ impl Cluster {
                 KubeProxy::flag(node),
             ]
         };
-        let agents = Agents::start_with(&fleet, NODES, Others::Named, flags).await?;
+        let agents = Agents::start_with(&fleet, NODES, flags).await?;
         let leader = agents.leader().await?;
         let cluster = Self {
             fleet,

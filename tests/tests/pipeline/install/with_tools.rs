@@ -31,7 +31,7 @@ use kube::{
 };
 use lab_parts::dns::{self, DnsServer, Response};
 use pipeline_tests::{
-    agents::{Agents, MEMBER, Others, has_condition},
+    agents::{Agents, MEMBER, has_condition},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, on_dns},
@@ -286,7 +286,7 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
         reaches_karmada_at_an_address_that_its_certificate_lacks(&fleet, &reader).await?;
     }
     let controllers = controllers(&fleet, &reader, server).await?;
-    let agents = Agents::start(&fleet, 1, Others::Named).await?;
+    let agents = Agents::start(&fleet, 1).await?;
     fleet.create_ingress("moved", "karmada-rs").await?;
     fleet.serves(&MEMBERS).await?;
     let client = fleet.karmada.client();

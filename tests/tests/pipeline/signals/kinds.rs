@@ -21,7 +21,7 @@ use lab_parts::{
 };
 use parking_lot::Mutex;
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, has_condition},
+    agents::{self, Agents, MEMBER, has_condition},
     control_plane::{ApiKind, ControlPlane},
     fleet::Fleet,
     grpc_health::GrpcHealth,
@@ -187,7 +187,7 @@ pub(super) async fn each_fails_alone(fleet: &Fleet, mut all: Vec<Probed>) -> Res
     let path = folder.path().join("signals.yaml");
     let probes = all.iter().map(|one| (one.name, &one.probe));
     fs::write(&path, declaring(probes))?;
-    let agents = Agents::start_with(fleet, NODES, Others::Named, |_| {
+    let agents = Agents::start_with(fleet, NODES, |_| {
         vec![
             format!("--signals-file={}", path.display()),
             format!("--member-kubeconfig={}", access.display()),
