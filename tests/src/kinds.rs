@@ -60,7 +60,7 @@ impl Kinds {
         allow(api, label, &["list", "watch"]).await
     }
 
-    /// Returns what a policy selects them by.
+    /// Returns the selectors of a policy for them.
     pub fn selectors(&self) -> Vec<Value> {
         let selector =
             |kind: &ApiResource| json!({ "apiVersion": kind.api_version, "kind": kind.kind });

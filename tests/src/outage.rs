@@ -265,7 +265,7 @@ impl Timeline {
         self.is_in_time([STARTED, BACK], TRUE)?;
         ensure!(before.failed() == 0, "requests failed before: {before}");
         ensure!(before.to("member1") > 0, "member1 got none: {before}");
-        // A backend without DNS fails its requests: that is what the block is for.
+        // A backend without DNS fails its requests: hence the block.
         let unresolved = format!("member1: status 503 Service Unavailable, {UNRESOLVED}");
         let failures: Vec<&String> = outage.failures.keys().collect();
         ensure!(failures == [&unresolved], "failures of others: {outage}");

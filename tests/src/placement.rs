@@ -21,7 +21,7 @@ use crate::{
 /// The namespace of the programs, on the hub and in the members.
 const SYSTEM: &str = "fleet-system";
 
-/// What admission allows the controller, and the writers of placements.
+/// The admission policies for the controller and the writers of placements.
 const ADMISSION: [&str; 5] = [
     "placement/hub/confinement.yaml",
     "placement/hub/envelopes.yaml",

@@ -164,7 +164,7 @@ pub fn build_earlier(commit: &str) -> Result<()> {
         fs::remove_dir_all(&source)?;
     }
     fs::create_dir_all(&source)?;
-    // Cargo builds what has changed since its last build: every file is new here.
+    // Cargo builds the files that are newer than its last build: every file is new here.
     let unpacked = std::process::Command::new("sh")
         .args(["-ec", r#"git archive "$1" > "$2/../tar"; tar --extract --touch --file "$2/../tar" --directory "$2""#, "sh", commit])
         .arg(&source)
@@ -305,7 +305,7 @@ impl Running {
         })
     }
 
-    /// Checks that it is ready. The error has what it waits for.
+    /// Checks that it is ready. The error names the parts that it waits for.
     pub async fn readiness(&self) -> Result<()> {
         get(self.admin, "/readyz").await.map(drop)
     }

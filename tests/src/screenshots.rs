@@ -31,7 +31,7 @@ type Colour = [u8; 3];
 
 /// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder; then holds a
 /// new version back from two clusters, and writes `paused.png`; then describes a Remedy, and writes
-/// `planned.png`; then breaks what is placed, and writes `placements.png`.
+/// `planned.png`; then breaks the placed workload, and writes `placements.png`.
 pub async fn take(folder: &Path) -> Result<()> {
     let sandbox = Sandbox::start(&[]).await?;
     let chromium = Chromium::start().await?;

@@ -43,7 +43,7 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 /// The longest wait for a change of the responding clusters.
 const CHANGE_WITHIN: Duration = Duration::from_mins(3);
 
-/// What is asked of a proxy.
+/// The load of a proxy.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The hosts that are asked in turn.

@@ -200,7 +200,7 @@ apiserver_request_total{code="409",component="apiserver",dry_run="",group="",res
         assert_eq!(requests_about(EARLIER, "ingresses"), 0);
     }
 
-    /// Writes since an earlier reading hold only what was added.
+    /// Writes since an earlier reading are the difference.
     #[test]
     fn since_holds_what_was_added() {
         let earlier = WriteCounts::from_metrics(EARLIER);

@@ -36,7 +36,7 @@ pub(super) async fn delete(objects: &Api<DynamicObject>, name: &str) -> Result<(
     Ok(())
 }
 
-/// Returns the object without its status and what the API server adds, to create it again.
+/// Returns the object without its status and the API server's additions, to create it again.
 pub(super) fn bare(object: &Value) -> Value {
     let kept = [
         "name",

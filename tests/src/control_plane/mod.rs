@@ -316,7 +316,7 @@ impl ControlPlane {
         self.start_api().await
     }
 
-    /// Starts what deletes the dependents of deleted objects and empties deleted namespaces, also for the
+    /// Starts the controllers that delete the dependents of deleted objects and empties deleted namespaces, also for the
     /// kinds installed before. The embedded API does both by itself.
     pub async fn start_controllers(&mut self) -> Result<()> {
         let started = match &mut self.backing {

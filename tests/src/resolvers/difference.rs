@@ -26,7 +26,7 @@ pub(super) struct Difference {
     pub(super) resolver: Resolver,
 }
 
-/// What differs.
+/// The part that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// Nothing is said of pods that fail or that get another's address.
@@ -77,7 +77,7 @@ impl Reason {
         Self::LaterName,
     ];
 
-    /// Returns what the row in `docs/probe.md` begins with.
+    /// Returns the start of the row in `docs/probe.md`.
     pub(super) fn row(self) -> &'static str {
         match self {
             Self::Late => "Responses come later than the probe waits",
@@ -194,7 +194,7 @@ fn subsets(of: &[Reason]) -> Vec<Vec<Reason>> {
     all
 }
 
-/// Returns `true` if these reasons explain what is said, and what is real.
+/// Returns `true` if these reasons explain both the agent's word and reality.
 fn explains(
     world: &World,
     resolver: Resolver,
@@ -213,7 +213,7 @@ fn explains(
     };
     let not_asked = has(Reason::NotAsked);
     let is_said = seen(world, resolver, reasons, Servers::All).any(|seen| {
-        // What the probe did not ask counts in the pods' favour.
+        // A name that the probe did not ask for counts in the pods' favour.
         seen == said || not_asked && said < seen
     });
     let is_said_by_first =
@@ -229,7 +229,7 @@ enum Servers {
     First,
 }
 
-/// Returns what the agent may say if it has asked these servers for everything, or where it stops at the first name with an
+/// Returns the verdicts that the agent may give if it has asked these servers for everything, or where it stops at the first name with an
 /// address. It is empty if the agent asks more servers than these.
 fn seen(
     world: &World,
@@ -276,7 +276,7 @@ fn is_denial(answer: Answer) -> bool {
     matches!(answer.class(), Some(DnsClass::NxDomain | DnsClass::NoData))
 }
 
-/// Returns what the rules say of pods with a resolver if all answers are known, and seen as they really are where one of the
+/// Returns the verdict of the rules on pods with a resolver if all answers are known, and seen as they really are where one of the
 /// reasons keeps the agent from that.
 fn predicted(world: &World, resolver: Resolver, reasons: &[Reason]) -> Option<Symptom> {
     let no_aaaa = world.has("no-aaaa") && !reasons.contains(&Reason::NoAaaa);
@@ -298,7 +298,7 @@ fn view(world: &World, reasons: &[Reason]) -> View {
     }
 }
 
-/// What was asked.
+/// The names that were asked for.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     /// The number of names, from the first on.
@@ -306,7 +306,7 @@ struct Asked {
     servers: Servers,
 }
 
-/// Returns what the rules say if so much was asked.
+/// Returns the verdict of the rules if so much was asked.
 fn by_rules(
     world: &World,
     resolver: Resolver,

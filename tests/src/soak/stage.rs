@@ -1,4 +1,4 @@
-//! The fleet, its programs, and what befalls them.
+//! The fleet, its programs, and their faults.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ const PROGRAMS: [(Binary, &str); 5] = [
     (Binary::RemedyController, "remedy_controller"),
 ];
 
-/// What goes beyond the budget of Events is dropped by intention; here none does.
+/// Events beyond the budget are dropped by intention; here none is beyond it.
 const FLAGS: [&str; 2] = ["--events-burst=100000", "--events-per-second=10000"];
 
 /// A fleet without Karmada, with all that it runs.
@@ -217,7 +217,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns what is not yet as it must be.
+    /// Returns the first difference that is left.
     async fn missing(&self) -> Result<Option<String>> {
         for member in self.fleet.members() {
             let api = self.fleet.member(member);

@@ -1,4 +1,4 @@
-//! The templates, their policy, and what must be in the members.
+//! The templates, their policy, and the copies that members must have.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
@@ -25,7 +25,7 @@ pub(super) fn policy() -> Value {
             "labelSelector": { "matchLabels": { "app": POLICY } } })
     };
     let selectors = [of_kind("apps/v1", "Deployment"), of_kind("v1", "ConfigMap")];
-    // A cluster whose DNS fails keeps what it has.
+    // A cluster keeps its copies while its DNS fails.
     let tolerations = [json!({ "operator": "Exists" })];
     json!({ "resourceSelectors": selectors, "placement": { "clusterTolerations": tolerations } })
 }
@@ -73,7 +73,7 @@ impl Templates {
         Ok(())
     }
 
-    /// Returns what is not yet as it must be in a member, if anything.
+    /// Returns the first difference between a member and its templates, if there is one.
     pub(super) async fn missing(&self, member: &ControlPlane) -> Result<Option<String>> {
         let all = ListParams::default();
         let copies = (maps(member), deployments(member));
