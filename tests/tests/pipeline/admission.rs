@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// Begins what a policy says when it refuses.
+/// Begins the refusal of a policy.
 const DENIED: &str = "denied request: ";
 
 /// Checks that the API has `refused` an object if and only if our rules find `problems` in it, and that a policy says one of
@@ -31,7 +31,7 @@ pub(crate) fn agrees(
     Ok(())
 }
 
-/// Returns `true` if what was refused, or was not, is what is expected: a refusal with this text, or none.
+/// Returns `true` if the answer is the expected one: a refusal with this text, or none.
 pub(crate) fn is_refusal(refused: Option<&str>, expected: Option<&str>) -> bool {
     match (refused, expected) {
         (Some(refused), Some(expected)) => refused.contains(expected),
@@ -391,7 +391,7 @@ mod real {
         });
     }
 
-    /// What may be given once stays; and whatever a policy is, it can be deleted.
+    /// A field that may be given once stays; and whatever a policy is, it can be deleted.
     #[test]
     fn immutable_fields_stay() {
         isolated(test_name!(), async || {
@@ -463,7 +463,7 @@ mod real {
         policy
     }
 
-    /// Returns the fields of override policies, each with what is said against it.
+    /// Returns the fields of override policies, each with its refusal.
     fn override_policies() -> Vec<(Value, Option<&'static str>)> {
         let rules = |overriders: Value| json!({ "overrideRules": [{ "overriders": overriders }] });
         let target = |fields: Value| json!({ "overrideRules": [{ "targetCluster": fields, "overriders": {} }] });
@@ -654,7 +654,7 @@ mod real {
         });
     }
 
-    /// Case P87: what is protected stays until its label is gone, by whomever it is deleted, and its Namespace with it.
+    /// Case P87: a protected object stays until its label is gone, by whomever it is deleted, and its Namespace with it.
     #[test]
     fn protected_objects_stay() {
         isolated(test_name!(), async || {

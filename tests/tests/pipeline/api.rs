@@ -134,7 +134,7 @@ async fn invalid_remedy_is_refused(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// A Remedy with an empty list is refused with what to leave out.
+/// A Remedy with an empty list is refused with the field to leave out.
 async fn empty_list_is_refused(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for affinity in [json!({}), json!({ "clusterNames": [] })] {
@@ -192,7 +192,7 @@ async fn careless_conditions_are_read(server: ApiKind) -> Result<()> {
     ] {
         assert_eq!(read(&stored, kind).as_deref(), Some(status), "{kind}");
     }
-    // The agent's patch tests a whole element: what was null must have stayed so.
+    // The agent's patch tests a whole element: a null must have stayed one.
     let test = json!([
         { "op": "test", "path": "/status/conditions/3", "value": careless_conditions()[0] },
         { "op": "replace", "path": "/status/conditions/3/status", "value": "False" },

@@ -30,7 +30,7 @@ async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
     let metric = "karmada_ingress_controller_readmitted_services";
     ingresses.until_metric(metric, |total| total > 0.0).await?;
 
-    // What a person blocked stays blocked.
+    // The block of a person stays.
     fleet
         .create_remedy("maintenance", maintenance(Member(1)))
         .await?;

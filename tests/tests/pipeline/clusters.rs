@@ -72,7 +72,7 @@ pub(crate) fn is_ready(cluster: &ClusterView) -> bool {
 }
 
 /// A Cluster with only a spec and a Secret gets its namespace, its health, its kinds and its capacity, and
-/// then what a policy sends to it.
+/// then the objects that a policy sends to it.
 async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 1).await?;
     let member = Member(1);
@@ -115,7 +115,7 @@ async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case P11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
+/// Case P11: a cluster that is deleted gives up its copies; then its namespace goes, and the Cluster last.
 async fn leaving_cluster_goes_last(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 2).await?;
     let (stays, leaves) = (Member(1), Member(2));

@@ -13,7 +13,7 @@ use pipeline_tests::{
 };
 use serde_json::json;
 
-/// The API server counts what others have written.
+/// The API server counts the writes of others.
 async fn others_writes_are_counted(server: ApiKind) -> Result<()> {
     let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
     let before = api.successful_writes().await?;

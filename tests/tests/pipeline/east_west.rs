@@ -123,7 +123,7 @@ async fn import(fleet: &PropagationFleet) -> Result<()> {
     place(fleet, &version, "ServiceImport", &[CONSUMER]).await
 }
 
-/// Creates a policy that takes the object of the Service's name, and what it refers to, to these members.
+/// Creates a policy that takes the object of the Service's name and its dependencies to these members.
 async fn place(
     fleet: &PropagationFleet,
     version: &str,

@@ -1,4 +1,4 @@
-//! A real ExternalDNS makes records of what we publish. Its cloud is a mock: zones in memory, served as DNS.
+//! A real ExternalDNS makes records of our objects. Its cloud is a mock: zones in memory, served as DNS.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! A real Traefik serves what we attach to its Gateway, and its word on our routes reaches the user.
+//! A real Traefik serves the routes that we attach to its Gateway, and its word on our routes reaches the user.
 
 use std::{
     net::SocketAddr,

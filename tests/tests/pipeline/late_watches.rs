@@ -25,7 +25,7 @@ use tokio::time::timeout;
 
 use crate::{clusters::is_ready, placements::Stage, propagation::is_fully_applied};
 
-/// The time in which a program decides again of what no watch has shown.
+/// The time in which a program decides again without the watch.
 const LATE: Duration = EXPECTATION_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// The objects of each kind that a program has to write.

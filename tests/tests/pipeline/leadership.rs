@@ -1,4 +1,4 @@
-//! The agents of a cluster: how they know each other, who of them leads, and what follows when nobody does.
+//! The agents of a cluster: how they know each other, who of them leads, and the consequences when nobody does.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{pin::pin, time::Duration};

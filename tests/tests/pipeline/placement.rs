@@ -23,7 +23,7 @@ const ALLOWED: [(&str, &str, &str, u64); 8] = [
     ("POST", "resourcebindings", "", 1),
     // The clusters.
     ("PATCH", "resourcebindings", "", 1),
-    // That they were chosen, and what became of the Works: on a slow machine each of their statuses comes
+    // That they were chosen, and the outcome of the Works: on a slow machine each of their statuses comes
     // later than the second in which they are reported together.
     ("PATCH", "resourcebindings", "status", 1 + 2 * 3),
     ("POST", "works", "", 3),

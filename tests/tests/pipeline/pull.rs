@@ -1,4 +1,4 @@
-//! A cluster that fetches what it runs, by programs with the rights of `manifests/pull` and no more.
+//! A cluster that fetches its workloads, by programs with the rights of `manifests/pull` and no more.
 
 use anyhow::Result;
 use k8s_openapi::api::{
@@ -61,7 +61,7 @@ async fn start_inside(
     Running::start(program, Profile::Debug, flags).await
 }
 
-/// Case I99: what a policy sends to a cluster of mode Pull arrives, is reported, and goes; its health, its kinds and its
+/// Case I99: an object that a policy sends to a cluster of mode Pull arrives, is reported, and goes; its health, its kinds and its
 /// Lease are in the control plane; and no right is missing.
 async fn cluster_fetches_what_it_runs(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = unjoined(server, 1).await?;

@@ -1,4 +1,4 @@
-//! The agents on a gateway's nodes: whether connections from there reach each member, and what follows.
+//! The agents on a gateway's nodes: whether connections from there reach each member, and the consequences.
 
 use std::{
     fs,
@@ -40,7 +40,7 @@ const TRAEFIK_DELAY: Duration = Duration::from_secs(2);
 /// a busy machine.
 const ALLOWANCE: Duration = Duration::from_secs(20);
 
-/// Two members behind a gateway of two nodes, and a Remedy that blocks what is not reached.
+/// Two members behind a gateway of two nodes, and a Remedy that blocks unreachable members.
 struct Stage {
     fleet: Fleet,
     agents: Vec<Running>,

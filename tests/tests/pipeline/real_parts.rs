@@ -1,4 +1,4 @@
-//! The real parts themselves: they start, do what other tests rely on, and end.
+//! The real parts themselves: they start, work as other tests rely on, and end.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{
@@ -107,7 +107,7 @@ async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Traefik serves what our provider writes for a default backend beside rules, for a backend of plain HTTP at port 443, and
+/// Traefik serves the objects that our provider writes for a default backend beside rules, for a backend of plain HTTP at port 443, and
 /// for an address that two clusters share.
 async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;

@@ -41,7 +41,7 @@ contexts: []
 ";
 
 /// Whoever breaks a credential learns which one and how, in a condition, an Event, a line of the log or of a terminal, and
-/// nobody else learns what it is.
+/// nobody else learns it.
 async fn broken_credentials_are_not_told(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start_unjoined([server, server], 1, Profile::Debug).await?;
     let rights = "propagation/cluster/cluster-controller.yaml";
@@ -146,7 +146,7 @@ async fn break_text(fleet: &PropagationFleet) -> Result<()> {
     until_event(&client, "ConfigMap", WEB, "ApplyOverridePolicyFailed").await
 }
 
-/// Returns what programs have written about these objects.
+/// Returns the words of programs about these objects.
 async fn stored(karmada: &ControlPlane) -> Result<String> {
     let (client, all) = (karmada.client(), ListParams::default());
     let events = Api::<Event>::all(client.clone()).list(&all).await?;

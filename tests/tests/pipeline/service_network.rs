@@ -77,7 +77,7 @@ impl Cluster {
     }
 }
 
-/// What is dead of the two makes its own condition False, and a Remedy on either acts on that one alone.
+/// Whichever of the two is dead makes its own condition False, and a Remedy on either acts on that one alone.
 async fn each_condition_stands_alone(server: ApiKind) -> Result<()> {
     let mut cluster = Cluster::start(server).await?;
     let remedy = on_failure_of(SERVICE_NETWORK_READY);

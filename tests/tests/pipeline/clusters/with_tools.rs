@@ -15,7 +15,7 @@ use pipeline_tests::{
 
 use crate::install::page::{Page, Reader};
 
-/// What the reader propagates.
+/// The objects that the reader propagates.
 const WORKLOAD: &str = "
 kubectl --context karmada create namespace shop
 kubectl --context karmada -n shop create configmap settings --from-literal=a=1
@@ -42,7 +42,7 @@ kubectl --context karmada -n shop wait rb web-service --for create --timeout 1m
 kubectl --context karmada -n shop wait rb web-service --for condition=FullyApplied --timeout 1m
 ";
 
-/// What the controllers of the member make of its pods.
+/// The slice that the controllers of the member make of its pods.
 const ENDPOINTS: &str = "
 kubectl --context member1 apply -f - <<END
 apiVersion: discovery.k8s.io/v1
@@ -95,7 +95,7 @@ async fn follow(reader: &Reader, page: Page, section: &str) -> Result<()> {
 }
 
 /// Who follows the pages from an empty API has a fleet with a member and an exported Service there, and takes all of it
-/// away again after a crash; what was propagated stays in the member.
+/// away again after a crash; its copies stay in the member.
 #[test]
 fn pages_make_and_remove_a_fleet() {
     isolated(test_name!(), async || {
@@ -111,7 +111,7 @@ fn charts_make_and_remove_a_fleet() {
     });
 }
 
-/// What the page names before its own way to remove a fleet.
+/// The command that the page names before its own way to remove a fleet.
 const RELEASES_GO: &str = "
 helm uninstall karmada-rs --kube-context host --namespace karmada-system
 helm uninstall karmada-rs-rights --kube-context karmada --namespace karmada-system

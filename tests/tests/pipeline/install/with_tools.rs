@@ -56,7 +56,7 @@ async fn before_us(server: ApiKind) -> Result<Fleet> {
     Fleet::lay_network(&MEMBERS)?;
     let fleet = Fleet::before_us(server, Profile::Debug).await?;
     let reader = Reader::new(&fleet, server)?;
-    // Karmada's own definitions have none of our additions. To remove what is not there is harmless.
+    // Karmada's own definitions have none of our additions. To remove an absent one is harmless.
     reader
         .run(
             "for kind in remedies.remedy multiclusteringresses.networking remedies.remedy; do\n\
@@ -118,7 +118,7 @@ kubectl --context gateway -n shop create service clusterip of-another --tcp=80
 kubectl --context gateway -n shop create ingress of-another --class=c --rule=a.com/*=of-another:80
 ";
 
-/// What Karmada's host has, of which the embedded API would need no part.
+/// The objects of Karmada's host, of which the embedded API would need no part.
 const ON_THE_HOST: &str = "
 kubectl --context host create namespace karmada-system
 kubectl --context host -n karmada-system create deployment karmada-controller-manager --image=a -- \
@@ -126,7 +126,7 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
 kubectl --context host -n karmada-system create secret generic karmada-cert --from-literal=a=1
 ";
 
-/// What other pages add to an installation: confinement, the plugin's rights, agents at the gateway, and what renews tokens.
+/// The additions of other pages to an installation: confinement, the plugin's rights, agents at the gateway, and the renewal of tokens.
 const OPTIONS: &str = "
 kubectl --context karmada apply -k manifests/admission/confine
 kubectl --context karmada apply -f manifests/karmada/kubectl-remedy.yaml -f manifests/karmada/kubectl-remedy-join.yaml
@@ -202,7 +202,7 @@ async fn hand_over(fleet: &Fleet, reader: &Reader) -> Result<()> {
     Ok(())
 }
 
-/// Checks that what Karmada's Deployment had of arguments is still there beside ours.
+/// Checks that the arguments of Karmada's Deployment are still there beside ours.
 async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
     let command = "kubectl --context host -n karmada-system get deployment karmada-controller-manager -o jsonpath='{.spec.template.spec.containers[0].command}'";
     let command = reader.run(command).await?;
@@ -215,7 +215,7 @@ async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the chart's list of controllers is what it was, and `-remedy`.
+/// Checks that the chart's list of controllers is as before, with `-remedy`.
 async fn adds_to_the_charts_list(reader: &Reader) -> Result<()> {
     let values = "helm get values karmada -o json | jq -r .controllerManager.controllers";
     let before = reader.run(values).await?;
@@ -434,7 +434,7 @@ fn detector() -> Value {
     })
 }
 
-/// Agents in the detector's place find each other by what the page renders.
+/// Agents in the detector's place find each other by the objects that the page renders.
 async fn replaced_detectors_find_each_other(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;

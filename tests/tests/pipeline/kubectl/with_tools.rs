@@ -1,4 +1,4 @@
-//! What kubectl makes of several requests by itself; `api_conformance` has the requests.
+//! The commands of kubectl that take several requests; `api_conformance` has the requests.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod check;

@@ -125,7 +125,7 @@ fn metrics_pass_promtool() {
     });
 }
 
-/// The Operator's kinds accept what is installed, with every field.
+/// The Operator's kinds accept the installed objects, with every field.
 #[test]
 fn operator_accepts_manifests() {
     // Where there is a network.

@@ -1,4 +1,4 @@
-//! Placements that contradict themselves, or ask for what is not served, are refused when they are written. On the real API
+//! Placements that contradict themselves, or ask for unserved kinds, are refused when they are written. On the real API
 //! only: the embedded one evaluates no admission policies.
 
 mod overrides;
@@ -394,7 +394,7 @@ mod real {
         });
     }
 
-    /// What goes out by stages cannot be let out past them.
+    /// A placement that goes out by stages cannot go past them.
     #[test]
     fn external_stays() {
         isolated(test_name!(), async || {
@@ -419,7 +419,7 @@ mod real {
         });
     }
 
-    /// Case F18: what was decided and selected once stays as it was, whoever edits it: each cluster's version has a name.
+    /// Case F18: a decision or a selection stays as it was, whoever edits it: each cluster's version has a name.
     #[test]
     fn snapshots_cannot_be_edited() {
         isolated(test_name!(), async || {

@@ -45,7 +45,7 @@ pub(super) async fn create_web(stage: &Stage, namespace: &str) -> Result<Api<Dep
     Ok(templates)
 }
 
-/// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held at the
+/// Waits until a rollout has stopped, and says so: one member has the version that is not available, and the others are held at the
 /// image of before.
 pub(super) async fn until_stopped(stage: &Stage, placement: &str, before: &str) -> Result<()> {
     let is_held = |one: &&ClusterPlacementStatus| {

@@ -1,4 +1,4 @@
-//! What would have an effect on the hub is placed in envelopes.
+//! Objects that would have an effect on the hub are placed in envelopes.
 
 use anyhow::{Context, Result};
 use fleet_api::{ClusterResourceEnvelope, ResourceEnvelope};
@@ -155,7 +155,7 @@ async fn place_wrapped(
     stage.fleet.place(NAME, spec).await
 }
 
-/// Cases F37 and F38: each member gets what is in envelopes of all three kinds, and the hub has no such object. One bad
+/// Cases F37 and F38: each member gets the objects in envelopes of all three kinds, and the hub has no such object. One bad
 /// entry is named, and nothing changes until it is mended.
 async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
     stage.fill(NAME).await?;

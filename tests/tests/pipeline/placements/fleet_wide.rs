@@ -12,8 +12,8 @@ use serde_json::{Value, from_str, json};
 
 use super::{MAP, Stage, maps, stories};
 
-/// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and the placement says what
-/// KubeFleet's says; edits arrive, what leaves it leaves the members; it stays until nothing of it is left.
+/// Cases F7, F19, F46 and F48: a namespace goes to every member with all that is in it, and its status is that of
+/// KubeFleet's; edits arrive, objects that leave it leave the members; it stays until nothing of it is left.
 async fn namespace_goes_everywhere(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "application-1";
     stage.fill(NAME).await?;

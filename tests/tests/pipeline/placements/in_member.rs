@@ -1,4 +1,4 @@
-//! What becomes of a placement in a member, whatever somebody does to it there, and whatever becomes of the hub.
+//! A placement in a member: beside objects of others, under the next programs, and when the member leaves.
 
 use anyhow::Result;
 use fleet_api::AppliedWork;
@@ -13,7 +13,7 @@ use super::{KEY, MAP, Stage, maps, namespaces, said, stories};
 
 const MEMBER: Member = Member(1);
 
-/// Case F47: what belongs to another in the member is left to it, and the placement says of which object and why; once
+/// Case F47: an object of another in the member is left to it, and the placement says of which object and why; once
 /// it is free, it is taken.
 async fn foreign_object_is_named(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "foreign";
@@ -57,7 +57,7 @@ async fn next_programs_write_nothing(stage: &mut Stage) -> Result<()> {
     stage.remove(NAME).await
 }
 
-/// Case F49: a member that leaves keeps what it has; when it joins again, nothing of that is written, and edits arrive.
+/// Case F49: a member that leaves keeps its objects; when it joins again, none of them is written, and edits arrive.
 async fn leaving_keeps_objects(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "leaving";
     stage.placed(NAME).await?;

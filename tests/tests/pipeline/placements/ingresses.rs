@@ -43,7 +43,7 @@ async fn create_ingress(hub: &ControlPlane) -> Result<()> {
     .await
 }
 
-/// Returns what the controller of a member keeps of the Service, which selects no pod there.
+/// Returns the slice that the controller of a member keeps of the Service, which selects no pod there.
 fn slice(member: Member) -> Value {
     let labels = json!({
         "kubernetes.io/service-name": SERVICE,
@@ -62,7 +62,7 @@ fn slice(member: Member) -> Value {
 pub(crate) struct Site {
     pub(crate) stage: Stage<Vec<Running>>,
     pub(crate) gateway: ControlPlane,
-    /// What the gateway serves.
+    /// The addresses that the gateway serves.
     pub(crate) served: Served,
 }
 

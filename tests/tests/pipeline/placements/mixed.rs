@@ -1,5 +1,5 @@
-//! Either of our programs beside KubeFleet's other one. That one is played: it writes what a running one wrote.
-//! `strategies`: what becomes of the fields in a member while the way to write them changes.
+//! Either of our programs beside KubeFleet's other one. That one is played: it writes the objects that a running one wrote.
+//! `strategies`: the fields in a member while the way to write them changes.
 
 use anyhow::Result;
 use fleet_api::{
@@ -32,7 +32,7 @@ use super::{KEY, MAP, Stage, maps, namespaces, registered, said};
 
 const MEMBER: Member = Member(1);
 
-/// What was recorded: a placement, what it places, and its Work.
+/// The recorded objects: a placement, its content, and its Work.
 const PLACEMENT: &str = "crp-all";
 const PLACED: &str = "application-1";
 const WORK: &str = "crp-all-work";
@@ -135,7 +135,7 @@ impl TheirAgent<'_> {
         merge_status(&works, WORK, &status).await
     }
 
-    /// Creates what is placed.
+    /// Creates the placed objects.
     async fn create_placed(&self) -> Result<()> {
         let member = self.0.member(MEMBER);
         let owners: Api<AppliedWork> = Api::all(member.client());
@@ -157,7 +157,7 @@ impl TheirAgent<'_> {
         merge_status(&owners, WORK, &status).await
     }
 
-    /// Changes what is placed.
+    /// Changes the placed objects.
     async fn change_placed(&self, value: &str) -> Result<()> {
         let params = PatchParams {
             field_manager: Some(THEIR_MANAGER.to_owned()),
@@ -193,7 +193,7 @@ impl<Programs> Stage<Programs> {
     }
 }
 
-/// What is said of a placement whose Works are being applied.
+/// The conditions of a placement while its Works are applied.
 const PENDING: &str = "Applied Unknown ApplyPending";
 
 /// Starts a fleet with our controller, into whose member KubeFleet's agent has placed a namespace.
@@ -219,7 +219,7 @@ async fn placed_by_theirs(server: ApiKind) -> Result<Stage<Running>> {
     Ok(stage)
 }
 
-/// Case F51: our controller goes by what KubeFleet's agent says; ours, which follows that one, writes nothing in the
+/// Case F51: our controller goes by the reports of KubeFleet's agent; ours, which follows that one, writes nothing in the
 /// member until something changes.
 async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     let stage = placed_by_theirs(server).await?;
@@ -253,7 +253,7 @@ async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     stage.programs.stop().await
 }
 
-/// Makes what KubeFleet's controller makes of a cluster: its namespace, the rights of its agent, and its channel.
+/// Makes the objects that KubeFleet's controller makes of a cluster: its namespace, the rights of its agent, and its channel.
 async fn admit(fleet: &PlacementFleet) -> Result<()> {
     let name = MEMBER.name();
     fleet.register(MEMBER, json!({})).await?;
@@ -280,7 +280,7 @@ async fn admit(fleet: &PlacementFleet) -> Result<()> {
     create(&channels(fleet), channel).await
 }
 
-/// Returns what is said of each manifest of a Work, and of the Work.
+/// Returns the conditions of each manifest of a Work, and of the Work.
 fn told(status: &Value) -> Vec<Value> {
     let manifests = status["manifestConditions"]
         .as_array()

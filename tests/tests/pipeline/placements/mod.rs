@@ -1,14 +1,14 @@
 //! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
 //!
-//! - `fleet_wide`: what a placement selects goes to three members.
-//! - `in_member`: what becomes of it in one of them.
+//! - `fleet_wide`: a placement in three members.
+//! - `in_member`: a placement in one of them.
 //! - `health`: members that get nothing because their health is bad. `ingresses`: those that get no requests.
-//! - `scoped`: what is placed out of one namespace.
+//! - `scoped`: placements out of one namespace.
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
-//! - `envelopes`: what is placed without an effect on the hub.
+//! - `envelopes`: objects that are placed without an effect on the hub.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
-//! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
+//! - `admission`: refusals at the write. `with_tools`: the page for users. `deployments` plays the members' own controllers.
 //!
 //! On the embedded API each story has a fleet of its own. On the real one they follow each other on one fleet, for its
 //! start takes longer than all of them: each has a namespace of its own.
@@ -95,7 +95,7 @@ const KEY: &str = "key";
 /// The region and the environment of each member.
 const LABELS: [[&str; 2]; 3] = [["east", "prod"], ["east", "canary"], ["west", "prod"]];
 
-/// What is said of a placement that is available in all of its clusters.
+/// The conditions of a placement that is available in all of its clusters.
 const COMPLETE: [&str; 6] = [
     "Scheduled True SchedulingPolicyFulfilled",
     "RolloutStarted True RolloutStarted",
@@ -105,7 +105,7 @@ const COMPLETE: [&str; 6] = [
     "Available True ResourceAvailable",
 ];
 
-/// What is said of a placement that has only looked.
+/// The conditions of a placement that has only looked.
 const REPORTED: [&str; 5] = [
     "Scheduled True SchedulingPolicyFulfilled",
     "RolloutStarted True RolloutStarted",
@@ -154,7 +154,7 @@ impl Stage {
     }
 }
 
-/// What is told of a member's heartbeats: by its agent, and by the controller.
+/// The kinds that show a member's heartbeats: its agent's, and the controller's.
 const HEARTBEATS: [&str; 2] = ["internalmemberclusters", "memberclusters"];
 
 /// Starts a fleet with its clusters, and no program.
@@ -217,7 +217,7 @@ impl<Programs> Stage<Programs> {
         self.until_complete(namespace).await
     }
 
-    /// Waits until the newest of what a placement selects is available in all of its clusters.
+    /// Waits until the newest snapshot of a placement is available in all of its clusters.
     pub(crate) async fn until_complete(&self, placement: &str) -> Result<()> {
         self.until_status(placement, "complete", |status| {
             said(&status.conditions) == COMPLETE
@@ -225,7 +225,7 @@ impl<Programs> Stage<Programs> {
         .await
     }
 
-    /// Waits until a snapshot of what a placement selects is available in all of its clusters.
+    /// Waits until this snapshot of a placement is available in all of its clusters.
     async fn until_complete_at(&self, placement: &str, snapshot: u8) -> Result<()> {
         let snapshot = snapshot.to_string();
         self.until_status(placement, "complete with it", |status| {

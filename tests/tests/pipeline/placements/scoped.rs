@@ -1,4 +1,4 @@
-//! What users place out of their namespace, which somebody else has placed.
+//! Users place out of their namespace, which somebody else has placed.
 
 use anyhow::Result;
 use fleet_api::{AppliedWork, Binding, PolicySnapshot, ResourceOverride, ResourceSnapshot};
@@ -38,7 +38,7 @@ async fn place(stage: &Stage) -> Result<()> {
     stage.fleet.place_in(NAME, NAME, spec).await
 }
 
-/// Waits until what the user places is available, and says so of his placement.
+/// Waits until the user's objects are available, and says so of his placement.
 async fn until_complete(stage: &Stage, overridden: &str) -> Result<()> {
     let placements = stage.fleet.placements_of(NAME);
     until_status(&placements, NAME, "complete", |status| {

@@ -16,7 +16,7 @@ use crate::install::renewal::{OwnToken, renews};
 
 const MEMBER: Member = Member(1);
 
-/// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with what it has.
+/// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with its objects.
 async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
     make(server, Way::Kubectl).await
 }

@@ -1,4 +1,4 @@
-//! Bad input, and what members refuse: each has one clear message and holds up nothing else.
+//! Bad input, and copies that members refuse: each has one clear message and holds up nothing else.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -52,7 +52,7 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
     fleet.create_policy(WEB, spec).await
 }
 
-/// The policy of one namespace has what is there, and the kubernetes Service is in every member anyway.
+/// The policy of one namespace has the objects there, and the kubernetes Service is in every member anyway.
 async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     fleet.karmada.namespace(ELSEWHERE).await?;
@@ -86,14 +86,14 @@ async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
         };
         until(&map, WEB, policy, is_of).await?;
     }
-    // What opens the members stays here.
+    // The members' credentials stay here.
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
     let credentials = secrets.get(&Member(1).name()).await?;
     assert_eq!(Claim::of(&credentials.metadata), None);
     Ok(())
 }
 
-/// One answers what is no HTTP, the other what is no Kubernetes API.
+/// One member does not speak HTTP, the other is no Kubernetes API.
 async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>";
@@ -149,7 +149,7 @@ async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     has_data(&fleet, Member(2), &[("a", "1")]).await
 }
 
-/// Close to the 1.5 MiB that etcd takes, with what binding, Work and member add to it.
+/// Close to the 1.5 MiB that etcd takes, with the additions of binding, Work and member.
 async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;

@@ -91,7 +91,7 @@ async fn cluster_role_travels(server: ApiKind) -> Result<()> {
     until_event(&client, "ClusterRole", ROLE, "ApplyPolicySucceed").await
 }
 
-/// Cases P4 and P7: an edit reaches the members; what is changed or deleted there is put right.
+/// Cases P4 and P7: an edit reaches the members; changed and deleted copies are put right.
 async fn edits_arrive_and_drift_goes(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     set_image(&fleet, "web:2").await?;

@@ -32,7 +32,7 @@ fn referring() -> Value {
     deployment
 }
 
-/// A Lazy policy that places the deployment, and what it refers to, in one member.
+/// A Lazy policy that places the deployment and its dependencies in one member.
 fn lazily(member: Member) -> Value {
     let mut policy = divided(&[member]);
     policy["propagateDeps"] = true.into();

@@ -1,4 +1,4 @@
-//! Copies are what their templates say, whatever somebody in the member does to them, and byte for byte.
+//! Copies equal their templates byte for byte, whatever somebody in the member does to them.
 
 use anyhow::Result;
 use karmada_api::names;
@@ -138,7 +138,7 @@ async fn touched_sidecar_leaves(server: ApiKind) -> Result<()> {
     ensure_restart_writes_nothing(&fleet, programs).await
 }
 
-/// Case P73: a member with an older CRD gets what it knows. Case P74: texts arrive byte for byte.
+/// Case P73: a member with an older CRD gets the fields that it knows. Case P74: texts arrive byte for byte.
 async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     fleet.allow("example.com/shirts").await?;

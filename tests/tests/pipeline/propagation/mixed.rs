@@ -161,8 +161,8 @@ where
     Ok(())
 }
 
-/// Case I85: what a Karmada left is taken over, of kinds of other projects and those that scripts interpret, too. Who
-/// observes sees no difference, and then each binding gets the record of what it follows, and nothing else is written.
+/// Case I85: the objects that a Karmada left are taken over, of kinds of other projects and those that scripts interpret, too. Who
+/// observes sees no difference, and then each binding gets the record of its policy, and nothing else is written.
 async fn takeover_writes_nothing_else(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     define(&fleet).await?;

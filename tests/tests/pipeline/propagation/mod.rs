@@ -1,12 +1,12 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
 //! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`: copies that arrive, and go again.
-//! - `suspension`: what a pause holds, and what it does not.
+//! - `suspension`: a pause, and its end.
 //! - `dependencies`, `api_upgrade`: policies that wait for the next edit of a template.
 //! - `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
-//! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
-//! - `protected`: what stays though its namespace is deleted.
+//! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: mistakes that must delay nobody else.
+//! - `protected`: workloads that outlive their namespace.
 //! - `rights`: which kinds may be propagated.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]

@@ -17,7 +17,7 @@ fn resource(name: &str) -> String {
     format!("r{}", name.len())
 }
 
-/// Case P65: names that differ in `:` and `.`, in case, or in what a binding's name may not have.
+/// Case P65: names that differ in `:` and `.`, in case, or in characters that a binding's name may not have.
 async fn every_role_travels(server: ApiKind) -> Result<()> {
     let long = "x".repeat(250);
     let names = [

@@ -1,4 +1,4 @@
-//! What is protected stays where it runs, though its namespace is deleted. On a real API only: the embedded one evaluates no admission
+//! A protected workload stays where it runs, though its namespace is deleted. On a real API only: the embedded one evaluates no admission
 //! policies.
 
 mod real {
@@ -22,7 +22,7 @@ mod real {
 
     const PROTECTION: &str = "resourcetemplate.karmada.io/deletion-protected";
 
-    /// Case P87: the namespace of a protected Deployment is deleted. Its binding, its policy and what is not protected are deleted at
+    /// Case P87: the namespace of a protected Deployment is deleted. Its binding, its policy and the unprotected objects are deleted at
     /// once; the Deployment stays until its label is gone, and so does its copy.
     #[test]
     fn copies_outlive_their_namespace() {

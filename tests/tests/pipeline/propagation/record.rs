@@ -1,4 +1,4 @@
-//! A record of what a member runs, in which nothing is lost that lasts only for a moment.
+//! A record of a member's versions, in which nothing is lost that lasts only for a moment.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{WEB, deployments, image};
 /// The version of a deployment: its image and its replicas.
 pub(super) type Ran = (String, i32);
 
-/// The limit until a record has what happened before.
+/// The limit until a record has all earlier versions.
 const RECORDED_WITHIN: Duration = Duration::from_mins(1);
 
 /// A record of the versions of the deployment's copy in a member, one after the other; `None` stands for no copy.
@@ -84,7 +84,7 @@ impl Record {
         Ok(())
     }
 
-    /// Waits until this much has happened, and returns what has.
+    /// Waits until this much has happened, and returns it.
     async fn first(&self, count: usize) -> Result<Vec<Option<Ran>>> {
         let mut versions = self.versions.clone();
         let all = versions.wait_for(|versions| versions.len() >= count);

@@ -19,7 +19,7 @@ use super::{data, maps};
 
 const COPIES: usize = 30;
 
-/// Case P68: what was written after the copy is written again, without a restart of ours.
+/// Case P68: later writes than the copy are made again, without a restart of ours.
 async fn member_is_filled_again(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     let programs = fleet.run().await?;

@@ -107,7 +107,7 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         .await?;
     }
 
-    // A merge patch: what stays is `suspension: {}`.
+    // A merge patch leaves `suspension: {}`.
     suspend(fleet, json!({ "dispatching": null })).await?;
     for (member, image) in members.into_iter().zip(["web:1", "web:canary"]) {
         work_has(fleet, member, "Applied", "True", image).await?;
@@ -136,7 +136,7 @@ async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -
     Ok(())
 }
 
-/// A rollout, and what each member runs meanwhile, with how many replicas more than at first.
+/// A rollout, and the versions of each member meanwhile, with how many replicas more than at first.
 struct Story {
     members: &'static [Member],
     ran: &'static [&'static [(&'static str, i32)]],
@@ -199,7 +199,7 @@ async fn rollout_goes_member_by_member(server: ApiKind) -> Result<()> {
     ROLL_OUT.play(server, roll_out).await
 }
 
-/// Cases P17 and P18: what would leave a paused fleet can be read in its Works; each member gets it as one change at resume.
+/// Cases P17 and P18: the changes that a paused fleet holds can be read in its Works; each member gets it as one change at resume.
 async fn paused_changes_arrive_at_resume(server: ApiKind) -> Result<()> {
     CHANGE_WHILE_PAUSED.play(server, change_while_paused).await
 }

@@ -1,4 +1,4 @@
-//! A pause holds what would change in the members, and a resume lets it through at once.
+//! A pause holds changes back from the members, and a resume lets them through at once.
 
 use anyhow::Result;
 use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
@@ -91,7 +91,7 @@ async fn is_only_in(fleet: &PropagationFleet, one: Member, other: Member) -> Res
     Ok(())
 }
 
-/// Case P27: a cluster that is lost while paused has its replacement at the resume; what runs in it is not
+/// Case P27: a cluster that is lost while paused has its replacement at the resume; its copies are not
 /// deleted.
 async fn lost_cluster_is_replaced(server: ApiKind) -> Result<()> {
     let (first, next) = (Member(1), Member(2));

@@ -47,18 +47,18 @@ enum State {
     Fails,
 }
 
-/// What a server of ours speaks, by TLS.
+/// The protocol of a server of ours, over TLS.
 #[derive(Clone, Copy)]
 enum Protocol {
     Http,
     Grpc,
 }
 
-/// What is asked by a probe.
+/// The server that a probe asks.
 enum Server {
     /// Ours, which says that it is in this state.
     Ours(Arc<Mutex<State>>),
-    /// A port with what accepts its connections, if it is open.
+    /// A port with the tasks that accept its connections, if it is open.
     Port(SocketAddr, JoinSet<()>),
     /// The nodes of the cluster, which are ready, or not.
     Nodes(Api<Node>),
@@ -66,7 +66,7 @@ enum Server {
     Prometheus(Prometheus),
 }
 
-/// A signal, and what its probe asks.
+/// A signal, and the server of its probe.
 pub(super) struct Probed {
     /// Its name, and that of its condition.
     name: &'static str,

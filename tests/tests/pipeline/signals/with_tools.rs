@@ -20,7 +20,7 @@ use super::kinds::{Probed, declaring, each_fails_alone, query};
 /// The limit until a server says something else.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Tries these probes, and returns what is said of them.
+/// Tries these probes, and returns the report.
 async fn check(probes: &[(&str, Value)]) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("signals.yaml");

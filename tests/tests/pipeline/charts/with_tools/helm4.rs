@@ -50,7 +50,7 @@ fn upgrade(api: &ControlPlane, flags: &[&str]) -> Result<Output> {
     )
 }
 
-/// A chart takes over what kubectl has applied, without force; what somebody changes by hand then ends an upgrade with a
+/// A chart takes over the objects that kubectl has applied, without force; a change by hand then ends an upgrade with a
 /// conflict, until that is given.
 #[test]
 fn applied_objects_are_taken_over() {

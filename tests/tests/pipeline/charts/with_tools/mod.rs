@@ -20,7 +20,7 @@ use super::{
     values::examples,
 };
 
-/// What each chart must be told.
+/// The values that each chart requires.
 const CHARTS: [(&str, &[&str]); 7] = [
     ("karmada-rs", &[]),
     ("karmada-rs-agent", &[r#"clusterName="member1""#]),
@@ -87,7 +87,7 @@ fn lint_finds_nothing() {
     }
 }
 
-/// No value is there for nothing: each changes what is rendered, where everything is installed.
+/// No value is there for nothing: each changes the rendered text, where everything is installed.
 #[test]
 fn every_value_has_an_effect() {
     let every = |programs: &[&str]| -> Vec<String> {
@@ -128,7 +128,7 @@ fn every_value_has_an_effect() {
             .collect();
         for example in examples(name).unwrap() {
             let mut value = example.value;
-            // What is installed here for a value to have an effect.
+            // The parts that are installed here for a value to have an effect.
             if installed.contains(&format!("{}=true", example.path)) {
                 value = false.into();
             }

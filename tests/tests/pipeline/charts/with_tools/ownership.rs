@@ -22,7 +22,7 @@ const NAMESPACES: [&str; 6] = [
 ];
 
 /// Who applied a kustomization with kubectl may go on with a chart: Helm 4 applies on the server's side, and no field of the same
-/// manifest conflicts. Of what is atomic there, the manifests have every field, defaults too. Definitions of kinds are left out: the
+/// manifest conflicts. Of atomic parts there, the manifests have every field, defaults too. Definitions of kinds are left out: the
 /// versions of one are atomic, and conflict.
 #[test]
 fn same_manifest_has_no_conflict() {

@@ -2,7 +2,7 @@
 
 use super::super::rendering::{chart, helm};
 
-/// The chart, the values, and what is said of them.
+/// The chart, the values, and their refusal.
 const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs",
@@ -116,7 +116,7 @@ const WRONG: [(&str, &str, &str); 22] = [
     ),
 ];
 
-/// Each is told in one line where it is, and what would do.
+/// Each is told in one line, with its place and a good value.
 #[test]
 fn wrong_values_are_named() {
     for (name, values, expected) in WRONG {

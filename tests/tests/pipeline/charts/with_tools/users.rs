@@ -9,7 +9,7 @@ use pipeline_tests::{
 
 use super::super::rendering::{manifests, render};
 
-/// Does what `restricted-v2` of OpenShift does to pods of a user that is not of the namespace's range.
+/// Changes pods as `restricted-v2` of OpenShift changes those of a user that is not of the namespace's range.
 const ADMISSION: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

@@ -216,7 +216,7 @@ fn works(cluster: &str) -> String {
     format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
 }
 
-/// Returns what somebody may do who may write the `ConfigMap`s and envelopes of a placed namespace.
+/// Returns the requests of somebody who may write the `ConfigMap`s and envelopes of a placed namespace.
 fn of_writer() -> Vec<Attempt> {
     let maps = "/api/v1/namespaces/shop/configmaps";
     let envelopes = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/shop/resourceenvelopes";
@@ -311,7 +311,7 @@ async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
     )
     .await;
     play(hub, agent, of_health_agent()).await?;
-    // What the agent has written is not the next account's to remove.
+    // The next account may not remove the agent's objects.
     let bare = json!({ "status": { "conditions": null } });
     send(&hub.client(), "PATCH", &self::status("member1"), &bare).await?;
     manifests::apply(&hub.client(), "placement/remedies/rights.yaml").await?;

@@ -1,4 +1,4 @@
-//! The accounts that RBAC alone confines, or a policy for everybody: what is in their manifests, and nothing else.
+//! The accounts that RBAC alone confines, or a policy for everybody: the rights of their manifests, and no others.
 
 use anyhow::{Result, ensure};
 use http::Request;
@@ -54,7 +54,7 @@ for file in ingresses/rights kubectl-remedy; do kubectl --context member1 apply 
 kubectl --context member1 create clusterrolebinding operator --clusterrole karmada-rs:kubectl-remedy --user operator
 ";
 
-/// An account, what it may do once its rights are in effect, and what it may not.
+/// An account, the requests that it may make once its rights are in effect, and those that it may not.
 type Account = (&'static str, Attempt, Vec<Attempt>);
 
 fn reads(path: &str) -> Attempt {
@@ -102,7 +102,7 @@ fn takes_token_of(account: &str) -> Attempt {
     ))
 }
 
-/// Returns what none of those may do who only look, or block by Remedies.
+/// Returns the requests that nobody may make who only looks, or blocks by Remedies.
 fn beyond_looking() -> Vec<Attempt> {
     vec![
         reads(SECRET),

@@ -150,7 +150,7 @@ async fn undo_each(bindings: &Api<ResourceBinding>, name: &str) -> Result<Infall
     }
 }
 
-/// A Karmada upgrade has started Karmada's own controllers again, which put back what they made of a template.
+/// A Karmada upgrade has started Karmada's own controllers again, which put back their own binding of a template.
 #[test]
 fn rival_undoes_writes() {
     isolated(test_name!(), async || {

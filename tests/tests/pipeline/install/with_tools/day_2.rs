@@ -19,7 +19,7 @@ mod real {
     /// Joins by the command of docs/install.md. No pod runs, so that no agent reports.
     const JOIN: &str = "kubectl remedy join --all --context karmada --image YOUR-REGISTRY/cluster-health-agent:0.1.0 --server https://203.0.113.7:5443 --wait=false";
 
-    /// Makes the next version of what is checked out.
+    /// Makes the next version of the checked out one.
     const NEXT_VERSION: &str =
         r"sed -Ei 's/^(version|appVersion): .*/\1: 0.2.0/' manifests/helm/*/Chart.yaml";
 
@@ -137,7 +137,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
             self.reader.run(&lines.join("\n")).await.map(drop)
         }
 
-        /// Upgrades the charts with the rights, which makes what is missing.
+        /// Upgrades the charts with the rights, which makes the missing ones.
         async fn make_accounts(&self) -> Result<()> {
             let steps = self.steps("Upgrade");
             let [charts, ..] = &steps[..] else {
@@ -316,7 +316,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
         stage.run(BOTH_AUTHORITIES).await.map(drop)
     }
 
-    /// Who installed by charts follows the page from its first section to its last: each command does what the page says.
+    /// Who installed by charts follows the page from its first section to its last: each command does its work as the page says.
     #[test]
     #[ignore = "long"]
     fn page_keeps_a_fleet_running() {

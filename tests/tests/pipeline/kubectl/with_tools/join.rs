@@ -94,7 +94,7 @@ patches:
             Ok(sixty)
         }
 
-        /// Runs a command, and prints what it took. Returns its end and the number of writes to the API meanwhile.
+        /// Runs a command, and prints the time that it took. Returns its end and the number of writes to the API meanwhile.
         async fn run(&self, arguments: &[&str]) -> Result<(Finished, u64)> {
             let karmada = &self.fleet.karmada;
             let (writes, reads) = (karmada.successful_writes().await?, karmada.reads().await?);
@@ -140,7 +140,7 @@ patches:
     }
 
     /// Who runs sixty clusters joins them all by one command, finds out that nobody carries its Works out, and has that
-    /// command complete it. Their agents report with what they got, their tokens are renewed, and nothing stays when they leave.
+    /// command complete it. Their agents report with their credentials, their tokens are renewed, and nothing stays when they leave.
     #[test]
     #[ignore = "long"]
     fn sixty_clusters_join_and_leave() {
@@ -207,7 +207,7 @@ patches:
         });
     }
 
-    /// An agent that has nothing but what its member got knows its cluster, leads there, and is what a join waits for.
+    /// An agent with nothing but its member's credentials knows its cluster, leads there, and a join waits for it.
     async fn reports(sixty: &Sixty) -> Result<()> {
         let name = LAST.name();
         let join = ["join", &name, "--timeout=1s"];
@@ -240,7 +240,7 @@ patches:
         agent.stop().await
     }
 
-    /// What a component changes is there after the next join and a renewal, and goes when nobody wants it any more.
+    /// The objects of a component are there after the next join and a renewal, and goes when nobody wants it any more.
     async fn keeps_components(sixty: &Sixty) -> Result<()> {
         let folder = sixty.kubectl.home().join("component");
         fs::create_dir(&folder)?;

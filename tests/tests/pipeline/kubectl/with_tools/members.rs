@@ -257,7 +257,7 @@ mod real {
         Ok(())
     }
 
-    /// Whoever leaves leaves nothing of ours; what was propagated goes with it. By a context of another member nothing is lost there.
+    /// Whoever leaves leaves nothing of ours; its copies go with it. By a context of another member nothing is lost there.
     async fn leaves(stage: &Stage, before: &Snapshot) -> Result<()> {
         let accounts = stage.fleet.member(SECOND).client();
         let accounts: Api<ServiceAccount> = Api::namespaced(accounts, "karmada-rs");

@@ -203,7 +203,7 @@ async fn drain_is_taken_back(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// What would leave a backend without a cluster is refused unless forced.
+/// A block that would leave a backend without a cluster is refused unless forced.
 async fn last_cluster_needs_force(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
@@ -237,7 +237,7 @@ async fn last_cluster_needs_force(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// What is planned on a condition happens and is explained.
+/// The plan of a condition happens and is explained.
 async fn plan_comes_true(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;

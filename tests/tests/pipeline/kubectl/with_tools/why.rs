@@ -52,7 +52,7 @@ impl Watched {
         self.kubectl.remedy(&line, "").await
     }
 
-    /// Asks until the first line begins so: what is asked about is the work of programs that are under way.
+    /// Asks until the first line begins so: the programs are still at work.
     async fn says(&self, subject: &str, sentence: &str) -> Result<String> {
         loop {
             let answer = self.why(subject, &["-n", NAMESPACE]).await?;
@@ -193,7 +193,7 @@ async fn pause_is_told(watched: &Watched) -> Result<()> {
     Ok(())
 }
 
-/// What is not there, and what is never propagated.
+/// Absent objects, and those that are never propagated.
 async fn wrong_names_are_errors(watched: &Watched) -> Result<()> {
     for (subject, problem) in [
         ("deploy/none", "there is no Deployment shop/none"),

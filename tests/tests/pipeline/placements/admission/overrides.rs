@@ -1,4 +1,4 @@
-//! Overrides that contradict themselves, or change what makes an object this one, are refused when they are written. On the
+//! Overrides that contradict themselves, or change the identity of an object, are refused when they are written. On the
 //! real API only: the embedded one evaluates no admission policies.
 
 mod real {
@@ -81,7 +81,7 @@ mod real {
         "/spec/kind",
     ];
 
-    /// Returns what the checks refuse, and its neighbours that pass.
+    /// Returns the overrides that the checks refuse, and their neighbours that pass.
     fn table() -> Vec<Value> {
         let with = |field: &str, value: Value| {
             let mut selector = selector("shop");

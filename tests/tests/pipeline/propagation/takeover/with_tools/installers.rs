@@ -75,7 +75,7 @@ impl Installer {
     }
 }
 
-/// Follows the page from the first step to the last, but for the checks of what our programs do: none runs.
+/// Follows the page from the first step to the last, but for the checks of our programs: none runs.
 async fn follow(reader: &Reader, host: &ControlPlane, installer: &Installer) -> Result<()> {
     let steps = reader.steps(Page::Swap, SECTION);
     let [observe, still, start, _, back] = &steps[..] else {
