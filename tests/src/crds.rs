@@ -52,8 +52,9 @@ pub fn gateway_api(folder: &Path) -> Vec<PathBuf> {
         "referencegrants",
         "backendtlspolicies",
     ];
-    let file = |kind| folder.join(format!("gateway.networking.k8s.io_{kind}.yaml"));
-    kinds.map(file).into()
+    kinds
+        .map(|kind| folder.join(format!("gateway.networking.k8s.io_{kind}.yaml")))
+        .into()
 }
 
 /// Returns the definition of a namespaced kind whose `spec` has these fields, each with its schema.
@@ -203,9 +204,10 @@ fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
     if folder.is_file() {
         return Ok(vec![read_one(folder)?]);
     }
-    let read =
-        |path: &PathBuf| read_one(path).with_context(|| format!("cannot read {}", path.display()));
-    files(folder)?.iter().map(read).collect()
+    files(folder)?
+        .iter()
+        .map(|path| read_one(path).with_context(|| format!("cannot read {}", path.display())))
+        .collect()
 }
 
 /// Returns the files of a folder but its kustomization.

@@ -62,9 +62,10 @@ impl Kinds {
 
     /// Returns the selectors of a policy for them.
     pub fn selectors(&self) -> Vec<Value> {
-        let selector =
-            |kind: &ApiResource| json!({ "apiVersion": kind.api_version, "kind": kind.kind });
-        self.kinds.iter().map(selector).collect()
+        self.kinds
+            .iter()
+            .map(|kind| json!({ "apiVersion": kind.api_version, "kind": kind.kind }))
+            .collect()
     }
 
     /// Returns the version, the kind and the plural of each.

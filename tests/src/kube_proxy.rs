@@ -69,8 +69,9 @@ impl KubeProxy {
                 resetting = Some(rules);
             }
             Plane::Relay => {
-                let relay = |node| NodeRules::start(address(node), endpoints.clone());
-                relays.extend((0..nodes).map(relay));
+                relays.extend(
+                    (0..nodes).map(|node| NodeRules::start(address(node), endpoints.clone())),
+                );
             }
         }
         let proxy = Self {

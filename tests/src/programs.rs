@@ -123,13 +123,14 @@ impl Profile {
 /// Every test calls it, so that a plain `cargo test` runs current binaries.
 pub fn build_for_tests() -> Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
-    let build = || {
+    DONE.get_or_init(|| {
         if env::var_os(PROGRAMS_BUILT).is_some() {
             return Ok(());
         }
         build(Profile::Debug).map_err(|error| format!("{error:#}"))
-    };
-    DONE.get_or_init(build).clone().map_err(anyhow::Error::msg)
+    })
+    .clone()
+    .map_err(anyhow::Error::msg)
 }
 
 /// Builds all programs; if they are up to date, that takes a fraction of a second.

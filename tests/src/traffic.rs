@@ -176,10 +176,9 @@ impl Traffic {
     pub fn held_at(&self, at: Instant) -> Counts {
         let exchanges = self.record.exchanges.lock();
         let ended = exchanges.partition_point(|exchange| exchange.ended <= at);
-        let is_held = |exchange: &&Exchange| {
+        Counts::of(exchanges[ended..].iter().filter(|exchange: &&Exchange| {
             exchange.sent < at && exchange.ended.duration_since(exchange.sent) >= HELD
-        };
-        Counts::of(exchanges[ended..].iter().filter(is_held))
+        }))
     }
 
     /// Waits until `count` requests sent after `since` have ended, and counts them.

@@ -101,14 +101,14 @@ async fn edit(maps: &Api<ConfigMap>, mut turn: u32, stopped: &AtomicBool) -> Res
 /// Waits until every member has the templates of these names as they were in `turn`.
 async fn have(fleet: &PropagationFleet, prefix: &str, turn: u32) -> Result<()> {
     let turn = turn.to_string();
-    let is_edited = |copy: Option<&ConfigMap>| {
-        let data = copy.and_then(|copy| copy.data.as_ref());
-        data.is_some_and(|data| data.get(KEY) == Some(&turn))
-    };
     for member in fleet.members() {
         let copies: Api<ConfigMap> = namespaced(fleet.member(member).client());
         for name in names(prefix) {
-            until(&copies, &name, "edited", is_edited).await?;
+            until(&copies, &name, "edited", |copy: Option<&ConfigMap>| {
+                let data = copy.and_then(|copy| copy.data.as_ref());
+                data.is_some_and(|data| data.get(KEY) == Some(&turn))
+            })
+            .await?;
         }
     }
     Ok(())

@@ -75,11 +75,10 @@ impl Seen<Glance> {
     where
         K: Resource<DynamicType = ()>,
     {
-        let is_acted_on = |object: &Glance| object.status.as_ref().is_some_and(Status::is_acted_on);
         Self::watch(
             objects(&ApiResource::erase::<K>(&())),
             Config::default(),
-            is_acted_on,
+            |object: &Glance| object.status.as_ref().is_some_and(Status::is_acted_on),
         )
         .await
     }

@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn reasons_must_explain() {
         let resolver = Resolver::Musl;
-        let is_well = |world: &World| {
+        let world = world(|world: &World| {
             let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
             let reasons: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
             reasons.len() > 2
@@ -375,8 +375,7 @@ mod tests {
                             .chain(seen(Servers::First))
                             .all(|seen| seen.is_none())
                 })
-        };
-        let world = world(is_well);
+        });
         for (said, real, expected) in [
             (None, real(true), None),
             (None, real(false), Some(What::Unsaid)),
@@ -408,10 +407,9 @@ mod tests {
         let resolver = Resolver::Musl;
         let reasons = vec![Reason::NoAaaa];
         let world = world(|world| {
-            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
             Reason::ALL
                 .into_iter()
-                .filter(may_matter)
+                .filter(|reason: &Reason| reason.may_matter(world, resolver))
                 .eq([Reason::NoAaaa, Reason::LaterName])
                 && predicted(world, resolver, &[]).is_none()
                 && predicted(world, resolver, &reasons) == Some(Symptom::Fails)

@@ -222,13 +222,12 @@ fn is_unbounded(case: &mut Case) -> bool {
 
 /// Returns `true` if Karmada leaves the template where it is, in a cluster that is gone.
 fn stays_where_gone(case: &Case, karmada: &Decision) -> bool {
-    let is_there = |name: &&str| {
-        let mut clusters = case.clusters.iter();
-        clusters.any(|cluster| cluster["metadata"]["name"] == *name)
-    };
     karmada.succeeds()
         && karmada.clusters == Decision::of(&case.binding).clusters
-        && !case.targets().iter().all(is_there)
+        && !case.targets().iter().all(|name: &&str| {
+            let mut clusters = case.clusters.iter();
+            clusters.any(|cluster| cluster["metadata"]["name"] == *name)
+        })
 }
 
 /// Returns the start of the message of a binding that no cluster fits, and the number of clusters with a reason.

@@ -31,13 +31,13 @@ impl Cluster {
         let fleet = agents::fleet(server).await?;
         let endpoints = (0..NODES).map(agents::address).collect();
         let proxy = KubeProxy::start(NODES, endpoints)?;
-        let flags = |node| {
+        let agents = Agents::start_with(&fleet, NODES, |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),
                 KubeProxy::flag(node),
             ]
-        };
-        let agents = Agents::start_with(&fleet, NODES, flags).await?;
+        })
+        .await?;
         let leader = agents.leader().await?;
         let cluster = Self {
             fleet,

@@ -29,8 +29,7 @@ mod with_tools;
 
 use anyhow::Result;
 use fleet_api::{
-    AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
-    placement::PlacementStatus,
+    AppliedWork, Binding, Placement, PolicySnapshot, ResourceSnapshot, placement::PlacementStatus,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -169,13 +168,10 @@ async fn registered(server: ApiKind, members: u8) -> Result<PlacementFleet> {
 
 impl<Programs> Stage<Programs> {
     async fn until_joined(&self, member: Member) -> Result<()> {
-        let is_joined = |cluster: &MemberCluster| {
-            let status = cluster.status.as_ref();
+        until(&self.fleet.clusters(), &member.name(), "joined", |found| {
+            let status = found.and_then(|cluster| cluster.status.as_ref());
             let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
             conditions.any(|one| one.type_ == "Joined" && one.status == "True")
-        };
-        until(&self.fleet.clusters(), &member.name(), "joined", |found| {
-            found.is_some_and(is_joined)
         })
         .await?;
         Ok(())

@@ -80,11 +80,11 @@ async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
         (maps(&fleet.karmada), WEB),
         (elsewhere(&fleet.karmada), "everything"),
     ] {
-        let is_of = |map: Option<&ConfigMap>| {
+        until(&map, WEB, policy, |map: Option<&ConfigMap>| {
             let claim = map.and_then(|map| Claim::of(&map.metadata));
             claim.is_some_and(|claim| claim.name == policy)
-        };
-        until(&map, WEB, policy, is_of).await?;
+        })
+        .await?;
     }
     // The members' credentials stay here.
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");

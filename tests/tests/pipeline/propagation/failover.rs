@@ -131,8 +131,7 @@ async fn is_placed(
 async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
     let copies = deployments(fleet.member(member));
     let what = if there { "there" } else { "gone" };
-    let is = |copy: Option<&Deployment>| copy.is_some() == there;
-    until(&copies, WEB, what, is).await?;
+    until(&copies, WEB, what, |copy| copy.is_some() == there).await?;
     if there {
         let status = json!({ "status": { "observedGeneration": 1, "replicas": 1,
             "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1 } });

@@ -74,17 +74,17 @@ pub(crate) fn deployment(image: &str) -> Value {
 /// A policy for the deployment: half of its replicas in each of two members.
 pub(crate) fn divided(members: &[Member]) -> Value {
     let names: Vec<_> = members.iter().map(|member| member.name()).collect();
-    let weight =
-        |name: &String| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 });
+    let weights = names
+        .iter()
+        .map(|name| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 }));
+    let weights: Vec<_> = weights.collect();
     json!({
         "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }],
         "placement": {
             "clusterAffinity": { "clusterNames": names },
             "replicaScheduling": {
                 "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-                "weightPreference": {
-                    "staticWeightList": names.iter().map(weight).collect::<Vec<_>>(),
-                },
+                "weightPreference": { "staticWeightList": weights },
             },
         },
     })
@@ -113,8 +113,10 @@ fn image(deployment: &Deployment) -> Option<String> {
 
 async fn has_image(fleet: &PropagationFleet, member: Member, wanted: &str) -> Result<()> {
     let deployments = deployments(fleet.member(member));
-    let runs = |object: Option<&Deployment>| object.and_then(image).as_deref() == Some(wanted);
-    until(&deployments, WEB, wanted, runs).await?;
+    until(&deployments, WEB, wanted, |object| {
+        object.and_then(image).as_deref() == Some(wanted)
+    })
+    .await?;
     Ok(())
 }
 
@@ -324,11 +326,10 @@ pub(crate) async fn is_fully_applied(fleet: &PropagationFleet, binding: &str) ->
 fn is_applied_everywhere(status: Option<&ResourceBindingStatus>) -> bool {
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let conditions = conditions.unwrap_or_default();
-    let is = |kind: &str| {
+    ["Scheduled", "FullyApplied"].iter().all(|kind| {
         let mut conditions = conditions.iter();
-        conditions.any(|condition| condition.type_ == kind && condition.status == "True")
-    };
-    is("Scheduled") && is("FullyApplied")
+        conditions.any(|condition| condition.type_ == *kind && condition.status == "True")
+    })
 }
 
 /// Returns the image that a member runs.

@@ -123,9 +123,10 @@ fn wrong_values_are_named() {
         let output = helm(&["template", "--set", values], &chart(name)).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} {values}");
-        let is_about =
-            |line: &&str| line.starts_with("- at ") || line.starts_with("Error: execution ");
-        let lines: Vec<_> = errors.lines().filter(is_about).collect();
+        let lines: Vec<_> = errors
+            .lines()
+            .filter(|line| line.starts_with("- at ") || line.starts_with("Error: execution "))
+            .collect();
         assert!(
             matches!(lines[..], [line] if line.contains(expected)),
             "{name} {values}: {errors}"

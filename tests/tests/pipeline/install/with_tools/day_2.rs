@@ -154,8 +154,9 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
         /// Returns the steps of a section of the page, in which no agent is waited for: no pod runs.
         fn steps(&self, section: &str) -> Vec<String> {
             let steps = self.reader.steps(Page::Day2, section).into_iter();
-            let join = |step: String| step.replace("remedy join ", "remedy join --wait=false ");
-            steps.map(join).collect()
+            steps
+                .map(|step| step.replace("remedy join ", "remedy join --wait=false "))
+                .collect()
         }
 
         async fn run(&self, script: &str) -> Result<String> {

@@ -230,11 +230,11 @@ patches:
         let agent = Running::start_unready(Binary::Agent, Profile::Debug, flags).await?;
         let namespace = format!("karmada-es-{}", LAST.name());
         let leases: Api<Lease> = Api::namespaced(sixty.fleet.karmada.client(), &namespace);
-        let is_held = |lease: Option<&Lease>| {
+        until(&leases, "cluster-health-agent", "held", |lease| {
             let spec = lease.and_then(|lease| lease.spec.as_ref());
             spec.is_some_and(|spec| spec.holder_identity.is_some())
-        };
-        until(&leases, "cluster-health-agent", "held", is_held).await?;
+        })
+        .await?;
         let joined = sixty.kubectl.remedy(&["join", &name], "").await?;
         ensure!(joined.code == Some(0), "{joined:?}");
         agent.stop().await
@@ -256,12 +256,12 @@ patches:
         ] {
             let finished = sixty.kubectl.remedy(line, "").await?;
             ensure!(finished.code == Some(0), "{finished:?}");
-            let is_changed = |agents: Option<&DaemonSet>| {
+            until(&agents, "cluster-health-agent", "changed", |agents| {
                 let spec = agents.and_then(|agents| agents.spec.as_ref());
                 let pod = spec.and_then(|spec| spec.template.spec.as_ref());
                 pod.is_some_and(|pod| pod.priority_class_name.as_deref() == class)
-            };
-            until(&agents, "cluster-health-agent", "changed", is_changed).await?;
+            })
+            .await?;
         }
         Ok(())
     }

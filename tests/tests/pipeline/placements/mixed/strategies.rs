@@ -68,9 +68,8 @@ fn is_told(work: &Work, expected: &[Value]) -> bool {
 
 /// Returns the report of an agent on a namespace and a map with which it has only compared its manifests.
 fn compared(map: &str) -> Vec<Value> {
-    let of = |reason: &str| json!(["DiffReported", "True", reason]);
     ["NoDiffFound", map, "AllManifestsDiffReported"]
-        .map(of)
+        .map(|reason: &str| json!(["DiffReported", "True", reason]))
         .into()
 }
 

@@ -159,8 +159,9 @@ impl TakeOver {
         ];
         for ((program, name), least) in observers.all().into_iter().zip(looked_at) {
             let reconciles = format!("karmada_{name}_reconciles_total");
-            let enough = |count: f64| count >= f64::from(least);
-            program.until_metric(&reconciles, enough).await?;
+            program
+                .until_metric(&reconciles, |count: f64| count >= f64::from(least))
+                .await?;
         }
         observers.rest().await?;
         would_write_nothing(&observers).await?;
