@@ -5,12 +5,12 @@
 //! ```no_run
 //! use anyhow::Result;
 //! use pipeline_tests::{
-//!     control_plane::{ControlPlane, ControlPlaneOptions, ApiKind},
+//!     control_plane::{ApiKind, ControlPlane},
 //!     on_both,
 //! };
 //!
 //! async fn the_api_answers(server: ApiKind) -> Result<()> {
-//!     let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+//!     let karmada = ControlPlane::start("karmada", server).await?;
 //!     karmada.namespace("shop").await
 //! }
 //!

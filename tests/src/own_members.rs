@@ -12,7 +12,7 @@ use kube::Api;
 use serde_json::json;
 
 use crate::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, apply},
     manifests,
@@ -47,9 +47,7 @@ impl OwnMembers {
     ) -> Result<(Fleet, Self)> {
         let mut fleet = Fleet::start(server, profile).await?;
         let names = members.iter().map(|member| member.name());
-        let starting = names.map(async |name| {
-            ControlPlane::start(ControlPlaneOptions::named(&name).on(server)).await
-        });
+        let starting = names.map(async |name| ControlPlane::start(&name, server).await);
         let apis = try_join_all(starting).await?;
         let programs = propagate(&mut fleet.karmada, profile).await?;
         for (member, api) in members.iter().zip(&apis) {

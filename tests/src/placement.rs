@@ -11,7 +11,7 @@ use objects::Scope;
 use serde_json::{Value, json};
 
 use crate::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::{GATEWAY_CLASS, Member},
     manifests,
     programs::{Binary, Profile, Running},
@@ -142,9 +142,7 @@ impl PlacementFleet {
         let names = (1..=members).map(|number| Member(number).name());
         let names = names.map(|name| (name, of_members));
         let starting = [(String::from("hub"), of_hub)].into_iter().chain(names);
-        let starting = starting.map(async |(name, kind)| {
-            ControlPlane::start(ControlPlaneOptions::named(&name).on(kind)).await
-        });
+        let starting = starting.map(async |(name, kind)| ControlPlane::start(&name, kind).await);
         let mut members = try_join_all(starting).await?;
         Ok(Self {
             hub: members.remove(0),

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     aggregation::aggregate,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
     manifests,
@@ -139,13 +139,12 @@ impl PropagationFleet {
         members: u8,
         profile: Profile,
     ) -> Result<Self> {
-        let start = async |name: &str, server| {
-            ControlPlane::start(ControlPlaneOptions::named(name).on(server)).await
-        };
         let names: Vec<_> = (1..=members).map(|number| Member(number).name()).collect();
-        let starting = names.iter().map(|name| start(name, of_members));
+        let starting = names
+            .iter()
+            .map(|name| ControlPlane::start(name, of_members));
         let (karmada, members) = tokio::try_join!(
-            start("karmada", server),
+            ControlPlane::start("karmada", server),
             futures::future::try_join_all(starting),
         )?;
         karmada.install_crds(&crds::karmada()).await?;

@@ -58,7 +58,7 @@ mod real {
         discovery::ApiResource,
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::{NAMESPACE, isolated},
         manifests, test_name,
@@ -73,7 +73,7 @@ mod real {
 
     /// Starts the API of a fleet, without admission policies.
     async fn start() -> Result<ControlPlane> {
-        let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let karmada = ControlPlane::start("karmada", ApiKind::Real).await?;
         karmada.install_crds(&crds::karmada()).await?;
         karmada.namespace(NAMESPACE).await?;
         Ok(karmada)

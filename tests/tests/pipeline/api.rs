@@ -10,13 +10,13 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds, on_both,
 };
 use serde_json::{Value, json};
 
 async fn karmada(server: ApiKind) -> Result<ControlPlane> {
-    let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let karmada = ControlPlane::start("karmada", server).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace("bench").await?;
     Ok(karmada)

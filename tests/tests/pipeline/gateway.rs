@@ -15,7 +15,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
     manifests, on_both,
@@ -79,7 +79,7 @@ async fn silent_gateway_delays_no_status(server: ApiKind) -> Result<()> {
 /// One of two gateways is silent: the other is written to as fast as ever, and the silent one catches up.
 async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let other = ControlPlane::start(ControlPlaneOptions::named("other").on(server)).await?;
+    let other = ControlPlane::start("other", server).await?;
     other.namespace("karmada-rs").await?;
     manifests::apply(&other.client(), "gateway/ingress-controller.yaml").await?;
     let served_there = Served::watch(other.client(), NAMESPACE);

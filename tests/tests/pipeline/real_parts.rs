@@ -22,7 +22,7 @@ use kube::{
 };
 use pipeline_tests::{
     backend::HttpBackend,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence, query},
     fleet::{Fleet, GATEWAY_CLASS, HOST, INGRESS, Member, NAMESPACE, PROXY, SERVICE},
     netns::add_address,
@@ -40,7 +40,7 @@ async fn coredns_can_fail_three_ways(server: ApiKind) -> Result<()> {
     let ip = IpAddr::from([10, 244, 1, 53]);
     let address = SocketAddr::new(ip, 53);
     add_address(ip)?;
-    let api = ControlPlane::start(ControlPlaneOptions::named("member1").on(server)).await?;
+    let api = ControlPlane::start("member1", server).await?;
     let mut coredns = CoreDns::start(address, api.kubeconfig_path()).await?;
     let response = query(address, NAME).await?;
     assert_eq!(response.code, ResponseCode::NoError);
@@ -64,7 +64,7 @@ async fn coredns_can_fail_three_ways(server: ApiKind) -> Result<()> {
 
 /// Traefik routes by endpoint slices, and a deleted one gets no request.
 async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
-    let api = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
+    let api = ControlPlane::start("gateway", server).await?;
     api.namespace("shop").await?;
     let mut backends = Vec::new();
     for (number, cluster) in [(1, "member1"), (2, "member2")] {
@@ -238,7 +238,7 @@ mod real {
         runtime::{WatchStreamExt, watcher},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         netns::isolated,
         test_name,
     };
@@ -247,7 +247,7 @@ mod real {
     #[test]
     fn own_lease_is_not_counted() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let api = ControlPlane::start("karmada", ApiKind::Real).await?;
             let before = api.successful_writes().await?;
             let leases: Api<Lease> = Api::namespaced(api.client(), "kube-system");
             let renewals = watcher(leases, watcher::Config::default()).applied_objects();

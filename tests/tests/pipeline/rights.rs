@@ -7,7 +7,7 @@ mod real {
         api::{DeleteParams, ListParams},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::isolated,
         kubeconfig,
@@ -21,7 +21,7 @@ mod real {
     #[test]
     fn rbac_bounds_every_user() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let api = ControlPlane::start("karmada", ApiKind::Real).await?;
             let reader = "system:serviceaccount:shop:reader";
             let kubeconfig = api.kubeconfig_for(reader, None)?;
             let user = kubeconfig::client(&kubeconfig).await?;
@@ -49,7 +49,7 @@ mod real {
     #[test]
     fn missing_rights_are_named() {
         isolated(test_name!(), async || {
-            let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let karmada = ControlPlane::start("karmada", ApiKind::Real).await?;
             karmada.install_crds(&crds::karmada()).await?;
             let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
             let flag = format!("--kubeconfig={}", kubeconfig.display());

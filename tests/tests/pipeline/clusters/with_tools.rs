@@ -6,7 +6,7 @@ use karmada_api::{ClusterView, condition::TRUE, names::collected_slice};
 use kube::Api;
 use pipeline_tests::{
     agents::MEMBER,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::isolated,
     programs::{Binary, Profile, Running},
     test_name,
@@ -119,8 +119,10 @@ helm uninstall karmada-rs-rights --kube-context karmada --namespace karmada-syst
 
 /// Installs by these sections of the page.
 async fn make_and_remove(install: &[&str], before_removal: &str) -> Result<()> {
-    let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-    let (mut karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+    let (mut karmada, member) = tokio::try_join!(
+        ControlPlane::start("karmada", ApiKind::Real),
+        ControlPlane::start("member1", ApiKind::Real)
+    )?;
     karmada.start_controllers().await?;
     let name = MEMBER.name();
     let contexts = [("karmada", &karmada), ("host", &karmada), (&*name, &member)];

@@ -16,7 +16,7 @@ mod real {
     };
     use objects::Scope;
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::isolated,
         manifests, test_name,
     };
@@ -27,7 +27,7 @@ mod real {
 
     /// Starts a hub whose admission refuses placements.
     async fn start() -> Result<ControlPlane> {
-        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        let hub = ControlPlane::start("hub", ApiKind::Real).await?;
         hub.install_crds(&[manifests::path("placement/crds")])
             .await?;
         Ok(hub)

@@ -9,7 +9,7 @@ use k8s_openapi::api::{
 use karmada_api::{MultiClusterIngress, Remedy};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::{Member, maintenance},
     on_both,
     programs::Running,
@@ -70,7 +70,7 @@ impl Site {
     /// Starts one, and waits until all members serve.
     pub(crate) async fn start(server: ApiKind, members: u8) -> Result<Self> {
         let fleet = registered(server, members).await?;
-        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
+        let gateway = ControlPlane::start("gateway", server).await?;
         let mut programs = vec![fleet.run_controller(&[]).await?];
         let flags = ["--collect-endpoints"];
         let agents = fleet.members();

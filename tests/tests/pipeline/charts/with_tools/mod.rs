@@ -8,7 +8,7 @@ mod users;
 
 use anyhow::{Context, ensure};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
@@ -149,7 +149,7 @@ fn every_value_has_an_effect() {
 #[test]
 fn apiserver_admits_every_object() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for namespace in [
             "karmada-system",

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
@@ -27,7 +27,7 @@ const NAMESPACES: [&str; 6] = [
 #[test]
 fn same_manifest_has_no_conflict() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for namespace in NAMESPACES {
             api.namespace(namespace).await?;

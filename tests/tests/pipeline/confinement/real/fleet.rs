@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
     aggregation::aggregate,
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
     kubeconfig, manifests,
@@ -732,7 +732,7 @@ pub(super) async fn furnish(api: &ControlPlane) -> Result<()> {
 #[test]
 fn stolen_tokens_reach_no_further() {
     isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         api.install_crds(&crds::karmada()).await?;
         for namespace in ["karmada-system", "karmada-cluster"] {
             api.namespace(namespace).await?;

@@ -1,7 +1,7 @@
 //! The ingress-controller in the gateway cluster.
 
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
     kubeconfig, manifests, test_name,
@@ -53,7 +53,7 @@ fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
 #[test]
 fn stolen_token_spares_the_gateway() {
     isolated(test_name!(), async || {
-        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway")).await?;
+        let gateway = ControlPlane::start("gateway", ApiKind::Real).await?;
         for namespace in ["karmada-rs", "shop"] {
             gateway.namespace(namespace).await?;
         }

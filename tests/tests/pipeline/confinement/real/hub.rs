@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::isolated,
     kubeconfig, manifests,
     rights::grant,
@@ -252,7 +252,7 @@ fn of_writer() -> Vec<Attempt> {
 #[test]
 fn stolen_tokens_spare_the_hub() {
     isolated(test_name!(), async || {
-        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        let hub = ControlPlane::start("hub", ApiKind::Real).await?;
         hub.install_crds(&[manifests::path("placement/crds")])
             .await?;
         for namespace in ["fleet-system", "shop", "fleet-member-member2"] {

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use http::Request;
 use pipeline_tests::{
     agents::MEMBER,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{isolated, maintenance},
     kubeconfig, test_name,
@@ -389,8 +389,10 @@ async fn try_each(api: &ControlPlane, accounts: Vec<Account>) -> Result<()> {
 #[test]
 fn rbac_confines_stolen_tokens() {
     isolated(test_name!(), async || {
-        let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-        let (karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+        let (karmada, member) = tokio::try_join!(
+            ControlPlane::start("karmada", ApiKind::Real),
+            ControlPlane::start("member1", ApiKind::Real)
+        )?;
         karmada.install_crds(&crds::karmada()).await?;
         let kind = ("externaldns.k8s.io", "DNSEndpoint", "dnsendpoints");
         let kind = crds::definition(kind.0, kind.1, kind.2, &json!({}))?;

@@ -7,7 +7,7 @@ mod real {
 
     use anyhow::{Context, Result, ensure};
     use pipeline_tests::{
-        control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::{Member, isolated},
         programs::{Binary, Profile, Running},
         propagation::PropagationFleet,
@@ -81,7 +81,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
             let kinds = [ApiKind::Real, ApiKind::Embedded];
             let (fleet, host) = tokio::try_join!(
                 PropagationFleet::start_on(kinds, 2, Profile::Debug),
-                ControlPlane::start(ControlPlaneOptions::named("host")),
+                ControlPlane::start("host", ApiKind::Real),
             )?;
             let names = [1, 2].map(|number| Member(number).name());
             let contexts = [
@@ -350,8 +350,10 @@ kubectl --context host get deployments,daemonsets,cronjobs -A -o jsonpath='{.ite
     #[test]
     fn kustomizations_upgrade_all_programs() {
         isolated(test_name!(), async || {
-            let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-            let (karmada, host) = tokio::try_join!(start("karmada"), start("host"))?;
+            let (karmada, host) = tokio::try_join!(
+                ControlPlane::start("karmada", ApiKind::Real),
+                ControlPlane::start("host", ApiKind::Real)
+            )?;
             let contexts = [
                 ("karmada", &karmada),
                 ("host", &host),

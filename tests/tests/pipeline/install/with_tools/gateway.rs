@@ -18,7 +18,7 @@ mod real {
     };
     use pipeline_tests::{
         backend::HttpBackend,
-        control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::{
             Fleet, GATEWAY_CLASS, HOST, Member, NAMESPACE, PROXY, SERVICE, isolated, proxy_access,
         },
@@ -59,7 +59,7 @@ kubectl --context karmada -n shop wait rb web-service --for condition=FullyAppli
             let kinds = [ApiKind::Real, ApiKind::Embedded];
             let (fleet, host) = tokio::try_join!(
                 PropagationFleet::start_on(kinds, 2, Profile::Debug),
-                ControlPlane::start(ControlPlaneOptions::named("host")),
+                ControlPlane::start("host", ApiKind::Real),
             )?;
             host.namespace(SYSTEM).await?;
             let access = proxy_access(&host).await?;

@@ -8,7 +8,7 @@ use k8s_openapi::{
 };
 use kube::{Api, api::PostParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::NAMESPACE,
     kubectl::Kubectl,
     on_both,
@@ -80,7 +80,7 @@ async fn check_names_what_waits(server: ApiKind) -> Result<()> {
 
 /// Before an installation, a check names missing objects and who leads, and writes nothing.
 async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
-    let empty = ControlPlane::start(ControlPlaneOptions::named("empty").on(server)).await?;
+    let empty = ControlPlane::start("empty", server).await?;
     let kubectl = Kubectl::new(empty.kubeconfig_path().to_owned())?;
     let checked = kubectl.remedy(&["check", "--pre"], "").await?;
     assert_eq!(checked.code, Some(1), "{checked:?}");

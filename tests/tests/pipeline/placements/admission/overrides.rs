@@ -14,7 +14,7 @@ mod real {
         discovery::ApiResource,
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::isolated,
         manifests, test_name,
     };
@@ -146,7 +146,7 @@ mod real {
     }
 
     async fn start() -> Result<ControlPlane> {
-        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        let hub = ControlPlane::start("hub", ApiKind::Real).await?;
         hub.install_crds(&[manifests::path("placement/crds")])
             .await?;
         hub.namespace("shop").await?;
