@@ -100,11 +100,10 @@ impl Agents {
         cut_off: Vec<u8>,
         flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
-        let user = format!(
-            "system:serviceaccount:{}:cluster-health-agent",
-            execution_namespace(&MEMBER.name())
-        );
-        let kubeconfig = fleet.karmada.kubeconfig_for(&user, None)?;
+        let namespace = execution_namespace(&MEMBER.name());
+        let kubeconfig = fleet
+            .karmada
+            .account_kubeconfig(&namespace, "cluster-health-agent")?;
         let nowhere = kubeconfig.with_file_name("nowhere");
         let server = fleet.karmada.address().to_string();
         let text = fs::read_to_string(&kubeconfig)?.replace(&server, "127.0.0.1:1");

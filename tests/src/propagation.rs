@@ -1,6 +1,6 @@
 //! A fleet whose members are APIs of their own, and into which our programs propagate.
 
-use std::{fmt::Debug, path::PathBuf};
+use std::fmt::Debug;
 
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -342,8 +342,7 @@ pub async fn start_program(
     flags: &[&str],
 ) -> Result<Running> {
     let name = program.name();
-    let account = format!("system:serviceaccount:karmada-system:{name}");
-    let kubeconfig: PathBuf = karmada.kubeconfig_for(&account, None)?;
+    let kubeconfig = karmada.account_kubeconfig("karmada-system", name)?;
     let own = format!("--kubeconfig={}", kubeconfig.display());
     let flags = [own]
         .into_iter()

@@ -186,11 +186,20 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// Creates a kubeconfig for a user with the rights that RBAC grants to this name or group; on
-    /// the embedded API, every right. `system:serviceaccount:<namespace>:<name>` has those of the
-    /// service account.
-    pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        let path = self.access.grant(self.folder.path(), user, group)?;
+    /// Creates a kubeconfig for a service account.
+    pub fn account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        self.kubeconfig_for(&format!("system:serviceaccount:{namespace}:{name}"))
+    }
+
+    /// Returns a client of a user, as [`Self::kubeconfig_for`] does a kubeconfig.
+    pub async fn client_for(&self, user: &str) -> Result<Client> {
+        kubeconfig::client(&self.kubeconfig_for(user)?).await
+    }
+
+    /// Creates a kubeconfig for a user with the rights that RBAC grants to this name; on the embedded API, every
+    /// right. `system:serviceaccount:<namespace>:<name>` has those of the service account.
+    pub fn kubeconfig_for(&self, user: &str) -> Result<PathBuf> {
+        let path = self.access.grant(self.folder.path(), user, None)?;
         let Some((proxy, _)) = &self.proxy else {
             return Ok(path);
         };

@@ -55,8 +55,8 @@ fn is_for_karmada(received: &Received) -> bool {
 /// Creates a kubeconfig for the agent that names the API server by its host name.
 fn by_name(fleet: &Fleet) -> Result<PathBuf> {
     let namespace = execution_namespace(&MEMBER.name());
-    let user = format!("system:serviceaccount:{namespace}:cluster-health-agent");
-    let path = fleet.karmada.kubeconfig_for(&user, None)?;
+    let karmada = &fleet.karmada;
+    let path = karmada.account_kubeconfig(&namespace, "cluster-health-agent")?;
     let mut kubeconfig: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
     let address = fleet.karmada.address().ip().to_string();
     let cluster = &mut kubeconfig["clusters"][0]["cluster"];

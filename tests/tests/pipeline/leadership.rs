@@ -116,12 +116,8 @@ async fn known_peers_outlive_the_api(server: ApiKind) -> Result<()> {
         },
     )
     .await?;
-    let account = format!(
-        "system:serviceaccount:{}:{}",
-        agents::SERVICE.0,
-        agents::SERVICE.1
-    );
-    let kubeconfig = member.kubeconfig_for(&account, None)?;
+    let (namespace, account) = agents::SERVICE;
+    let kubeconfig = member.account_kubeconfig(namespace, account)?;
     let mut agents = Agents::start_listed(&fleet, 3, kubeconfig).await?;
     agents
         .on(0)?

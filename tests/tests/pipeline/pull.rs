@@ -48,10 +48,8 @@ async fn start_inside(
     program: Binary,
 ) -> Result<Running> {
     let name = MEMBER.name();
-    let theirs = format!("system:serviceaccount:{}:pull", execution_namespace(&name));
-    let theirs = karmada.kubeconfig_for(&theirs, None)?;
-    let own = format!("system:serviceaccount:karmada-system:{}", program.name());
-    let own = member.kubeconfig_for(&own, None)?;
+    let theirs = karmada.account_kubeconfig(&execution_namespace(&name), "pull")?;
+    let own = member.account_kubeconfig("karmada-system", program.name())?;
     let flags = [
         "--pull".to_owned(),
         format!("--cluster-name={name}"),

@@ -86,9 +86,9 @@ async fn broken_credentials_are_not_told(server: ApiKind) -> Result<()> {
 
 /// Starts the cluster-controller with a kubeconfig that is a file of its own.
 async fn own_kubeconfig(fleet: &PropagationFleet, folder: &Path) -> Result<(PathBuf, Running)> {
-    let account = "system:serviceaccount:karmada-system:cluster-controller";
-    let own = folder.join("cluster-controller");
-    fs::copy(fleet.karmada.kubeconfig_for(account, None)?, &own)?;
+    let (karmada, name) = (&fleet.karmada, "cluster-controller");
+    let own = folder.join(name);
+    fs::copy(karmada.account_kubeconfig("karmada-system", name)?, &own)?;
     let flags = [format!("--kubeconfig={}", own.display())];
     let running = Running::start(Binary::ClusterController, Profile::Debug, flags).await?;
     Ok((own, running))

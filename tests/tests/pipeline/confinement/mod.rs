@@ -11,7 +11,7 @@ mod with_tools;
 use anyhow::{Result, ensure};
 use http::Request;
 use kube::Client;
-use pipeline_tests::{control_plane::ControlPlane, kubeconfig};
+use pipeline_tests::control_plane::ControlPlane;
 use serde_json::{Value, json};
 
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
@@ -125,7 +125,7 @@ async fn send(
 
 /// Plays all attempts of an account, and prints the text of each refusal.
 async fn play(api: &ControlPlane, account: &str, attempts: Vec<Attempt>) -> Result<usize> {
-    let client = kubeconfig::client(&api.kubeconfig_for(account, None)?).await?;
+    let client = api.client_for(account).await?;
     let mut refusals = 0;
     for (method, path, body, expected) in attempts {
         let answer = send(&client, method, &path, &body).await;

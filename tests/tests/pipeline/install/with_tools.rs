@@ -530,13 +530,13 @@ async fn in_place_of_detector(fleet: &Fleet, number: u8) -> Result<(DnsServer, R
     let address = node_address(number);
     netns::add_address(address.ip())?;
     let dns = DnsServer::start(dns::cluster()).await?;
-    let account = "system:serviceaccount:kube-system:service-name-resolution-detector";
-    let path = fleet.gateway.kubeconfig_for(account, None)?;
+    let (gateway, account) = (&fleet.gateway, "service-name-resolution-detector");
+    let path = gateway.account_kubeconfig("kube-system", account)?;
     let mut pod: Value = serde_json::from_slice(&fs::read(&path)?)?;
     pod["contexts"][0]["context"]["namespace"] = "kube-system".into();
     fs::write(&path, pod.to_string())?;
-    let account = "system:serviceaccount:karmada-es-member1:cluster-health-agent";
-    let karmada = fleet.karmada.kubeconfig_for(account, None)?;
+    let (karmada, account) = (&fleet.karmada, "cluster-health-agent");
+    let karmada = karmada.account_kubeconfig("karmada-es-member1", account)?;
     let flags = [
         format!("--host-kubeconfig={}", karmada.display()),
         format!("--cluster-name={}", MEMBER.name()),

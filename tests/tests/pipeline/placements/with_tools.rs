@@ -67,12 +67,9 @@ async fn make(server: ApiKind, way: Way) -> Result<()> {
         })
         .await?;
     // In place of the pod, whose rights the last step makes.
-    let account = "system:serviceaccount:fleet-system:placement-agent";
+    let own = member.account_kubeconfig("fleet-system", "placement-agent")?;
     let flags = [
-        format!(
-            "--kubeconfig={}",
-            member.kubeconfig_for(account, None)?.display()
-        ),
+        format!("--kubeconfig={}", own.display()),
         kubeconfig("hub-kubeconfig", &name),
         format!("--cluster-name={name}"),
     ];

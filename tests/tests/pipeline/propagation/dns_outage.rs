@@ -38,8 +38,7 @@ async fn watch_over(fleet: &PropagationFleet) -> Result<[Running; 3]> {
         manifests::apply(&karmada.client(), &format!("karmada/{file}.yaml")).await?;
     }
     let namespace = execution_namespace(&MEMBER.name());
-    let account = format!("system:serviceaccount:{namespace}:cluster-health-agent");
-    let kubeconfig = karmada.kubeconfig_for(&account, None)?;
+    let kubeconfig = karmada.account_kubeconfig(&namespace, "cluster-health-agent")?;
     let own = [
         format!("--karmada-kubeconfig={}", kubeconfig.display()),
         format!("--cluster-name={}", MEMBER.name()),

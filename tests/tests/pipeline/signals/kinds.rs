@@ -39,8 +39,6 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 const NODES: u8 = 3;
-const AGENTS: &str = "system:serviceaccount:karmada-rs:cluster-health-agent";
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Works,
@@ -182,7 +180,7 @@ impl Probed {
 pub(super) async fn each_fails_alone(fleet: &Fleet, mut all: Vec<Probed>) -> Result<()> {
     let member = &fleet.gateway;
     manifests::apply(&member.client(), "member/signals/rights.yaml").await?;
-    let access = member.kubeconfig_for(AGENTS, None)?;
+    let access = member.account_kubeconfig("karmada-rs", "cluster-health-agent")?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("signals.yaml");
     let probes = all.iter().map(|one| (one.name, &one.probe));

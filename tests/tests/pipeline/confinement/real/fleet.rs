@@ -6,7 +6,7 @@ use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
-    kubeconfig, manifests,
+    manifests,
     rights::grant,
     test_name,
 };
@@ -792,7 +792,7 @@ fn stolen_tokens_reach_no_further() {
 
 /// Waits until the rights of a user are in effect, by which he may make this change.
 async fn until_may(api: &ControlPlane, user: &str, path: &str, change: &Value) -> Result<()> {
-    let client = kubeconfig::client(&api.kubeconfig_for(user, None)?).await?;
+    let client = api.client_for(user).await?;
     while send(&client, "PATCH", path, change).await.is_err() {}
     Ok(())
 }
@@ -800,7 +800,7 @@ async fn until_may(api: &ControlPlane, user: &str, path: &str, change: &Value) -
 /// Waits until the policies and the rights are in effect, which the API watches: the policies come in the order of
 /// their files, and the last of them refuses this.
 async fn until_guarded(api: &ControlPlane) -> Result<()> {
-    let user = kubeconfig::client(&api.kubeconfig_for(USER, None)?).await?;
+    let user = api.client_for(USER).await?;
     let work = named("probe", &json!({ "spec": { "workload": {} } }));
     loop {
         match send(&user, "POST", &format!("{WORKS}?dryRun=All"), &work).await {

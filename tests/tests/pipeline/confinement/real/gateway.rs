@@ -4,7 +4,7 @@ use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
-    kubeconfig, manifests, test_name,
+    manifests, test_name,
 };
 use serde_json::{Value, json};
 
@@ -94,7 +94,7 @@ fn stolen_token_spares_the_gateway() {
             .guard(["admission/gateway/ingress-controller.yaml"])
             .await?;
         let account = "system:serviceaccount:karmada-rs:ingress-controller";
-        let client = kubeconfig::client(&gateway.kubeconfig_for(account, None)?).await?;
+        let client = gateway.client_for(account).await?;
         let foreign = "/api/v1/namespaces/shop/services/theirs?dryRun=All";
         until_refused(
             &client,

@@ -7,7 +7,7 @@ use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{isolated, maintenance},
-    kubeconfig, test_name,
+    test_name,
 };
 use serde_json::{Value, json};
 
@@ -369,7 +369,7 @@ fn in_member() -> Vec<Account> {
 /// Waits until the rights of each account are in effect, and plays its attempts. None may act as somebody else.
 async fn try_each(api: &ControlPlane, accounts: Vec<Account>) -> Result<()> {
     for (account, (method, path, body, _), beyond) in accounts {
-        let client = kubeconfig::client(&api.kubeconfig_for(account, None)?).await?;
+        let client = api.client_for(account).await?;
         while send(&client, method, &path, &body).await.is_err() {}
         play(api, account, beyond).await?;
         let request = Request::get("/api").header("Impersonate-User", "somebody");
@@ -410,7 +410,7 @@ fn rbac_confines_stolen_tokens() {
         }
 
         karmada.guard(["admission/clusters.yaml"]).await?;
-        let client = kubeconfig::client(&karmada.kubeconfig_for("drainer", None)?).await?;
+        let client = karmada.client_for("drainer").await?;
         let moved = endpoint("https://127.0.0.1:3");
         let path = format!("{CLUSTER}?dryRun=All");
         until_refused(&client, "PATCH", &path, &moved, MOVES).await;

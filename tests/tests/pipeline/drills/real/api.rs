@@ -16,7 +16,6 @@ use kube::{
 use pipeline_tests::{
     control_plane::{ApiKind, ControlPlane},
     fleet::{Fleet, Member, isolated},
-    kubeconfig,
     programs::{Binary, Profile, Running},
     propagation::create,
     test_name,
@@ -70,10 +69,9 @@ async fn crowd(karmada: &ControlPlane) -> Result<()> {
 
 /// Lists all clusters again and again until it is dropped, from several places.
 async fn flood(karmada: &ControlPlane) -> Result<JoinSet<()>> {
-    let path = karmada.kubeconfig_for(REPORTS, None)?;
     let mut flood = JoinSet::new();
     for _ in 0..4 {
-        let client = kubeconfig::client(&path).await?;
+        let client = karmada.client_for(REPORTS).await?;
         flood.spawn(async move {
             while let Ok(list) =
                 Request::get("/apis/cluster.karmada.io/v1alpha1/clusters").body(Vec::new())

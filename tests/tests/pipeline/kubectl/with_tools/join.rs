@@ -80,7 +80,7 @@ patches:
             }))?;
             let bindings: Api<ClusterRoleBinding> = Api::all(karmada.client());
             bindings.create(&PostParams::default(), &binding).await?;
-            let as_user = |user| Kubectl::new(karmada.kubeconfig_for(user, None)?);
+            let as_user = |user| Kubectl::new(karmada.kubeconfig_for(user)?);
             let sixty = Self {
                 kubectl: as_user(USER)?,
                 renewal: as_user("system:serviceaccount:karmada-system:kubectl-remedy-renew")?,

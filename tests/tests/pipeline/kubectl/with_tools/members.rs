@@ -111,7 +111,7 @@ mod real {
 
     /// Writes a kubeconfig with the fleet for `user`, and each member for its admin, in a context of its name.
     fn kubeconfig(fleet: &PropagationFleet, user: &str) -> Result<PathBuf> {
-        let own = fleet.karmada.kubeconfig_for(user, None)?;
+        let own = fleet.karmada.kubeconfig_for(user)?;
         let read = |path: &std::path::Path| -> Result<Value> {
             Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
         };

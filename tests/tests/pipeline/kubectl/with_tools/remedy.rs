@@ -32,7 +32,7 @@ impl Operated {
         let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
         grant_file(&fleet.karmada.client(), USER, "karmada/kubectl-remedy").await?;
         let operated = Self {
-            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
+            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER)?)?,
             remedies: fleet.remedy_controller().await?,
             ingresses: fleet.ingress_controller().await?,
             fleet,

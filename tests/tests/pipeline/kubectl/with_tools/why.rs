@@ -41,7 +41,7 @@ impl Watched {
         });
         create(&namespaced::<Deployment>(client), deployment).await?;
         Ok(Self {
-            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
+            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER)?)?,
             _programs: fleet.run().await?,
             fleet,
         })
