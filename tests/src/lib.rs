@@ -36,7 +36,6 @@ pub mod grpc_health;
 pub mod haproxy;
 pub mod kinds;
 pub mod kube_proxy;
-pub mod kubeconfig;
 pub mod kubectl;
 pub mod manifests;
 pub mod netns;
@@ -63,6 +62,7 @@ pub mod wait;
 pub mod writes;
 
 mod inside;
+mod kubeconfig;
 mod scratch;
 
 pub use lab_parts::relay;
