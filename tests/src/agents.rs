@@ -13,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::{join_all, try_join_all};
 use hickory_proto::op::ResponseCode;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_api::{Cluster, execution_namespace};
+use karmada_api::execution_namespace;
 use kube::{Api, Client, api::PostParams};
 use lab_parts::{
     dns::{self, DnsServer, Response},
@@ -27,7 +27,6 @@ use crate::{
     fleet::{Fleet, Member},
     netns,
     programs::{Binary, Profile, Running},
-    wait::until,
 };
 
 /// The interval between two looks at something that cannot be watched.
@@ -255,15 +254,7 @@ pub fn address(node: u8) -> SocketAddr {
 
 /// Waits until a condition of member 1 has this status, with `text` in its message.
 pub async fn has_condition(fleet: &Fleet, kind: &str, status: &str, text: &str) -> Result<()> {
-    let is = |cluster: Option<&Cluster>| {
-        let condition = cluster.and_then(|cluster| cluster.condition(kind));
-        condition
-            .is_some_and(|condition| condition.status == status && condition.message.contains(text))
-    };
-    let what = format!("{kind} {status} with {text:?}");
-    until(&fleet.clusters(), &MEMBER.name(), &what, is)
-        .await
-        .map(drop)
+    fleet.tells(MEMBER, kind, status, text).await.map(drop)
 }
 
 /// Creates the EndpointSlice of the agents' Service with so many nodes, as the member's own controller

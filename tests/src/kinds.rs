@@ -42,9 +42,11 @@ impl Kinds {
     /// Installs their definitions.
     pub async fn install(&self, api: &ControlPlane) -> Result<()> {
         let fields = json!({ FIELD: { "type": "integer" } });
-        let definition =
-            |kind: &ApiResource| crds::definition(GROUP, &kind.kind, &kind.plural, &fields);
-        let definitions: Result<Vec<_>> = self.kinds.iter().map(definition).collect();
+        let definitions: Result<Vec<_>> = self
+            .kinds
+            .iter()
+            .map(|kind| crds::definition(GROUP, &kind.kind, &kind.plural, &fields))
+            .collect();
         crds::apply(&api.client(), &definitions?).await
     }
 
@@ -98,11 +100,12 @@ impl Kinds {
     pub async fn arrive(&self, api: &ControlPlane, edit: u16) -> Result<()> {
         let arriving = self.kinds.iter().map(async |kind| {
             let what = format!("{} of edit {edit}", kind.kind);
-            let is = |object: Option<&DynamicObject>| {
-                object.is_some_and(|object| object.data["spec"][FIELD] == edit)
-            };
             let objects = self.objects(api, kind);
-            until(&objects, NAME, &what, is).await.map(drop)
+            until(&objects, NAME, &what, |object| {
+                object.is_some_and(|object| object.data["spec"][FIELD] == edit)
+            })
+            .await
+            .map(drop)
         });
         stream::iter(arriving)
             .buffer_unordered(AT_ONCE)

@@ -234,8 +234,10 @@ impl Stage {
     }
 
     fn memory(&self) -> Result<Vec<(String, u64)>> {
-        let memory = |(name, program): &(String, Running)| Ok((name.clone(), program.memory()?));
-        self.programs.iter().map(memory).collect()
+        self.programs
+            .iter()
+            .map(|(name, program)| Ok((name.clone(), program.memory()?)))
+            .collect()
     }
 
     /// Stops our programs with SIGTERM.

@@ -246,8 +246,10 @@ impl Running {
     ) -> Result<Self> {
         let mut running = Self::start_unready(program, profile, arguments).await?;
         let admin = running.admin;
-        let ready = async || get(admin, "/readyz").await.is_ok();
-        running.process.ready(READY_WITHIN, ready).await?;
+        running
+            .process
+            .ready(READY_WITHIN, async || get(admin, "/readyz").await.is_ok())
+            .await?;
         Ok(running)
     }
 

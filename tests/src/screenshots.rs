@@ -186,8 +186,10 @@ fn decoded(png: &[u8]) -> Result<(Vec<Colour>, u32, u32)> {
     bytes.truncate(info.buffer_size());
     let samples = info.color_type.samples();
     ensure!(samples >= 3, "a picture in {:?}", info.color_type);
-    let colour = |pixel: &[u8]| [pixel[0], pixel[1], pixel[2]];
-    let pixels = bytes.chunks_exact(samples).map(colour).collect();
+    let pixels = bytes
+        .chunks_exact(samples)
+        .map(|pixel| [pixel[0], pixel[1], pixel[2]])
+        .collect();
     Ok((pixels, info.width, info.height))
 }
 

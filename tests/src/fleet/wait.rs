@@ -11,10 +11,24 @@ use crate::wait::{until, until_event};
 impl Fleet {
     /// Waits until a condition of a member has this status, and returns the time of that.
     pub async fn has_condition(&self, member: Member, kind: &str, status: &str) -> Result<Instant> {
-        let what = format!("{kind} {status}");
+        self.tells(member, kind, status, "").await
+    }
+
+    /// Waits like [`Self::has_condition`], until the condition has this text in its message, too, or as its reason.
+    pub async fn tells(
+        &self,
+        member: Member,
+        kind: &str,
+        status: &str,
+        text: &str,
+    ) -> Result<Instant> {
+        let what = format!("{kind} {status} with {text:?}");
         until(&self.clusters(), &member.name(), &what, |cluster| {
             let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.is_some_and(|condition| condition.status == status)
+            condition.is_some_and(|condition| {
+                condition.status == status
+                    && (condition.message.contains(text) || condition.reason == text)
+            })
         })
         .await
     }

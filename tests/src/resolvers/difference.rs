@@ -159,8 +159,10 @@ pub(super) fn between(
         Some(Symptom::Waits) => What::WaitFalselySaid,
         Some(_) => What::FalselySaid,
     };
-    let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
-    let candidates: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+    let candidates: Vec<_> = Reason::ALL
+        .into_iter()
+        .filter(|reason| reason.may_matter(world, resolver))
+        .collect();
     let mut sets = subsets(&candidates);
     sets.sort_by_key(Vec::len);
     let mut sets = sets.into_iter();
@@ -364,8 +366,10 @@ mod tests {
     fn reasons_must_explain() {
         let resolver = Resolver::Musl;
         let world = world(|world: &World| {
-            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
-            let reasons: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+            let reasons: Vec<_> = Reason::ALL
+                .into_iter()
+                .filter(|reason| reason.may_matter(world, resolver))
+                .collect();
             reasons.len() > 2
                 && predicted(world, resolver, &[]).is_none()
                 && subsets(&reasons).iter().all(|set| {

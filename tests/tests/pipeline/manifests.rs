@@ -305,8 +305,10 @@ fn ports_are_guarded() {
         let policies = of_kind(&objects, "NetworkPolicy");
         for program in of_kind(&objects, "Deployment") {
             let name = &program["metadata"]["name"];
-            let own = |policy: &&&Value| policy["metadata"]["name"] == *name;
-            let policy = policies.iter().find(own).unwrap();
+            let policy = policies
+                .iter()
+                .find(|policy| policy["metadata"]["name"] == *name)
+                .unwrap();
             assert_eq!(
                 policy["spec"]["podSelector"], program["spec"]["selector"],
                 "{name}"

@@ -11,7 +11,6 @@ use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{Timestamp, ToSpan};
 use karmada_api::{
-    Cluster,
     condition::{GATEWAY_REPORTER_READY, REACHABLE, REPORTER_READY, REPORTER_SILENT_REASON},
     execution_namespace,
 };
@@ -25,7 +24,6 @@ use pipeline_tests::{
     relay::Relay,
     traefik::Traefik,
     traffic::{LEFT_AFTER, Traffic, reaches},
-    wait::until,
 };
 use serde_json::json;
 
@@ -150,15 +148,8 @@ impl Stage {
 
     /// Waits until a condition of a member has this status, and this text in its reason or message.
     async fn has(&self, member: Member, kind: &str, status: &str, text: &str) -> Result<()> {
-        let is = |cluster: Option<&Cluster>| {
-            let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.is_some_and(|it| {
-                it.status == status && (it.message.contains(text) || it.reason == text)
-            })
-        };
-        let what = format!("{kind} {status} with {text:?}");
-        let clusters = self.fleet.clusters();
-        until(&clusters, &member.name(), &what, is).await.map(drop)
+        let told = self.fleet.tells(member, kind, status, text);
+        told.await.map(drop)
     }
 
     /// Takes the power of member1: its backend is gone, and its address with it.

@@ -124,11 +124,13 @@ async fn place_wrapped(
     [role, map]: [&Value; 2],
 ) -> Result<()> {
     let hub = stage.fleet.hub.client();
-    let named = |manifest: &Value| {
-        let kind = manifest["kind"].as_str().unwrap_or_default();
-        (format!("{kind}.yaml"), Value::from(manifest.to_string()))
-    };
-    let data: Map<_, _> = with_effects.iter().map(named).collect();
+    let data: Map<_, _> = with_effects
+        .iter()
+        .map(|manifest| {
+            let kind = manifest["kind"].as_str().unwrap_or_default();
+            (format!("{kind}.yaml"), Value::from(manifest.to_string()))
+        })
+        .collect();
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
     let of_map =
         json!({ "metadata": { "name": CONFIG_MAP, "annotations": annotations }, "data": data });

@@ -2,10 +2,7 @@
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use k8s_openapi::api::{
-    core::v1::{Namespace, Service},
-    discovery::v1::EndpointSlice,
-};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{MultiClusterIngress, Remedy};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
@@ -113,8 +110,7 @@ impl Site {
     /// Waits until nothing of the placement is in a member.
     pub(crate) async fn has_left(&self, member: Member) -> Result<()> {
         let namespaces = namespaces(self.stage.fleet.member(member));
-        let is_gone = |namespace: Option<&Namespace>| namespace.is_none();
-        until(&namespaces, NAMESPACE, "gone", is_gone).await?;
+        until(&namespaces, NAMESPACE, "gone", |found| found.is_none()).await?;
         Ok(())
     }
 

@@ -29,13 +29,13 @@ async fn foreign_object_stays_until_overwritten(server: ApiKind) -> Result<()> {
     fleet.create_policy(WEB, spec).await?;
     let _programs = fleet.run().await?;
 
-    let is_refused = |work: Option<&karmada_api::Work>| {
+    until_work(&fleet, Member(1), "ConfigMap", "refused", |work| {
         let applied = work.and_then(|work| work.condition("Applied"));
         applied.is_some_and(|applied| {
             applied.reason == "AppliedFailed" && applied.message.contains("overwrite")
         })
-    };
-    until_work(&fleet, Member(1), "ConfigMap", "refused", is_refused).await?;
+    })
+    .await?;
     let found = maps(member).get(WEB).await?;
     assert_eq!(found.data, Some(data(&[("a", "theirs"), ("b", "theirs")])));
     assert!(!found.labels().contains_key(names::MANAGED));

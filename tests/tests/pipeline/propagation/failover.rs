@@ -1,8 +1,7 @@
 //! DNS that dies in the primary group moves a workload to its backup.
 
 use anyhow::Result;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use karmada_api::{ClusterView, ResourceBinding, condition::DNS_READY, names};
+use karmada_api::{ClusterView, condition::DNS_READY, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
@@ -109,20 +108,16 @@ async fn is_placed(
         .iter()
         .map(|number| Member(*number).name())
         .collect();
-    let is = |binding: &ResourceBinding| {
-        let targets = binding.spec.clusters.iter().flatten();
+    let what = format!("in {wanted:?}");
+    until(&fleet.bindings(), binding, &what, |found| {
+        let targets = found.and_then(|binding| binding.spec.clusters.as_ref());
+        let targets = targets.into_iter().flatten();
         let mut targets: Vec<_> = targets.map(|target| target.name.clone()).collect();
         targets.sort();
-        let status = binding.status.as_ref();
+        let status = found.and_then(|binding| binding.status.as_ref());
         let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
-        targets == wanted && named == group
-    };
-    until(
-        &fleet.bindings(),
-        binding,
-        &format!("in {wanted:?}"),
-        |it| it.is_some_and(is),
-    )
+        found.is_some() && targets == wanted && named == group
+    })
     .await?;
     Ok(())
 }
@@ -164,8 +159,8 @@ async fn takes_workloads(fleet: &PropagationFleet, member: Member) -> Result<()>
         "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
     });
     fleet.create_policy(canary, policy).await?;
-    let has = |copy: Option<&ConfigMap>| copy.is_some();
-    until(&maps(fleet.member(member)), canary, "there", has).await?;
+    let copies = maps(fleet.member(member));
+    until(&copies, canary, "there", |copy| copy.is_some()).await?;
     Ok(())
 }
 

@@ -32,13 +32,15 @@ impl Template {
     fn all() -> Result<Vec<Self>> {
         let text = include_str!("../../../fixtures/kinds.yaml");
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(text)?;
-        let template = |object: DynamicObject| {
-            let types = object.types.as_ref().context("no kind")?;
-            let kind = GroupVersionKind::try_from(types)?;
-            let resource = ApiResource::from_gvk(&kind);
-            Ok(Self { object, resource })
-        };
-        objects.into_iter().map(template).collect()
+        objects
+            .into_iter()
+            .map(|object| {
+                let types = object.types.as_ref().context("no kind")?;
+                let kind = GroupVersionKind::try_from(types)?;
+                let resource = ApiResource::from_gvk(&kind);
+                Ok(Self { object, resource })
+            })
+            .collect()
     }
 
     fn api(&self, api: &ControlPlane) -> Api<DynamicObject> {
@@ -101,8 +103,10 @@ async fn are_applied(fleet: &PropagationFleet, templates: &[Template]) -> Result
 fn ensure_one_write_each(templates: &[Template], written: &WriteCounts) {
     for template in templates {
         let ApiResource { group, plural, .. } = &template.resource;
-        let is_same = |one: &&Template| one.resource == template.resource;
-        let copies = templates.iter().filter(is_same).count();
+        let copies = templates
+            .iter()
+            .filter(|one| one.resource == template.resource)
+            .count();
         let of_kind = |write: &WriteKind| (&write.group, &write.resource) == (group, plural);
         let writes = written.0.iter().filter(|(write, _)| of_kind(write));
         let writes: u64 = writes.map(|(_, count)| count).sum();

@@ -75,8 +75,10 @@ impl Record {
         let versions = self.first(expected.len()).await?;
         let first = versions.iter().flatten().next();
         let first = first.map_or(0, |(_, replicas)| *replicas);
-        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
-        let expected: Vec<_> = expected.iter().map(owned).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(image, more)| Some(((*image).to_owned(), first + more)))
+            .collect();
         ensure!(
             versions == expected,
             "it ran {versions:?}, not {expected:?}"

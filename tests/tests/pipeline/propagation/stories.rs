@@ -1,7 +1,6 @@
 //! Two rollouts as users make them.
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::OverridePolicy;
 use kube::{
     Api,
@@ -130,9 +129,12 @@ fn partition(member: Member) -> i32 {
 }
 
 async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -> Result<()> {
-    let is = |copy: Option<&Deployment>| copy.is_some_and(|copy| ran(copy).1 == replicas);
+    let copies = deployments(fleet.member(member));
     let what = format!("{replicas} replicas");
-    until(&deployments(fleet.member(member)), WEB, &what, is).await?;
+    until(&copies, WEB, &what, |copy| {
+        copy.is_some_and(|copy| ran(copy).1 == replicas)
+    })
+    .await?;
     Ok(())
 }
 

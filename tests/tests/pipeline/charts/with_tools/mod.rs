@@ -91,8 +91,10 @@ fn lint_finds_nothing() {
 #[test]
 fn every_value_has_an_effect() {
     let every = |programs: &[&str]| -> Vec<String> {
-        let on = |name: &&str| format!("{name}.enabled=true");
-        programs.iter().map(on).collect()
+        programs
+            .iter()
+            .map(|name| format!("{name}.enabled=true"))
+            .collect()
     };
     let host = every(&[
         "remedyController",

@@ -275,8 +275,13 @@ patches:
         let count = lines(&renewed.stdout, " renewed; its token ends at");
         ensure!(count == usize::from(CLUSTERS), "{renewed:?}");
         let secrets: Api<Secret> = Api::namespaced(sixty.member(), "karmada-rs");
-        let is_new = |secret: Option<&Secret>| secret.is_some_and(|secret| secret.data != old);
-        until(&secrets, "cluster-health-agent-karmada", "renewed", is_new).await?;
+        until(
+            &secrets,
+            "cluster-health-agent-karmada",
+            "renewed",
+            |secret| secret.is_some_and(|secret| secret.data != old),
+        )
+        .await?;
         let folder = sixty.kubectl.home().join("renewed");
         let kubeconfig = sixty.mounted(&folder).await?;
         let kubeconfig = kubeconfig.to_str().context("no text")?;
