@@ -19,6 +19,7 @@ use pipeline_tests::{
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
     manifests, on_both,
+    own_members::OwnMembers,
     programs::{Binary, Profile},
     propagation::start_program,
     relay::Relay,
@@ -238,7 +239,7 @@ async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
 /// Cases T7 and T8: in a fleet without Karmada, a Service of type `NodePort` is served at the ready nodes of its members, with the
 /// rights of the manifests; with `externalTrafficPolicy: Local` at those with a pod of it. A blocked member is drained.
 async fn node_ports_are_served(server: ApiKind) -> Result<()> {
-    let (fleet, mut own) = Fleet::with_own_members(server, Profile::Debug, &MEMBERS).await?;
+    let (fleet, mut own) = OwnMembers::start(server, Profile::Debug, &MEMBERS).await?;
     let mut programs = own.programs.iter();
     let place = programs.position(|(name, _)| name == Binary::ClusterController.name());
     let (_, silent) = own
