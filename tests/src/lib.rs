@@ -20,6 +20,7 @@
 
 pub mod agents;
 pub mod aggregation;
+pub mod api;
 pub mod api_proxy;
 pub mod backend;
 pub mod bench;

@@ -9,16 +9,14 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
     execution_namespace, names, names::TOKEN_INSECURE,
 };
-use kube::{
-    Api, Client, Resource,
-    api::{Patch, PatchParams, PostParams},
-};
+use kube::{Api, Client, Resource, api::PostParams};
 use propagation_rules::rights::GroupResource;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
     aggregation::aggregate,
+    api::merge_status,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -189,11 +187,7 @@ impl PropagationFleet {
 
     async fn patch_status(&self, member: Member, status: Value) -> Result<()> {
         let clusters: Api<ClusterView> = Api::all(self.karmada.client());
-        let patch = Patch::Merge(json!({ "status": status }));
-        clusters
-            .patch_status(&member.name(), &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
+        merge_status(&clusters, &member.name(), &status).await
     }
 
     /// Lets the propagation-controller propagate one more kind, `GROUP/RESOURCE`, as `kubectl remedy rights` does.

@@ -7,14 +7,12 @@ use std::{
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
+    api::merge,
     control_plane::ApiKind,
     fleet::NAMESPACE,
     programs::Profile,
@@ -89,8 +87,8 @@ async fn edit(maps: &Api<ConfigMap>, mut turn: u32, stopped: &AtomicBool) -> Res
         let is_last = stopped.load(Ordering::Relaxed);
         turn += 1;
         for name in names(EDITED) {
-            let patch = Patch::Merge(json!({ "data": { KEY: turn.to_string() } }));
-            maps.patch(&name, &PatchParams::default(), &patch).await?;
+            let patch = json!({ "data": { KEY: turn.to_string() } });
+            merge(maps, &name, &patch).await?;
         }
         if is_last {
             return Ok(turn);

@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Fleet, HOST, Member, NAMESPACE, SERVICE};
-use crate::manifests;
+use crate::{api::merge_status, manifests};
 
 /// A Cluster as a real Karmada serves it.
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
@@ -59,11 +59,7 @@ impl Fleet {
         let clusters: Api<DynamicObject> = Api::all_with(self.karmada.client(), &resource);
         let cluster = serde_json::from_value(cluster)?;
         clusters.create(&PostParams::default(), &cluster).await?;
-        let status = Patch::Merge(json!({ "status": status }));
-        clusters
-            .patch_status(name, &PatchParams::default(), &status)
-            .await?;
-        Ok(())
+        merge_status(&clusters, name, &status).await
     }
 
     /// Writes the verdict of a member in place of its agent.
@@ -153,12 +149,9 @@ impl Fleet {
                 })
             })
             .collect();
-        let status = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
+        let status = json!({ "aggregatedStatus": items });
         let name = format!("{service}-service");
-        bindings
-            .patch_status(&name, &PatchParams::default(), &status)
-            .await?;
-        Ok(())
+        merge_status(&bindings, &name, &status).await
     }
 
     /// Creates an ingress of that class for the Service.

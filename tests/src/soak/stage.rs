@@ -8,10 +8,7 @@ use karmada_api::{
     Cluster, ClusterPropagationPolicy,
     condition::{DNS_READY, FALSE, TRUE},
 };
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -21,6 +18,7 @@ use super::{
     templates::{POLICY, Templates, policy},
 };
 use crate::{
+    api::merge,
     control_plane::ApiKind,
     fleet::{Member, set_condition},
     manifests,
@@ -170,11 +168,8 @@ impl Stage {
     async fn suspend(&self, dispatching: bool) -> Result<()> {
         let policies: Api<ClusterPropagationPolicy> = Api::all(self.fleet.karmada.client());
         let suspension = json!({ "suspension": { "dispatching": dispatching } });
-        let patch = Patch::Merge(json!({ "spec": suspension }));
-        policies
-            .patch(POLICY, &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
+        let patch = json!({ "spec": suspension });
+        merge(&policies, POLICY, &patch).await
     }
 
     /// Writes the verdict on DNS in place of a member's agents, and waits until the Remedy acts on it, or no longer.

@@ -2,13 +2,11 @@
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-};
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
+    api::{merge, merge_status},
     control_plane::ControlPlane,
     fleet::NAMESPACE,
     propagation::{create, namespaced},
@@ -106,10 +104,7 @@ impl Templates {
             }
             let status = json!({ "observedGeneration": generation, "replicas": 1, "updatedReplicas": 1,
                 "readyReplicas": 1, "availableReplicas": 1 });
-            let patch = Patch::Merge(json!({ "status": status }));
-            copies
-                .patch_status(&copy.name_any(), &PatchParams::default(), &patch)
-                .await?;
+            merge_status(&copies, &copy.name_any(), &status).await?;
         }
         Ok(())
     }
@@ -140,14 +135,12 @@ impl Templates {
 }
 
 async fn write(api: &ControlPlane, name: &str, turn: usize) -> Result<()> {
-    let parameters = PatchParams::default();
-    let data = Patch::Merge(json!({ "data": { KEY: turn.to_string() } }));
-    maps(api).patch(name, &parameters, &data).await?;
+    let data = json!({ "data": { KEY: turn.to_string() } });
+    merge(&maps(api), name, &data).await?;
     let container = json!({ "name": "web", "image": image(turn) });
     let pods = json!({ "spec": { "containers": [container] } });
-    let spec = Patch::Merge(json!({ "spec": { "template": pods } }));
-    deployments(api).patch(name, &parameters, &spec).await?;
-    Ok(())
+    let spec = json!({ "spec": { "template": pods } });
+    merge(&deployments(api), name, &spec).await
 }
 
 fn image(turn: usize) -> String {

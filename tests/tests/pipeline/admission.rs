@@ -58,6 +58,7 @@ mod real {
         discovery::ApiResource,
     };
     use pipeline_tests::{
+        api::merge,
         control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::{NAMESPACE, isolated},
@@ -634,16 +635,14 @@ mod real {
             };
             let none = "the PriorityClass system-node-critical is not allowed in the namespace shop, whose annotation karmada-rs.io/priority-classes allows none";
             ensure!(refused.contains(none), "{refused}");
-            let (kept, parameters) = (policies(&karmada, true), PatchParams::default());
-            let edited = Patch::Merge(json!({ "spec": { "priority": 1 } }));
-            kept.patch("web", &parameters, &edited).await?;
+            let kept = policies(&karmada, true);
+            let edited = json!({ "spec": { "priority": 1 } });
+            merge(&kept, "web", &edited).await?;
 
             let namespaces: Api<Namespace> = Api::all(karmada.client());
             let listing = json!({ "metadata": { "annotations": {
                 "karmada-rs.io/priority-classes": "high, batch" } } });
-            namespaces
-                .patch(NAMESPACE, &parameters, &Patch::Merge(listing))
-                .await?;
+            merge(&namespaces, NAMESPACE, &listing).await?;
             // So has it of Namespaces.
             while refusal("batch").await.is_some() {}
             ensure!(refusal("high").await.is_none(), "it is listed");
@@ -694,9 +693,7 @@ mod real {
             until(&maps, "other", "gone", |map| map.is_none()).await?;
             ensure!(maps.get_opt("protected").await?.is_some(), "it is gone");
             let unlabelled = json!({ "metadata": { "labels": null } });
-            let parameters = PatchParams::default();
-            maps.patch("protected", &parameters, &Patch::Merge(unlabelled))
-                .await?;
+            merge(&maps, "protected", &unlabelled).await?;
             until(&namespaces, "kept", "gone", |namespace| namespace.is_none()).await?;
             Ok(())
         });

@@ -10,6 +10,7 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::{ApiKind, ControlPlane},
     crds, on_both,
 };
@@ -73,9 +74,7 @@ async fn lost_on_the_way(
         .await?
         .name_any();
     if sent["status"].is_object() {
-        let status = Patch::Merge(json!({ "status": sent["status"] }));
-        api.patch_status(&name, &PatchParams::default(), &status)
-            .await?;
+        merge_status(&api, &name, &sent["status"]).await?;
     }
     let kept = serde_json::to_value(api.get(&name).await?)?;
     Ok(lost(&sent, &kept, ""))
@@ -248,16 +247,14 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
     ] {
         lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
     }
-    let parameters = PatchParams::default();
     let remedies: Api<Remedy> = Api::all(karmada.client());
     let expires = json!({ "remedy.karmada-rs.io/expires-at": "2026-11-20T18:00:00Z" });
-    let expires = Patch::Merge(json!({ "metadata": { "annotations": expires } }));
-    remedies.patch("dns", &parameters, &expires).await?;
+    let expires = json!({ "metadata": { "annotations": expires } });
+    merge(&remedies, "dns", &expires).await?;
     let accepted = json!({ "type": "Accepted", "status": "True", "reason": "Accepted",
         "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
     let status = json!({ "activeClusters": 2, "conditions": [accepted] });
-    let status = Patch::Merge(json!({ "status": status }));
-    remedies.patch_status("dns", &parameters, &status).await?;
+    merge_status(&remedies, "dns", &status).await?;
     let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
     assert_eq!(
         titles,
@@ -274,10 +271,8 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
         ]
     );
     let ingresses: Api<MultiClusterIngress> = Api::namespaced(karmada.client(), "bench");
-    let blocked = Patch::Merge(json!({ "status": { "trafficBlockClusters": ["c00001"] } }));
-    ingresses
-        .patch_status("m00000", &parameters, &blocked)
-        .await?;
+    let blocked = json!({ "trafficBlockClusters": ["c00001"] });
+    merge_status(&ingresses, "m00000", &blocked).await?;
     let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
     let (titles, cells) = table(&karmada, path).await?;
     assert_eq!(

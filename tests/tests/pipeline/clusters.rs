@@ -5,11 +5,9 @@ mod with_tools;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use karmada_api::{ClusterView, execution_namespace};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::merge_status,
     control_plane::ApiKind,
     fleet::Member,
     manifests, on_both,
@@ -82,10 +80,9 @@ async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     let (name, api) = (member.name(), fleet.member(member).client());
     let node = json!({ "metadata": { "name": "n1" } });
     create::<Node>(&Api::all(api.clone()), node).await?;
-    let allocatable = json!({ "status": { "allocatable": { "cpu": "4", "pods": "110" } } });
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(allocatable));
+    let status = json!({ "allocatable": { "cpu": "4", "pods": "110" } });
     let nodes: Api<Node> = Api::all(api.clone());
-    nodes.patch_status("n1", &parameters, &patch).await?;
+    merge_status(&nodes, "n1", &status).await?;
     let requests = json!({ "requests": { "cpu": "250m" } });
     let pod = json!({ "metadata": { "name": "p" }, "spec": { "nodeName": "n1",
         "containers": [{ "name": "c", "image": "i", "resources": requests }] } });

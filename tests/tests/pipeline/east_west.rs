@@ -5,9 +5,10 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{ClusterView, ServiceExport, names::collected_slice};
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use pipeline_tests::{
+    api::merge_status,
     control_plane::ApiKind,
     crds,
     fleet::{Member, NAMESPACE, SERVICE},
@@ -24,12 +25,9 @@ const CONSUMER: Member = Member(3);
 /// Writes the actions of a cluster, as a remedy-controller does.
 async fn require(fleet: &PropagationFleet, provider: Member, actions: &[&str]) -> Result<()> {
     let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "status": { "remedyActions": actions } }));
+    let patch = json!({ "remedyActions": actions });
     let name = provider.name();
-    clusters
-        .patch_status(&name, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
+    merge_status(&clusters, &name, &patch).await
 }
 
 /// Waits until the consumer has this slice, or has it no longer.

@@ -15,6 +15,7 @@ use kube::{
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
@@ -124,12 +125,8 @@ async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
 /// Reports an address in place of the gateway's own ingress controller.
 pub(crate) async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
     until(ingresses, INGRESS, "served", |found| found.is_some()).await?;
-    let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
-    let status = Patch::Merge(status);
-    ingresses
-        .patch_status(INGRESS, &PatchParams::default(), &status)
-        .await?;
-    Ok(())
+    let status = json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } });
+    merge_status(ingresses, INGRESS, &status).await
 }
 
 /// Waits until the status of the ingress has exactly these addresses.
@@ -194,8 +191,8 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     })
     .await?;
     assert_eq!(copies.list(&ListParams::default()).await?.items.len(), 1);
-    let renewed = Patch::Merge(json!({ "data": { "tls.key": "dHdv" } }));
-    secrets.patch("cert", &parameters, &renewed).await?;
+    let renewed = json!({ "data": { "tls.key": "dHdv" } });
+    merge(&secrets, "cert", &renewed).await?;
     until(&copies, &copy, "renewed", |found| {
         key(found) == Some(b"two".to_vec())
     })
@@ -303,13 +300,11 @@ async fn report_node(
         nodes.create(&PostParams::default(), &new).await?;
     }
     let status = if is_ready { "True" } else { "False" };
-    let status = json!({ "status": {
+    let status = json!({
         "addresses": [{ "type": "InternalIP", "address": address.ip() }],
         "conditions": [{ "type": "Ready", "status": status }],
-    } });
-    let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-    nodes.patch_status(name, &parameters, &status).await?;
-    Ok(())
+    });
+    merge_status(&nodes, name, &status).await
 }
 
 /// Makes the template of the Service one of type `NodePort` with this `externalTrafficPolicy`.
@@ -317,12 +312,8 @@ async fn serve_by_node_port(fleet: &Fleet, policy: &str) -> Result<()> {
     let port = json!({ "name": "http", "port": 80, "targetPort": "http", "nodePort": 30_080 });
     let spec = json!({ "type": "NodePort", "externalTrafficPolicy": policy, "ports": [port] });
     let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    let (parameters, patch) = (
-        PatchParams::default(),
-        Patch::Merge(json!({ "spec": spec })),
-    );
-    services.patch(SERVICE, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": spec });
+    merge(&services, SERVICE, &patch).await
 }
 
 /// Has the pods of the Service in a member run on a node.
@@ -330,13 +321,9 @@ async fn run_pods_on(api: &ControlPlane, member: Member, node: &str) -> Result<(
     let endpoint = json!({ "addresses": [member.backend().ip()],
         "conditions": { "ready": true }, "nodeName": node });
     let slices: Api<EndpointSlice> = Api::namespaced(api.client(), NAMESPACE);
-    let (parameters, patch) = (
-        PatchParams::default(),
-        Patch::Merge(json!({ "endpoints": [endpoint] })),
-    );
+    let patch = json!({ "endpoints": [endpoint] });
     let name = format!("{SERVICE}-1");
-    slices.patch(&name, &parameters, &patch).await?;
-    Ok(())
+    merge(&slices, &name, &patch).await
 }
 
 /// A user who exports services alone finds no export of ours.
@@ -398,18 +385,14 @@ mod admission {
             refuse_ingresses(&fleet).await?;
             let tls = json!({ "spec": { "tls": [{ "hosts": ["a.example.com"] }] } });
             let ingresses = fleet.ingresses();
-            ingresses
-                .patch(INGRESS, &PatchParams::default(), &Patch::Merge(tls))
-                .await?;
+            merge(&ingresses, INGRESS, &tls).await?;
             fleet
                 .has_event("MultiClusterIngress", INGRESS, "GatewayRefused")
                 .await?;
             // A cluster that leaves: its object stays until Karmada removes the finalizer.
             let held = json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } });
             let clusters = fleet.clusters();
-            clusters
-                .patch("member1", &PatchParams::default(), &Patch::Merge(held))
-                .await?;
+            merge(&clusters, "member1", &held).await?;
             clusters.delete("member1", &DeleteParams::default()).await?;
             fleet.serves(&[Member(2)]).await?;
             controller.stop().await

@@ -18,9 +18,10 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     backend::HttpBackend,
     control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence, query},
@@ -118,14 +119,13 @@ async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
     }
     let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     let port = json!({ "name": "http", "port": 443, "targetPort": 8080, "appProtocol": "http" });
-    let ports = Patch::Merge(json!({ "spec": { "ports": [port] } }));
-    let parameters = PatchParams::default();
-    services.patch(SERVICE, &parameters, &ports).await?;
+    let ports = json!({ "spec": { "ports": [port] } });
+    merge(&services, SERVICE, &ports).await?;
     let backend = json!({ "service": { "name": SERVICE, "port": { "number": 443 } } });
     let path = json!({ "path": "/only", "pathType": "Prefix", "backend": backend });
     let spec = json!({ "defaultBackend": backend, "rules": [{ "host": HOST, "http": { "paths": [path] } }] });
-    let spec = Patch::Merge(json!({ "spec": spec }));
-    fleet.ingresses().patch(INGRESS, &parameters, &spec).await?;
+    let spec = json!({ "spec": spec });
+    merge(&fleet.ingresses(), INGRESS, &spec).await?;
     let controller = fleet.ingress_controller().await?;
     let proxy: SocketAddr = PROXY.parse()?;
     let access = fleet.proxy_access().await?;
@@ -145,9 +145,7 @@ async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
         { "addresses": [Member(1).backend().ip()], "conditions": { "ready": false } },
     ] });
     let name = format!("imported-{}-{SERVICE}", Member(2).name());
-    slices
-        .patch(&name, &parameters, &Patch::Merge(shared))
-        .await?;
+    merge(&slices, &name, &shared).await?;
     fleet.serves(&[Member(1)]).await?;
     let traffic = Traffic::start(traefik.address(), HOST);
     traffic.left("member2", 200, Instant::now()).await?;

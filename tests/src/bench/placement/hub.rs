@@ -22,9 +22,10 @@ use super::{
     },
 };
 use crate::{
+    api::merge_status,
     bench::{
         AT_ONCE, Pairs, Seen, all, beside_a_watch, leads, memory,
-        requests::{create, delete, merge_status},
+        requests::{create, delete},
     },
     control_plane::ApiKind,
     placement::{PlacementFleet, PlacementPrograms},

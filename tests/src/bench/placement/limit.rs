@@ -16,7 +16,8 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::objects::untyped;
-use crate::bench::requests::{bare, create, delete, merge, merge_status};
+use crate::api::{merge, merge_status};
+use crate::bench::requests::{bare, create, delete};
 
 /// A write of the metadata alone, as long as that of a finalizer, which would keep the objects of the limit.
 fn mark() -> Value {

@@ -17,9 +17,10 @@ use super::{
     },
 };
 use crate::{
+    api::merge,
     bench::{
         AT_ONCE, Pairs, ROUNDS, Seen, all, mebibytes, median,
-        requests::{create, delete, merge},
+        requests::{create, delete},
     },
     control_plane::ApiKind,
     fleet::Member,

@@ -26,9 +26,10 @@ use self::{
 };
 use super::{
     AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median,
-    requests::{bare, create, delete, merge},
+    requests::{bare, create, delete},
 };
 use crate::{
+    api::merge,
     control_plane::ApiKind,
     programs::{Binary, Profile},
     propagation::{PropagationFleet, PropagationPrograms},

@@ -14,6 +14,7 @@ use kube::{
         watcher::{Config, watcher},
     },
 };
+use pipeline_tests::api::merge;
 use pipeline_tests::propagation::create;
 use serde_json::json;
 
@@ -25,11 +26,7 @@ pub(super) const BROKEN: &str = "web:broken";
 pub(super) async fn set_image(deployments: &Api<Deployment>, image: &str) -> Result<()> {
     let containers = json!([{ "name": "web", "image": image }]);
     let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-    let patch = Patch::Merge(patch);
-    deployments
-        .patch("web", &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
+    merge(deployments, "web", &patch).await
 }
 
 /// Creates a Deployment on the hub.

@@ -2,11 +2,8 @@
 
 use anyhow::Result;
 use fleet_api::AppliedWork;
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
-use pipeline_tests::{fleet::Member, propagation::create};
+use kube::{Api, ResourceExt};
+use pipeline_tests::{api::merge, fleet::Member, propagation::create};
 use serde_json::json;
 
 use super::{KEY, MAP, Stage, maps, namespaces, said, stories};
@@ -41,9 +38,9 @@ async fn foreign_object_is_named(stage: &mut Stage) -> Result<()> {
         })
         .await?;
     stage.until_value(MEMBER, NAME, "theirs").await?;
-    let free = Patch::Merge(json!({ "metadata": { "labels": null } }));
+    let free = json!({ "metadata": { "labels": null } });
     let maps = maps(member, NAME);
-    maps.patch(MAP, &PatchParams::default(), &free).await?;
+    merge(&maps, MAP, &free).await?;
     stage.until_complete(NAME).await?;
     stage.until_value(MEMBER, NAME, "value").await?;
     stage.remove(NAME).await

@@ -16,6 +16,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
@@ -67,16 +68,6 @@ fn is_joined(channel: &InternalMemberCluster, joined: &str) -> bool {
     said_by.any(|one| one == joined)
 }
 
-async fn merge_status<K>(api: &Api<K>, name: &str, status: &Value) -> Result<()>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let patch = Patch::Merge(json!({ "status": status }));
-    api.patch_status(name, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
-}
-
 /// The name by which KubeFleet's agent writes into a member.
 const THEIR_MANAGER: &str = "work-api-agent";
 
@@ -123,8 +114,8 @@ impl TheirAgent<'_> {
             work.is_some_and(|work| work.metadata.generation == Some(generation))
         })
         .await?;
-        let held = Patch::Merge(json!({ "metadata": { "finalizers": [WORK_FINALIZER] } }));
-        works.patch(WORK, &PatchParams::default(), &held).await?;
+        let held = json!({ "metadata": { "finalizers": [WORK_FINALIZER] } });
+        merge(&works, WORK, &held).await?;
         let mut status = recorded!("crp-all-work")["status"].take();
         status["conditions"] = json!([]);
         let preparing = recorded!("work-write-ahead");
@@ -334,8 +325,8 @@ async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
 
     let mut spec = recorded["spec"].clone();
     spec["workload"]["manifests"][1]["data"][KEY] = json!("edited");
-    let change = Patch::Merge(json!({ "spec": spec }));
-    works.patch(WORK, &PatchParams::default(), &change).await?;
+    let change = json!({ "spec": spec });
+    merge(&works, WORK, &change).await?;
     until(
         &maps(member, PLACED),
         MAP,
@@ -351,10 +342,8 @@ async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
     let left: Option<Namespace> = namespaces(member).get_opt(PLACED).await?;
     assert!(left.is_none(), "{left:?}");
 
-    let leave = Patch::Merge(json!({ "spec": { "state": "Leave" } }));
-    channels
-        .patch(&name, &PatchParams::default(), &leave)
-        .await?;
+    let leave = json!({ "spec": { "state": "Leave" } });
+    merge(&channels, &name, &leave).await?;
     until(&channels, &name, "left", |found| {
         found.is_some_and(|channel| is_joined(channel, "Joined False InternalMemberClusterLeft"))
     })

@@ -36,10 +36,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::Condition;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams},
 };
 use objects::Scope;
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     placement::{PlacementFleet, PlacementPrograms},
@@ -198,11 +199,7 @@ impl<Programs> Stage<Programs> {
     /// Has the objects of a placement be written so from now on; `apply` names every field.
     async fn apply_by(&self, placement: &str, apply: Value) -> Result<()> {
         let patch = json!({ "spec": { "strategy": { "applyStrategy": apply } } });
-        let (placements, parameters) = (self.fleet.placements(), PatchParams::default());
-        placements
-            .patch(placement, &parameters, &Patch::Merge(patch))
-            .await?;
-        Ok(())
+        merge(&self.fleet.placements(), placement, &patch).await
     }
 
     /// Fills a namespace, places it in every member, and waits until it is available there.
@@ -247,10 +244,9 @@ impl<Programs> Stage<Programs> {
 
     /// Changes the `ConfigMap` on the hub.
     async fn edit(&self, namespace: &str, value: &str) -> Result<()> {
-        let patch = Patch::Merge(json!({ "data": { KEY: value } }));
+        let patch = json!({ "data": { KEY: value } });
         let maps = maps(&self.fleet.hub, namespace);
-        maps.patch(MAP, &PatchParams::default(), &patch).await?;
-        Ok(())
+        merge(&maps, MAP, &patch).await
     }
 
     /// Waits until the `ConfigMap` of a member has this value.

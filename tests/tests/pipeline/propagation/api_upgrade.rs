@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use karmada_api::names;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -116,9 +117,8 @@ async fn new_defaults_move_nothing(server: ApiKind) -> Result<()> {
     let clusters = binding.spec.clusters.unwrap_or_default();
     assert_eq!(clusters[0].name, one.name());
 
-    let edit = Patch::Merge(json!({ "metadata": { "labels": { "team": "front" } } }));
-    let parameters = PatchParams::default();
-    shops(&fleet.karmada).patch(WEB, &parameters, &edit).await?;
+    let edit = json!({ "metadata": { "labels": { "team": "front" } } });
+    merge(&shops(&fleet.karmada), WEB, &edit).await?;
     comes(&fleet, two).await?;
     until(&shops(fleet.member(one)), WEB, "gone", |copy| {
         copy.is_none()

@@ -8,11 +8,9 @@ use k8s_openapi::api::{
     rbac::v1::ClusterRole,
 };
 use karmada_api::ClusterView;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::{merge, merge_status},
     both,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
@@ -102,11 +100,8 @@ async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     for (member, address) in [(Member(2), noise), (Member(3), pages)] {
         let endpoint = json!({ "apiEndpoint": format!("http://{address}") });
-        let elsewhere = Patch::Merge(json!({ "spec": endpoint }));
-        let parameters = PatchParams::default();
-        clusters
-            .patch(&member.name(), &parameters, &elsewhere)
-            .await?;
+        let elsewhere = json!({ "spec": endpoint });
+        merge(&clusters, &member.name(), &elsewhere).await?;
     }
     everywhere(&fleet).await?;
     let _programs = fleet.run().await?;
@@ -137,9 +132,8 @@ async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
 async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
-    let stays = Patch::Merge(json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } }));
-    let parameters = PatchParams::default();
-    namespaces.patch(NAMESPACE, &parameters, &stays).await?;
+    let stays = json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } });
+    merge(&namespaces, NAMESPACE, &stays).await?;
     fleet.member(Member(1)).namespace(NAMESPACE).await?;
     everywhere(&fleet).await?;
     let _programs = fleet.run().await?;
@@ -204,10 +198,8 @@ pub(crate) async fn leave_no_room(member: &ControlPlane) -> Result<()> {
     create(&quotas, quota).await?;
     // In place of the controller of quotas.
     let used = json!({ "configmaps": "0" });
-    let status = Patch::Merge(json!({ "status": { "hard": none["hard"], "used": used } }));
-    let parameters = PatchParams::default();
-    quotas.patch_status(WEB, &parameters, &status).await?;
-    Ok(())
+    let status = json!({ "hard": none["hard"], "used": used });
+    merge_status(&quotas, WEB, &status).await
 }
 
 async fn out_of_quota(server: ApiKind) -> Result<()> {

@@ -3,11 +3,9 @@
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{ClusterResourceBinding, names};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
@@ -41,11 +39,9 @@ async fn deployment_travels_and_reports(server: ApiKind) -> Result<()> {
             "true"
         );
         // In place of the member's own controllers.
-        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
-            "availableReplicas": 2, "observedGeneration": copy.metadata.generation } });
-        deployments
-            .patch_status(WEB, &PatchParams::default(), &Patch::Merge(status))
-            .await?;
+        let status = json!({ "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
+            "availableReplicas": 2, "observedGeneration": copy.metadata.generation });
+        merge_status(&deployments, WEB, &status).await?;
     }
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
     until(&templates, WEB, "ready everywhere", |template| {
@@ -98,8 +94,8 @@ async fn edits_arrive_and_drift_goes(server: ApiKind) -> Result<()> {
     has_image(&fleet, Member(1), "web:2").await?;
 
     let copies = deployments(fleet.member(Member(1)));
-    let drift = Patch::Merge(json!({ "spec": { "paused": true, "replicas": 1 } }));
-    copies.patch(WEB, &PatchParams::default(), &drift).await?;
+    let drift = json!({ "spec": { "paused": true, "replicas": 1 } });
+    merge(&copies, WEB, &drift).await?;
     until(&copies, WEB, "as before", |copy| {
         let spec = copy.and_then(|copy| copy.spec.as_ref());
         spec.is_some_and(|spec| spec.replicas == Some(4))

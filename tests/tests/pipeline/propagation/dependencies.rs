@@ -2,11 +2,9 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::merge,
     control_plane::ApiKind,
     fleet::Member,
     on_both,
@@ -64,10 +62,9 @@ async fn dependencies_move_with_an_edit(server: ApiKind) -> Result<()> {
     has_data(&fleet, FIRST, &[("a", "1")]).await?;
     assert!(maps(fleet.member(SECOND)).get_opt(WEB).await?.is_none());
 
-    let edit = Patch::Merge(json!({ "metadata": { "annotations": { "edited": "1" } } }));
-    let parameters = PatchParams::default();
+    let edit = json!({ "metadata": { "annotations": { "edited": "1" } } });
     let templates = deployments(&fleet.karmada);
-    templates.patch(WEB, &parameters, &edit).await?;
+    merge(&templates, WEB, &edit).await?;
     has_image(&fleet, SECOND, "web:1").await?;
     has_data(&fleet, SECOND, &[("a", "1")]).await?;
     let copies = maps(fleet.member(FIRST));

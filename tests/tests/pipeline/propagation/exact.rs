@@ -7,6 +7,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -129,10 +130,8 @@ async fn touched_sidecar_leaves(server: ApiKind) -> Result<()> {
 
     let templates = objects(&fleet.karmada, "apps/v1", "Deployment");
     let spec = json!({ "template": { "spec": { "containers": containers(&["web"]) } } });
-    let without = Patch::Merge(json!({ "spec": spec }));
-    templates
-        .patch("web", &PatchParams::default(), &without)
-        .await?;
+    let without = json!({ "spec": spec });
+    merge(&templates, "web", &without).await?;
     has(&fleet, of, &format!("{CONTAINERS}/1"), &Value::Null).await?;
     has(&fleet, of, &format!("{CONTAINERS}/0/name"), &json!("web")).await?;
     ensure_restart_writes_nothing(&fleet, programs).await

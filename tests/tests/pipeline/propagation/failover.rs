@@ -7,6 +7,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     manifests, on_both,
@@ -128,10 +129,9 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
     let what = if there { "there" } else { "gone" };
     until(&copies, WEB, what, |copy| copy.is_some() == there).await?;
     if there {
-        let status = json!({ "status": { "observedGeneration": 1, "replicas": 1,
-            "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1 } });
-        let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-        copies.patch_status(WEB, &parameters, &status).await?;
+        let status = json!({ "observedGeneration": 1, "replicas": 1,
+            "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1 });
+        merge_status(&copies, WEB, &status).await?;
     }
     Ok(())
 }
@@ -139,10 +139,8 @@ async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<(
 /// Asks the scheduler to decide about the deployment anew.
 async fn reschedule(fleet: &PropagationFleet) -> Result<()> {
     let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
-    let (asked, parameters) = (Patch::Merge(asked), PatchParams::default());
     let name = names::binding("Deployment", WEB);
-    fleet.bindings().patch(&name, &parameters, &asked).await?;
-    Ok(())
+    merge(&fleet.bindings(), &name, &asked).await
 }
 
 /// Waits until the scheduler gives new workloads to the member. A trigger that overtook the news of its taint would be

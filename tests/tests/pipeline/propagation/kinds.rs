@@ -4,12 +4,10 @@ use anyhow::{Context, Result};
 use karmada_api::names;
 use kube::{
     Api,
-    api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-        ResourceExt,
-    },
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams, ResourceExt},
 };
 use pipeline_tests::{
+    api::merge,
     both,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
@@ -119,10 +117,10 @@ fn ensure_one_write_each(templates: &[Template], written: &WriteCounts) {
 
 /// Labels each template, and waits until the copies are labelled.
 async fn edit(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> {
-    let edit = Patch::Merge(json!({ "metadata": { "labels": { "tier": "front" } } }));
+    let edit = json!({ "metadata": { "labels": { "tier": "front" } } });
     for template in templates {
         let (api, name) = (template.api(&fleet.karmada), template.object.name_any());
-        api.patch(&name, &PatchParams::default(), &edit).await?;
+        merge(&api, &name, &edit).await?;
     }
     for template in templates {
         let api = template.api(fleet.member(Member(1)));

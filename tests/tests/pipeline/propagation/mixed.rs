@@ -4,11 +4,10 @@ use anyhow::Result;
 use karmada_api::{ResourceBinding, ResourceInterpreterCustomization, Work, names};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{
-        ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-    },
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -154,9 +153,8 @@ where
         let annotations = object.annotations().keys();
         let ours = annotations.filter(|key| key.starts_with("karmada-rs.io/"));
         let gone: serde_json::Map<_, _> = ours.map(|key| (key.clone(), Value::Null)).collect();
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": gone } }));
-        let parameters = PatchParams::default();
-        api.patch(&object.name_any(), &parameters, &patch).await?;
+        let patch = json!({ "metadata": { "annotations": gone } });
+        merge(api, &object.name_any(), &patch).await?;
     }
     Ok(())
 }

@@ -39,11 +39,9 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use karmada_api::{ResourceBindingStatus, Work, names};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
@@ -124,18 +122,13 @@ async fn set_image(fleet: &PropagationFleet, wanted: &str) -> Result<()> {
     let deployments = deployments(&fleet.karmada);
     let containers = json!([{ "name": WEB, "image": wanted }]);
     let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-    deployments
-        .patch(WEB, &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
-    Ok(())
+    merge(&deployments, WEB, &patch).await
 }
 
 /// Changes fields of a policy's spec.
 async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(policy, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": spec });
+    merge(&fleet.policies(), policy, &patch).await
 }
 
 async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
@@ -149,10 +142,8 @@ pub(crate) fn deployments(api: &ControlPlane) -> Api<Deployment> {
 
 /// Sets the replicas of the deployment.
 async fn scale(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    let parameters = PatchParams::default();
-    deployments.patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": { "replicas": replicas } });
+    merge(deployments, WEB, &patch).await
 }
 
 /// Waits until the Work of the object [`WEB`] of a kind in `member` is as wanted.
@@ -259,10 +250,8 @@ pub(crate) fn maps(api: &ControlPlane) -> Api<ConfigMap> {
 
 /// Changes the `ConfigMap` in an API.
 pub(crate) async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "data": data }));
-    let parameters = PatchParams::default();
-    maps(api).patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "data": data });
+    merge(&maps(api), WEB, &patch).await
 }
 
 /// Waits until the `ConfigMap` in `member` has this data.

@@ -5,11 +5,9 @@ mod real {
     use anyhow::ensure;
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
     use karmada_api::ResourceBinding;
-    use kube::{
-        Api,
-        api::{DeleteParams, Patch, PatchParams},
-    };
+    use kube::{Api, api::DeleteParams};
     use pipeline_tests::{
+        api::merge,
         control_plane::ApiKind,
         fleet::{Member, NAMESPACE, isolated},
         propagation::{PropagationFleet, create, namespaced},
@@ -84,10 +82,7 @@ mod real {
             ensure!(is_left, "the copy is gone");
 
             let unlabelled = json!({ "metadata": { "labels": { PROTECTION: null } } });
-            let parameters = PatchParams::default();
-            templates
-                .patch(WEB, &parameters, &Patch::Merge(unlabelled))
-                .await?;
+            merge(&templates, WEB, &unlabelled).await?;
             until(&copies, WEB, "gone", |copy| copy.is_none()).await?;
             until(&namespaces, NAMESPACE, "gone", |one| one.is_none()).await?;
             programs.stop().await

@@ -2,11 +2,9 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::merge,
     control_plane::ApiKind,
     fleet::Member,
     on_both,
@@ -46,10 +44,8 @@ async fn member_is_filled_again(server: ApiKind) -> Result<()> {
         .await?;
         has(&copies, &name, "1").await?;
     }
-    let edit = Patch::Merge(json!({ "data": { "v": "2" } }));
-    templates
-        .patch("old", &PatchParams::default(), &edit)
-        .await?;
+    let edit = json!({ "data": { "v": "2" } });
+    merge(&templates, "old", &edit).await?;
     has(&copies, "old", "2").await?;
     programs.settled().await?;
 

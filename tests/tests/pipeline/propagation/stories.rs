@@ -2,11 +2,9 @@
 
 use anyhow::{Context, Result};
 use karmada_api::OverridePolicy;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::merge,
     control_plane::ApiKind,
     fleet::Member,
     on_both,
@@ -76,9 +74,8 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         let copy = deployments(fleet.member(member)).get(WEB).await?;
         generations.push(copy.metadata.generation.unwrap());
     }
-    let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
-    let (templates, parameters) = (deployments(&fleet.karmada), PatchParams::default());
-    templates.patch(WEB, &parameters, &scale).await?;
+    let scale = json!({ "spec": { "replicas": 6 } });
+    merge(&deployments(&fleet.karmada), WEB, &scale).await?;
     let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
     let rule = |member: Member, mut overriders: Value| {
         overriders["plaintext"] = json!([{ "path": PARTITION, "operator": "add",

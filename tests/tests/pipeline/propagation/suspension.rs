@@ -8,6 +8,7 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
@@ -165,22 +166,20 @@ async fn cluster_policy_pauses_both_scopes(server: ApiKind) -> Result<()> {
     has_data(fleet, Member(1), &[("a", "1")]).await?;
 
     let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
-    let parameters = PatchParams::default();
     let pause = json!({ "spec": { "suspension": { "dispatching": true } } });
-    let pause = Patch::Merge(pause);
-    policies.patch(WEB, &parameters, &pause).await?;
+    merge(&policies, WEB, &pause).await?;
     holds(fleet, Member(1), "1").await?;
     holds_role(fleet, "get").await?;
-    let edit = Patch::Merge(json!({ "rules": rules("list") }));
-    templates.patch(ROLE, &parameters, &edit).await?;
+    let edit = json!({ "rules": rules("list") });
+    merge(&templates, ROLE, &edit).await?;
     set_data(&fleet.karmada, json!({ "a": "2" })).await?;
     holds(fleet, Member(1), "2").await?;
     holds_role(fleet, "list").await?;
     allows(fleet, "get").await?;
     has_data(fleet, Member(1), &[("a", "1")]).await?;
 
-    let resume = Patch::Merge(json!({ "spec": { "suspension": null } }));
-    policies.patch(WEB, &parameters, &resume).await?;
+    let resume = json!({ "spec": { "suspension": null } });
+    merge(&policies, WEB, &resume).await?;
     allows(fleet, "list").await?;
     has_data(fleet, Member(1), &[("a", "2")]).await
 }

@@ -22,6 +22,7 @@ use lab_parts::{
 use parking_lot::Mutex;
 use pipeline_tests::{
     agents::{self, Agents, MEMBER, has_condition},
+    api::merge_status,
     control_plane::{ApiKind, ControlPlane},
     fleet::Fleet,
     grpc_health::GrpcHealth,
@@ -302,9 +303,8 @@ async fn report(nodes: &Api<Node>, state: State) -> Result<()> {
         let by = PatchParams::apply("kubelet");
         nodes.patch(&name, &by, &Patch::Apply(node)).await?;
         let conditions = json!([{ "type": "Ready", "status": ready }]);
-        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        let parameters = PatchParams::default();
-        nodes.patch_status(&name, &parameters, &status).await?;
+        let status = json!({ "conditions": conditions });
+        merge_status(nodes, &name, &status).await?;
     }
     Ok(())
 }

@@ -12,11 +12,9 @@ mod real {
         core::v1::{Secret, Service},
         networking::v1::Ingress,
     };
-    use kube::{
-        Api,
-        api::{Patch, PatchParams},
-    };
+    use kube::Api;
     use pipeline_tests::{
+        api::merge_status,
         backend::HttpBackend,
         control_plane::{ApiKind, ControlPlane},
         fleet::{
@@ -133,10 +131,9 @@ kubectl --context karmada -n shop wait rb web-service --for condition=FullyAppli
                 address.set_port(80);
                 backends.push(HttpBackend::start(address, &member.name()).await?);
                 let entry = json!({ "ip": address.ip() });
-                let status = json!({ "status": { "loadBalancer": { "ingress": [entry] } } });
+                let status = json!({ "loadBalancer": { "ingress": [entry] } });
                 let services: Api<Service> = namespaced(self.fleet.member(member).client());
-                let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-                services.patch_status(SERVICE, &parameters, &status).await?;
+                merge_status(&services, SERVICE, &status).await?;
             }
             Ok(backends)
         }

@@ -10,6 +10,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::{ApiKind, ControlPlane},
     on_both,
     placement::PlacementFleet,
@@ -18,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    MEMBER, PENDING, PLACED, PLACEMENT, THEIR_MANAGER, TheirAgent, WORK, join_theirs, merge_status,
+    MEMBER, PENDING, PLACED, PLACEMENT, THEIR_MANAGER, TheirAgent, WORK, join_theirs,
     placed_by_theirs, told, write_work,
 };
 use crate::placements::{KEY, MAP, REPORTED, maps, said};
@@ -92,8 +93,8 @@ impl Change {
         manifests[1]["data"] = self.data.clone();
         let spec = json!({ "applyStrategy": written_out(&self.strategy),
             "workload": { "manifests": manifests } });
-        let change = Patch::Merge(json!({ "spec": spec }));
-        works.patch(WORK, &PatchParams::default(), &change).await?;
+        let change = json!({ "spec": spec });
+        merge(&works, WORK, &change).await?;
 
         let is_reported = self.strategy["type"] == "ReportDiff";
         let is_same = json!(had.data) == self.data;
@@ -259,10 +260,9 @@ async fn agents_follow_each_other(server: ApiKind) -> Result<()> {
 
 /// Changes keys of the map on the hub.
 async fn change_key(hub: &ControlPlane, data: Value) -> Result<()> {
-    let change = Patch::Merge(json!({ "data": data }));
+    let change = json!({ "data": data });
     let maps = maps(hub, PLACED);
-    maps.patch(MAP, &PatchParams::default(), &change).await?;
-    Ok(())
+    merge(&maps, MAP, &change).await
 }
 
 /// Waits until the map in the member has this, and nothing else.
