@@ -11,8 +11,8 @@ use propagation_rules::rights::AGGREGATED;
 use serde_json::{Value, json};
 
 use crate::{
-    aggregation::aggregate, control_plane::ControlPlane, crds, programs::Running,
-    propagation::create, wait::until,
+    aggregation::aggregate, api::create, control_plane::ControlPlane, crds, programs::Running,
+    wait::until,
 };
 
 const GROUP: &str = "kinds.example.com";

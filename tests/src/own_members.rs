@@ -12,9 +12,10 @@ use kube::Api;
 use serde_json::json;
 
 use crate::{
+    api::apply,
     control_plane::{ApiKind, ControlPlane},
     crds,
-    fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, apply},
+    fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE},
     manifests,
     programs::{Binary, Profile, Running},
     propagation::{install, register, start_program},

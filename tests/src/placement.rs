@@ -11,11 +11,11 @@ use objects::Scope;
 use serde_json::{Value, json};
 
 use crate::{
+    api::{create, create_of},
     control_plane::{ApiKind, ControlPlane},
     fleet::{GATEWAY_CLASS, Member},
     manifests,
     programs::{Binary, Profile, Running},
-    propagation::{create, create_of},
 };
 
 /// The namespace of the programs, on the hub and in the members.

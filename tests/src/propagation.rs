@@ -1,7 +1,5 @@
 //! A fleet whose members are APIs of their own, and into which our programs propagate.
 
-use std::fmt::Debug;
-
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
@@ -11,12 +9,11 @@ use karmada_api::{
 };
 use kube::{Api, Client, Resource, api::PostParams};
 use propagation_rules::rights::GroupResource;
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
     aggregation::aggregate,
-    api::merge_status,
+    api::{create, merge_status},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -343,26 +340,6 @@ pub async fn start_program(
         .chain(flags.iter().map(ToString::to_string));
     let started = Running::start(program, profile, flags).await;
     started.with_context(|| format!("{name} does not start"))
-}
-
-/// Creates an object that is given as JSON; its kind may be left out.
-pub async fn create<K>(api: &Api<K>, object: Value) -> Result<()>
-where
-    K: Resource<DynamicType: Default> + Clone + Debug + Serialize + DeserializeOwned,
-{
-    create_of(api, &K::DynamicType::default(), object).await
-}
-
-/// Creates an object of this kind that is given as JSON.
-pub async fn create_of<K>(api: &Api<K>, kind: &K::DynamicType, mut object: Value) -> Result<()>
-where
-    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
-{
-    object["apiVersion"] = K::api_version(kind).into();
-    object["kind"] = K::kind(kind).into();
-    api.create(&PostParams::default(), &serde_json::from_value(object)?)
-        .await?;
-    Ok(())
 }
 
 /// Returns the objects of a kind in [`NAMESPACE`] of an API.

@@ -12,11 +12,11 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    api::merge,
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::NAMESPACE,
     programs::Profile,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 

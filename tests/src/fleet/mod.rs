@@ -21,7 +21,7 @@ use crate::{
 
 pub use dns::MemberDns;
 pub(crate) use objects::set_condition;
-pub use objects::{apply, maintenance, on_dns, on_failure_of};
+pub use objects::{maintenance, on_dns, on_failure_of};
 pub use programs::{GATEWAY_AGENT, proxy_access};
 
 /// The namespace of the users' objects.

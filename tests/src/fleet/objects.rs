@@ -1,9 +1,6 @@
 //! The objects that users and Karmada itself create.
 
-use std::{
-    fmt::Debug,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
@@ -11,14 +8,16 @@ use karmada_api::{
     Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
 };
 use kube::{
-    Api, Resource,
+    Api,
     api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Fleet, HOST, Member, NAMESPACE, SERVICE};
-use crate::{api::merge_status, manifests};
+use crate::{
+    api::{apply, merge_status},
+    manifests,
+};
 
 /// A Cluster as a real Karmada serves it.
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
@@ -254,17 +253,4 @@ pub fn on_failure_of(condition: &str) -> Value {
         json!({ "conditionType": condition, "operator": "Equal", "conditionStatus": "False" });
     let matches = json!([{ "clusterConditionMatch": requirement }]);
     json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
-}
-
-/// Creates an object, or changes an existing one.
-pub async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    object["apiVersion"] = K::api_version(&()).into();
-    object["kind"] = K::kind(&()).into();
-    object["metadata"]["name"] = name.into();
-    let parameters = PatchParams::apply("pipeline-tests").force();
-    api.patch(name, &parameters, &Patch::Apply(object)).await?;
-    Ok(())
 }

@@ -13,8 +13,9 @@ use karmada_api::execution_namespace;
 use kube::Api;
 use serde_json::json;
 
-use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
+use super::{Fleet, GATEWAY_CLASS, Member};
 use crate::{
+    api::apply,
     control_plane::ControlPlane,
     programs::{Binary, Running},
     relay::Relay,

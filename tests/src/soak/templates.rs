@@ -6,10 +6,10 @@ use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::ControlPlane,
     fleet::NAMESPACE,
-    propagation::{create, namespaced},
+    propagation::namespaced,
 };
 
 /// The policy of all templates.

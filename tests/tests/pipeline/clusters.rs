@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use karmada_api::{ClusterView, execution_namespace};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    api::merge_status,
+    api::{create, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};

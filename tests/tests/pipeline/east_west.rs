@@ -8,13 +8,13 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use pipeline_tests::{
-    api::merge_status,
+    api::{create, create_of, merge_status},
     control_plane::ApiKind,
     crds,
     fleet::{Member, NAMESPACE, SERVICE},
     manifests, on_both,
     programs::{Binary, Running},
-    propagation::{PropagationFleet, create, create_of, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::json;

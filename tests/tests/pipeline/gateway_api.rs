@@ -13,10 +13,11 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use pipeline_tests::{
+    api::apply,
     backend::HttpBackend,
     control_plane::ApiKind,
     crds,
-    fleet::{Fleet, HOST, INGRESS, Member, NAMESPACE, PROXY, apply, isolated, maintenance},
+    fleet::{Fleet, HOST, INGRESS, Member, NAMESPACE, PROXY, isolated, maintenance},
     manifests,
     programs::Profile,
     traefik::{GATEWAY_CONTROLLER, Traefik},

@@ -10,12 +10,11 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use pipeline_tests::{
+    api::apply,
     backend::HttpBackend,
     control_plane::ApiKind,
     crds,
-    fleet::{
-        Fleet, GATEWAY_CLASS, Member, NAMESPACE, PROXY, SERVICE, apply, isolated, maintenance,
-    },
+    fleet::{Fleet, GATEWAY_CLASS, Member, NAMESPACE, PROXY, SERVICE, isolated, maintenance},
     programs::Profile,
     traefik::Traefik,
     traffic::Traffic,

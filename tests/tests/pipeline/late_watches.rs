@@ -11,13 +11,14 @@ use karmada_api::{ClusterView, TRAFFIC_CONTROL, names};
 use karmada_runtime::expectations::EXPECTATION_TIMEOUT;
 use kube::Api;
 use pipeline_tests::{
+    api::create,
     api_proxy::{ApiProxy, Held, StoredWrite},
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member},
     manifests, on_both,
     placement::PlacementPrograms,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::json;

@@ -5,10 +5,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::names;
 use kube::Api;
 use pipeline_tests::{
-    control_plane::ApiKind,
-    fleet::NAMESPACE,
-    on_both,
-    propagation::{PropagationFleet, create},
+    api::create, control_plane::ApiKind, fleet::NAMESPACE, on_both, propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::json;

@@ -9,11 +9,12 @@ use k8s_openapi::api::{
 use karmada_api::{ClusterView, execution_namespace};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::json;

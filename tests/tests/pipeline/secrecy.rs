@@ -15,11 +15,12 @@ use k8s_openapi::api::{
 use karmada_api::{ClusterView, OverridePolicy, ResourceBinding, Work};
 use kube::{Api, api::ListParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     manifests, on_both,
     programs::{self, Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::{until, until_event},
 };
 use serde_json::{Value, json};

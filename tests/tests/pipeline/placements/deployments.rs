@@ -14,8 +14,8 @@ use kube::{
         watcher::{Config, watcher},
     },
 };
+use pipeline_tests::api::create;
 use pipeline_tests::api::merge;
-use pipeline_tests::propagation::create;
 use serde_json::json;
 
 use super::{Stage, said};

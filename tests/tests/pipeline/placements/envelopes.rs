@@ -9,7 +9,7 @@ use kube::{
     core::{GroupVersionKind, TypeMeta},
     discovery::{Scope, pinned_kind},
 };
-use pipeline_tests::{control_plane::ControlPlane, propagation::create, wait::until};
+use pipeline_tests::{api::create, control_plane::ControlPlane, wait::until};
 use serde_json::{Map, Value, from_value, json};
 
 use super::{Stage, stories};

@@ -7,7 +7,7 @@ use kube::{
     Api,
     api::{DeleteParams, Patch, PatchParams},
 };
-use pipeline_tests::{fleet::Member, propagation::create, wait::until};
+use pipeline_tests::{api::create, fleet::Member, wait::until};
 use serde_json::{Value, from_str, json};
 
 use super::{MAP, Stage, maps, stories};

@@ -7,9 +7,9 @@ use karmada_api::{Remedy, TRAFFIC_CONTROL};
 use kube::{Api, api::DeleteParams};
 use lab_parts::dns::{DnsServer, Response};
 use pipeline_tests::{
+    api::create,
     fleet::{Member, on_dns},
     placement::PlacementFleet,
-    propagation::create,
     wait::until,
 };
 use serde_json::json;

@@ -3,7 +3,10 @@
 use anyhow::Result;
 use fleet_api::AppliedWork;
 use kube::{Api, ResourceExt};
-use pipeline_tests::{api::merge, fleet::Member, propagation::create};
+use pipeline_tests::{
+    api::{create, merge},
+    fleet::Member,
+};
 use serde_json::json;
 
 use super::{KEY, MAP, Stage, maps, namespaces, said, stories};

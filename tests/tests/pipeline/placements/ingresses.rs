@@ -6,11 +6,11 @@ use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{MultiClusterIngress, Remedy};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, maintenance},
     on_both,
     programs::Running,
-    propagation::create,
     served::Served,
     wait::until,
 };

@@ -16,13 +16,12 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
     placement::{PlacementFleet, PlacementPrograms},
     programs::Running,
-    propagation::create,
     wait::until,
 };
 use placement_rules::hash::of_manifest;

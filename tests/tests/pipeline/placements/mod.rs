@@ -40,11 +40,10 @@ use kube::{
 };
 use objects::Scope;
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     placement::{PlacementFleet, PlacementPrograms},
-    propagation::create,
     wait::until,
 };
 use serde::de::DeserializeOwned;

@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use objects::Scope;
-use pipeline_tests::{fleet::Member, propagation::create, wait::until};
+use pipeline_tests::{api::create, fleet::Member, wait::until};
 use serde_json::json;
 
 use super::{COMPLETE, KEY, MAP, Stage, maps, namespaces, said, stories, until_status};

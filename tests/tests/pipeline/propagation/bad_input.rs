@@ -10,12 +10,12 @@ use k8s_openapi::api::{
 use karmada_api::ClusterView;
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     both,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     test_name,
     wait::until,
 };

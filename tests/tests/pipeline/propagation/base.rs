@@ -5,11 +5,11 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{ClusterResourceBinding, names};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     wait::{until, until_event},
 };
 use serde_json::json;

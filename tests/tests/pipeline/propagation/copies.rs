@@ -4,10 +4,11 @@ use anyhow::Result;
 use karmada_api::names;
 use kube::ResourceExt;
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
 };
 use serde_json::json;
 

@@ -11,11 +11,12 @@ use lab_parts::{
     thresholds::ProbeTiming,
 };
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member, on_dns},
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};

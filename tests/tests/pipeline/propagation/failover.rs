@@ -7,12 +7,12 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Running},
-    propagation::{PropagationFleet, PropagationPrograms, create},
+    propagation::{PropagationFleet, PropagationPrograms},
     wait::{until, until_event},
 };
 use serde_json::json;

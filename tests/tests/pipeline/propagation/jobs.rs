@@ -4,11 +4,11 @@ use anyhow::Result;
 use k8s_openapi::api::batch::v1::Job;
 use kube::Api;
 use pipeline_tests::{
-    api::merge_status,
+    api::{create, merge_status},
     both,
     control_plane::ApiKind,
     fleet::Member,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     test_name,
     wait::until,
 };

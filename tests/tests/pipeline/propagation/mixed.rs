@@ -7,12 +7,12 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
 };
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create},
+    propagation::{PropagationFleet, PropagationPrograms},
     wait::until,
 };
 use serde::de::DeserializeOwned;

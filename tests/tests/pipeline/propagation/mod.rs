@@ -41,10 +41,10 @@ use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use karmada_api::{ResourceBindingStatus, Work, names};
 use kube::Api;
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     wait::{until, until_told},
 };
 use serde_json::{Value, json};

@@ -4,10 +4,7 @@ use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    control_plane::ApiKind,
-    fleet::Member,
-    on_both,
-    propagation::{PropagationFleet, create},
+    api::create, control_plane::ApiKind, fleet::Member, on_both, propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::json;

@@ -7,10 +7,10 @@ mod real {
     use karmada_api::ResourceBinding;
     use kube::{Api, api::DeleteParams};
     use pipeline_tests::{
-        api::merge,
+        api::{create, merge},
         control_plane::ApiKind,
         fleet::{Member, NAMESPACE, isolated},
-        propagation::{PropagationFleet, create, namespaced},
+        propagation::{PropagationFleet, namespaced},
         test_name,
         wait::until,
     };

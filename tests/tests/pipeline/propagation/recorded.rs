@@ -10,10 +10,11 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, TypeMeta},
 };
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};

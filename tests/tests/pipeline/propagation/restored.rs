@@ -4,11 +4,11 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::json;

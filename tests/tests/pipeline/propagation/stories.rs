@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use karmada_api::OverridePolicy;
 use kube::Api;
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};

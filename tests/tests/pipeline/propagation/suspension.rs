@@ -8,11 +8,11 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams},
 };
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::{Value, json};

@@ -14,10 +14,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Fleet, Member, isolated},
     programs::{Binary, Profile, Running},
-    propagation::create,
     test_name,
     wait::{until, until_event},
 };

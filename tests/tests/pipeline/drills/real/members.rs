@@ -9,11 +9,11 @@ use k8s_openapi::api::{
 };
 use kube::Api;
 use pipeline_tests::{
-    api::merge,
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE, isolated},
     programs::{Binary, Running},
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     test_name,
 };
 use serde_json::json;

@@ -8,11 +8,12 @@ use k8s_openapi::{
 };
 use kube::{Api, api::PostParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::NAMESPACE,
     kubectl::Kubectl,
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     relay::Relay,
 };
 use serde_json::{Value, from_value, json};

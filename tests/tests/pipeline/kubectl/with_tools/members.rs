@@ -13,12 +13,13 @@ mod real {
     use kube::{Api, api::DeleteParams};
     use objects::condition::find;
     use pipeline_tests::{
+        api::create,
         control_plane::{ApiKind, ControlPlane},
         fleet::{Member, NAMESPACE, isolated},
         kubectl::{Finished, Kubectl},
         manifests,
         programs::{Binary, Profile},
-        propagation::{PropagationFleet, create, namespaced},
+        propagation::{PropagationFleet, namespaced},
         test_name,
         wait::until,
     };

@@ -5,12 +5,12 @@ use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::work::{APPLIED, DISPATCHING};
 use kube::Api;
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     kubectl::{Finished, Kubectl},
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     rights::{grant, grant_file},
     wait::until,
 };
