@@ -12,10 +12,10 @@ use k8s_openapi::api::{
 use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use pipeline_tests::{
-    api::{merge, merge_status},
+    api::{create, merge, merge_status},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
@@ -153,22 +153,16 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     let rights = "tls-secrets/gateway.yaml";
     manifests::apply(&fleet.gateway.client(), rights).await?;
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    let secret = |name: &str, kind: &str| {
+    for name in ["cert", "other"] {
         let data = json!({ "tls.crt": "b25l", "tls.key": "b25l" });
-        serde_json::from_value(json!({ "metadata": { "name": name }, "type": kind, "data": data }))
-    };
-    let create = PostParams::default();
-    secrets
-        .create(&create, &secret("cert", "kubernetes.io/tls")?)
-        .await?;
-    secrets
-        .create(&create, &secret("other", "kubernetes.io/tls")?)
-        .await?;
-    let parameters = PatchParams::default();
+        let secret =
+            json!({ "metadata": { "name": name }, "type": "kubernetes.io/tls", "data": data });
+        create(&secrets, secret).await?;
+    }
     let tls = json!([{ "hosts": ["shop.example.com"], "secretName": "cert" }]);
     let ingresses = fleet.ingresses();
-    let patch = |tls: &serde_json::Value| Patch::Merge(json!({ "spec": { "tls": tls } }));
-    ingresses.patch(INGRESS, &parameters, &patch(&tls)).await?;
+    let with_tls = json!({ "spec": { "tls": tls } });
+    merge(&ingresses, INGRESS, &with_tls).await?;
     let flags = ["--copy-tls-secrets"];
     let controller = fleet.ingress_controller_with(&flags).await?;
     fleet.serves(&MEMBERS).await?;
@@ -197,8 +191,8 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
         key(found) == Some(b"two".to_vec())
     })
     .await?;
-    let none = serde_json::Value::Null;
-    ingresses.patch(INGRESS, &parameters, &patch(&none)).await?;
+    let without = json!({ "spec": { "tls": null } });
+    merge(&ingresses, INGRESS, &without).await?;
     until(&copies, &copy, "gone", |found| found.is_none()).await?;
     controller.stop().await
 }

@@ -5,11 +5,15 @@ use fleet_api::{ClusterResourceEnvelope, ResourceEnvelope};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::DynamicObject,
     core::{GroupVersionKind, TypeMeta},
     discovery::{Scope, pinned_kind},
 };
-use pipeline_tests::{api::create, control_plane::ControlPlane, wait::until};
+use pipeline_tests::{
+    api::{create, merge},
+    control_plane::ControlPlane,
+    wait::until,
+};
 use serde_json::{Map, Value, from_value, json};
 
 use super::{Stage, stories};
@@ -190,9 +194,8 @@ async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
 
 async fn bad_entry_is_named(stage: &Stage) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(stage.fleet.hub.client(), NAME);
-    let entry = |value: &str| Patch::Merge(json!({ "data": { "added": value } }));
-    let parameters = PatchParams::default();
-    maps.patch(CONFIG_MAP, &parameters, &entry("a: [")).await?;
+    let bad = json!({ "data": { "added": "a: [" } });
+    merge(&maps, CONFIG_MAP, &bad).await?;
     stage.edit(NAME, "edited").await?;
     stage
         .until_status(NAME, "refused", |status| {
@@ -211,8 +214,8 @@ async fn bad_entry_is_named(stage: &Stage) -> Result<()> {
     }
     let mended = json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "added", "namespace": NAME } });
-    let mended = entry(&mended.to_string());
-    maps.patch(CONFIG_MAP, &parameters, &mended).await?;
+    let mended = json!({ "data": { "added": mended.to_string() } });
+    merge(&maps, CONFIG_MAP, &mended).await?;
     for member in stage.fleet.members() {
         stage.until_value(member, NAME, "edited").await?;
     }

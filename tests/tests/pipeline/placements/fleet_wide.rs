@@ -3,11 +3,12 @@
 use anyhow::Result;
 use fleet_api::AppliedWork;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
+use kube::{Api, api::DeleteParams};
+use pipeline_tests::{
+    api::{create, merge},
+    fleet::Member,
+    wait::until,
 };
-use pipeline_tests::{api::create, fleet::Member, wait::until};
 use serde_json::{Value, from_str, json};
 
 use super::{MAP, Stage, maps, stories};
@@ -50,10 +51,8 @@ async fn namespace_goes_everywhere(stage: &mut Stage) -> Result<()> {
 /// Deletes a placement of which one member cannot let go at once.
 async fn removal_is_told(stage: &Stage, name: &str) -> Result<()> {
     let copies = maps(stage.fleet.member(Member(1)), name);
-    let finalizers = |list: Value| Patch::Merge(json!({ "metadata": { "finalizers": list } }));
-    let parameters = PatchParams::default();
-    let slow = finalizers(json!(["example.com/hold"]));
-    copies.patch(MAP, &parameters, &slow).await?;
+    let slow = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
+    merge(&copies, MAP, &slow).await?;
     let placements = stage.fleet.placements();
     placements.delete(name, &DeleteParams::default()).await?;
     stage
@@ -63,9 +62,8 @@ async fn removal_is_told(stage: &Stage, name: &str) -> Result<()> {
             last.is_some_and(|last| last.message.ends_with(&held))
         })
         .await?;
-    copies
-        .patch(MAP, &parameters, &finalizers(Value::Null))
-        .await?;
+    let free = json!({ "metadata": { "finalizers": null } });
+    merge(&copies, MAP, &free).await?;
     stage.until_removed(name).await
 }
 

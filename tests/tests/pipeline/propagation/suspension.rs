@@ -3,12 +3,9 @@
 use anyhow::Result;
 use k8s_openapi::api::{apps::v1::Deployment, rbac::v1::ClusterRole};
 use karmada_api::{ClusterPropagationPolicy, ClusterView, names};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    api::{create, merge},
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     on_both,
@@ -71,9 +68,8 @@ async fn is_scaled(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
 /// about the versions before is done then.
 async fn is_observed(fleet: &PropagationFleet, replicas: i32) -> Result<()> {
     let copies = deployments(fleet.member(Member(1)));
-    let status = Patch::Merge(json!({ "status": { "replicas": replicas } }));
-    let parameters = PatchParams::default();
-    copies.patch_status(WEB, &parameters, &status).await?;
+    let status = json!({ "replicas": replicas });
+    merge_status(&copies, WEB, &status).await?;
     until_work(fleet, Member(1), "Deployment", "observed", |work| {
         let status = work.and_then(|work| work.status.as_ref());
         let status = status.and_then(|status| status.manifest_statuses.first()?.status.as_ref());
