@@ -63,3 +63,12 @@ where
     api.patch_status(name, &parameters, &patch).await?;
     Ok(())
 }
+
+/// Merges a patch into an object. Returns the API's words if it refuses the patch.
+pub async fn merge_refusal<K>(api: &Api<K>, name: &str, patch: &Value) -> Option<String>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let merged = merge(api, name, patch).await;
+    merged.err().map(|error| error.to_string())
+}

@@ -53,12 +53,12 @@ mod real {
     };
     use kube::{
         Api,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, PostParams},
         core::DynamicObject,
         discovery::ApiResource,
     };
     use pipeline_tests::{
-        api::merge,
+        api::{merge, merge_refusal},
         control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::{NAMESPACE, isolated},
@@ -416,11 +416,6 @@ mod real {
                     &from_value(policy(namespaced, &json!({})))?,
                 )
                 .await?;
-                let patch = async |name: &str, patch: Value| {
-                    let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-                    let patched = api.patch(name, &parameters, &patch).await;
-                    patched.err().map(|error| error.to_string())
-                };
                 let label = |value: Value| json!({ "metadata": { "labels": { id: value } } });
                 let denied = format!(
                     "label {id} is immutable, it can only be set by the system during creation"
@@ -438,15 +433,16 @@ mod real {
                     (json!({ "spec": { "schedulerName": "other" } }), Some(kept)),
                     (json!({ "spec": { "priority": 1 } }), None),
                 ] {
-                    let refused = patch("web", change.clone()).await;
+                    let refused = merge_refusal(&api, "web", &change).await;
                     let is_expected = is_refusal(refused.as_deref(), expected);
                     ensure!(is_expected, "{change}: {refused:?}");
                 }
                 let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
-                ensure!(patch("old", touched).await.is_some(), "it is invalid");
+                let refused = merge_refusal(&api, "old", &touched).await;
+                ensure!(refused.is_some(), "it is invalid");
                 api.delete("old", &DeleteParams::default()).await?;
                 let released = json!({ "metadata": { "finalizers": null } });
-                ensure!(patch("old", released).await.is_none(), "it cannot go");
+                merge(&api, "old", &released).await?;
                 ensure!(api.get_opt("old").await?.is_none(), "it is still there");
             }
             Ok(())

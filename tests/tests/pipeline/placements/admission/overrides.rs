@@ -7,13 +7,9 @@ mod real {
     use anyhow::{Result, ensure};
     use fleet_api::overrides::OverrideSpec;
     use fleet_api::{ClusterResourceOverride, ResourceOverride};
-    use kube::{
-        Api,
-        api::{Patch, PatchParams, PostParams},
-        core::DynamicObject,
-        discovery::ApiResource,
-    };
+    use kube::{Api, api::PostParams, core::DynamicObject, discovery::ApiResource};
     use pipeline_tests::{
+        api::merge_refusal,
         control_plane::{ApiKind, ControlPlane},
         fleet::isolated,
         manifests, test_name,
@@ -204,23 +200,20 @@ mod real {
                 ("named", Value::Null),
                 ("unnamed", json!({ "name": "crp" })),
             ] {
-                let patch = Patch::Merge(json!({ "spec": { "placement": placement } }));
-                let refused = overrides
-                    .patch(name, &PatchParams::default(), &patch)
-                    .await
-                    .err()
-                    .map(|error| error.to_string());
-                let is_said = |text: &String| text.contains("The placement field is immutable");
-                ensure!(refused.as_ref().is_some_and(is_said), "{name}: {refused:?}");
+                let patch = json!({ "spec": { "placement": placement } });
+                let refused = merge_refusal(&overrides, name, &patch).await;
+                let refused = refused.unwrap_or_default();
+                let text = "The placement field is immutable";
+                ensure!(refused.contains(text), "{name}: {refused:?}");
             }
             let namespaced = one(
                 "namespaced",
                 json!({ "name": "crp", "scope": "Namespaced" }),
             )?;
             let refused = overrides.create(&parameters, &namespaced).await.err();
-            let refused = refused.map(|error| error.to_string());
-            let is_said = |text: &String| text.contains("cannot be Namespaced scope");
-            ensure!(refused.as_ref().is_some_and(is_said), "{refused:?}");
+            let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+            let text = "cannot be Namespaced scope";
+            ensure!(refused.contains(text), "{refused:?}");
             Ok(())
         });
     }
