@@ -5,6 +5,7 @@ use std::{
     ffi::OsString,
     fs,
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -12,7 +13,7 @@ use anyhow::{Context, Result, ensure};
 use futures::future::{join_all, try_join_all};
 use hickory_proto::op::ResponseCode;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use karmada_api::{Cluster, execution_namespace};
+use karmada_api::execution_namespace;
 use kube::{Api, Client, api::PostParams};
 use lab_parts::{
     dns::{self, DnsServer, Response},
@@ -22,10 +23,10 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use crate::{
+    control_plane::ApiKind,
     fleet::{Fleet, Member},
     netns,
     programs::{Binary, Profile, Running},
-    wait::until,
 };
 
 /// The interval between two looks at something that cannot be watched.
@@ -39,23 +40,13 @@ const PORT: u16 = 8080;
 /// The namespace and the name of the agents' Service in the member.
 pub const SERVICE: (&str, &str) = ("karmada-rs", "cluster-health-agent");
 
-/// The source of an agent's peers.
-#[derive(Clone, Debug)]
-pub enum Others {
-    /// Flags of each agent name all others.
-    Named,
-    /// The Service in the API of this kubeconfig.
-    Listed(std::path::PathBuf),
-    /// Flags of each agent name all others, and all agents have the name of the first.
-    Namesakes,
-}
-
 /// The agents of member 1.
 pub struct Agents {
-    others: Others,
-    kubeconfig: std::path::PathBuf,
+    /// The kubeconfig of the API whose Service lists them; otherwise each has a flag for each of the others.
+    listed: Option<PathBuf>,
+    kubeconfig: PathBuf,
     /// The nodes that cannot reach Karmada, and their kubeconfig.
-    cut_off: (Vec<u8>, std::path::PathBuf),
+    cut_off: (Vec<u8>, PathBuf),
     nodes: Vec<Node>,
 }
 
@@ -68,50 +59,56 @@ struct Node {
 /// The cluster of the agents.
 pub const MEMBER: Member = Member(1);
 
+/// Starts a fleet with the cluster of the agents, which has no verdict yet.
+pub async fn fleet(server: ApiKind) -> Result<Fleet> {
+    Fleet::lay_network(&[])?;
+    let fleet = Fleet::start(server, Profile::Debug).await?;
+    fleet.join(MEMBER).await?;
+    Ok(fleet)
+}
+
 impl Agents {
     /// Starts agents on so many nodes, all with working DNS.
-    pub async fn start(fleet: &Fleet, count: u8, others: Others) -> Result<Self> {
-        Self::start_all(fleet, count, others, Vec::new(), |_| Vec::new()).await
+    pub async fn start(fleet: &Fleet, count: u8) -> Result<Self> {
+        Self::start_all(fleet, count, None, Vec::new(), |_| Vec::new()).await
     }
 
-    /// Starts agents on so many nodes, all with working DNS, each with these flags too.
+    /// Starts agents like [`Self::start`] that find each other by the Service in the API of this kubeconfig.
+    pub async fn start_listed(fleet: &Fleet, count: u8, kubeconfig: PathBuf) -> Result<Self> {
+        Self::start_all(fleet, count, Some(kubeconfig), Vec::new(), |_| Vec::new()).await
+    }
+
+    /// Starts agents like [`Self::start`], each with these flags, too.
     pub async fn start_with(
         fleet: &Fleet,
         count: u8,
-        others: Others,
         flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
-        Self::start_all(fleet, count, others, Vec::new(), flags).await
+        Self::start_all(fleet, count, None, Vec::new(), flags).await
     }
 
-    /// Starts agents on so many nodes, all with working DNS. The nodes `cut_off` cannot reach Karmada.
-    pub async fn start_cut_off(
-        fleet: &Fleet,
-        count: u8,
-        others: Others,
-        cut_off: Vec<u8>,
-    ) -> Result<Self> {
-        Self::start_all(fleet, count, others, cut_off, |_| Vec::new()).await
+    /// Starts agents like [`Self::start`], of which those on the nodes `cut_off` cannot reach Karmada.
+    pub async fn start_cut_off(fleet: &Fleet, count: u8, cut_off: Vec<u8>) -> Result<Self> {
+        Self::start_all(fleet, count, None, cut_off, |_| Vec::new()).await
     }
 
     async fn start_all(
         fleet: &Fleet,
         count: u8,
-        others: Others,
+        listed: Option<PathBuf>,
         cut_off: Vec<u8>,
         flags: impl Fn(u8) -> Vec<String>,
     ) -> Result<Self> {
-        let user = format!(
-            "system:serviceaccount:{}:cluster-health-agent",
-            execution_namespace(&MEMBER.name())
-        );
-        let kubeconfig = fleet.karmada.kubeconfig_for(&user, None)?;
+        let namespace = execution_namespace(&MEMBER.name());
+        let kubeconfig = fleet
+            .karmada
+            .account_kubeconfig(&namespace, "cluster-health-agent")?;
         let nowhere = kubeconfig.with_file_name("nowhere");
         let server = fleet.karmada.address().to_string();
         let text = fs::read_to_string(&kubeconfig)?.replace(&server, "127.0.0.1:1");
         fs::write(&nowhere, text)?;
         let mut agents = Self {
-            others,
+            listed,
             kubeconfig,
             cut_off: (cut_off, nowhere),
             nodes: Vec::new(),
@@ -133,12 +130,6 @@ impl Agents {
 
     /// Starts the agent of a node that has none.
     pub async fn restart(&mut self, node: u8) -> Result<()> {
-        self.restart_in(node, MEMBER).await
-    }
-
-    /// Starts the agent of a node that has none, as one of this cluster.
-    pub async fn restart_in(&mut self, node: u8, cluster: Member) -> Result<()> {
-        let cluster = cluster.name();
         let count = u8::try_from(self.nodes.len())?;
         let (cut_off, nowhere) = &self.cut_off;
         let kubeconfig = if cut_off.contains(&node) {
@@ -146,28 +137,24 @@ impl Agents {
         } else {
             &self.kubeconfig
         };
-        let own = match self.others {
-            Others::Namesakes => 0,
-            Others::Named | Others::Listed(_) => node,
-        };
         let at = &mut self.nodes[usize::from(node)];
         ensure!(at.running.is_none(), "an agent runs on node {node} already");
         let mut flags: Vec<OsString> = [
             format!("--karmada-kubeconfig={}", kubeconfig.display()),
-            format!("--cluster-name={cluster}"),
-            format!("--host-name={}", name(own)),
+            format!("--cluster-name={}", MEMBER.name()),
+            format!("--host-name={}", name(node)),
             format!("--nameserver={}", at.dns.address()),
         ]
         .map(OsString::from)
         .into();
         flags.extend(ProbeTiming::SHORT.flags().map(OsString::from));
         flags.extend(at.flags.iter().map(OsString::from));
-        match &self.others {
-            Others::Named | Others::Namesakes => {
+        match &self.listed {
+            None => {
                 let others = (0..count).filter(|other| *other != node);
                 flags.extend(others.map(|other| format!("--peer={}", address(other).ip()).into()));
             }
-            Others::Listed(kubeconfig) => {
+            Some(kubeconfig) => {
                 let (namespace, service) = SERVICE;
                 flags.push(format!("--peer-service={namespace}/{service}").into());
                 flags.push(format!("--member-kubeconfig={}", kubeconfig.display()).into());
@@ -190,14 +177,11 @@ impl Agents {
         }
     }
 
-    /// Kills the agent of a node.
-    pub async fn kill(&mut self, node: u8) -> Result<()> {
-        self.take(node)?.kill().await
-    }
-
     /// Stops the agent of a node with SIGTERM.
     pub async fn stop(&mut self, node: u8) -> Result<()> {
-        self.take(node)?.stop().await
+        let running = self.nodes[usize::from(node)].running.take();
+        let running = running.with_context(|| format!("no agent runs on node {node}"))?;
+        running.stop().await
     }
 
     /// Returns the agent of a node.
@@ -249,11 +233,6 @@ impl Agents {
         let killed = join_all(running.map(Running::kill)).await;
         killed.into_iter().collect()
     }
-
-    fn take(&mut self, node: u8) -> Result<Running> {
-        let running = self.nodes[usize::from(node)].running.take();
-        running.with_context(|| format!("no agent runs on node {node}"))
-    }
 }
 
 /// The prefix of the agents' metrics.
@@ -275,15 +254,7 @@ pub fn address(node: u8) -> SocketAddr {
 
 /// Waits until a condition of member 1 has this status, with `text` in its message.
 pub async fn has_condition(fleet: &Fleet, kind: &str, status: &str, text: &str) -> Result<()> {
-    let is = |cluster: Option<&Cluster>| {
-        let condition = cluster.and_then(|cluster| cluster.condition(kind));
-        condition
-            .is_some_and(|condition| condition.status == status && condition.message.contains(text))
-    };
-    let what = format!("{kind} {status} with {text:?}");
-    until(&fleet.clusters(), &MEMBER.name(), &what, is)
-        .await
-        .map(drop)
+    fleet.tells(MEMBER, kind, status, text).await.map(drop)
 }
 
 /// Creates the EndpointSlice of the agents' Service with so many nodes, as the member's own controller

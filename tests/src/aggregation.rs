@@ -1,4 +1,4 @@
-//! What the controller `clusterrole-aggregation` of kube-controller-manager does. Most tests start none: it takes as long
+//! The work of the controller `clusterrole-aggregation` of kube-controller-manager. Most tests start none: it takes as long
 //! as they do.
 
 use anyhow::{Context, Result};

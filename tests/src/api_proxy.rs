@@ -1,4 +1,4 @@
-//! A proxy between programs and APIs, which holds back what their watches show, and knows each write that they have stored.
+//! A proxy between programs and APIs, which holds back the events of their watches, and knows each write that they have stored.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -35,13 +35,13 @@ const OF_CONNECTION: [header::HeaderName; 5] = [
     header::TRANSFER_ENCODING,
 ];
 
-/// What of the answers is held back. Lists and reads never are.
+/// The answers that are held back. Lists and reads never are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Held {
     /// Nothing.
     #[default]
     Nothing,
-    /// What watches show.
+    /// The events of watches.
     Watches,
     /// That, and the answers to writes that are stored.
     WatchesAndWrites,
@@ -54,7 +54,7 @@ pub struct StoredWrite {
     pub kind: WriteKind,
     /// The API's name and the path of the object.
     pub object: String,
-    /// The body without what guards it: its version, its uid, and what a JSON patch has in their place.
+    /// The body without its guards: its version, its uid, and the tests that a JSON patch has in their place.
     pub content: Value,
 }
 
@@ -82,7 +82,7 @@ struct Sent {
 }
 
 impl ApiProxy {
-    /// Holds back this from now on, and lets go what else was held back.
+    /// Holds back this from now on, and lets go the rest.
     pub fn hold(&self, held: Held) {
         self.held.send_replace(held);
     }
@@ -283,7 +283,7 @@ fn content(body: &[u8]) -> Value {
     content
 }
 
-/// Returns the first write that stores what an earlier one has stored in the same object.
+/// Returns the first write that stores the same as an earlier one in the same object.
 fn repeated(writes: &[StoredWrite]) -> Option<&StoredWrite> {
     let mut seen = HashSet::new();
     let mut writes = writes.iter();
@@ -311,7 +311,7 @@ mod tests {
         proxy.note(sent.unwrap(), answer.as_bytes())
     }
 
-    /// A write is known by its kind and object; what is no write to an object of interest is none.
+    /// A write is known by its kind and object; a request that writes no object of interest is none.
     #[test]
     fn writes_are_told_apart() {
         let maps = "/api/v1/namespaces/shop/configmaps";
@@ -344,7 +344,7 @@ mod tests {
         }
     }
 
-    /// The same content of another version is written twice; what changes nothing is not written.
+    /// The same content of another version is written twice; a write that changes nothing is none.
     #[test]
     fn repetition_needs_change() {
         let proxy = ApiProxy::default();

@@ -5,7 +5,7 @@
 //! need tools on either API are in a module `with_tools`.
 //!
 //! Real APIs make a test take four times as long. So most real halves are *long*: ignored, unless
-//! `cargo xtask test --long` runs them. Every run has those of each program's main path and of what users type.
+//! `cargo xtask test --long` runs them. Every run has those of each program's main path and of the commands that users type.
 //!
 //! These run on one API only:
 //!
@@ -29,8 +29,6 @@
 //!   admission policies.
 //! - `clusters::with_tools`, on the real API: the embedded one has no tokens.
 //! - `drills`, on the real API: the embedded one has neither tokens, quotas nor priority levels.
-//! - `clusters::health_waits_for_agreement`, on the embedded API: it takes more than a
-//!   minute.
 //! - `sandbox` and `page`, on the embedded API that the sandbox brings.
 //! - `namespaces`, on none: it tests the isolation of tests.
 //! - `signals::with_tools`, on the embedded API or none: it is about a Prometheus and a server of gRPC.
@@ -60,7 +58,7 @@ macro_rules! on_both {
     };
 }
 
-/// Makes a test of each of these functions, `embedded::name`, for what another test proves on both. After `long:`,
+/// Makes a test of each of these functions, `embedded::name`, where another test is made for both. After `long:`,
 /// they run only with `cargo xtask test --long`. A module can use it once.
 #[macro_export]
 macro_rules! on_embedded {

@@ -52,8 +52,9 @@ pub fn gateway_api(folder: &Path) -> Vec<PathBuf> {
         "referencegrants",
         "backendtlspolicies",
     ];
-    let file = |kind| folder.join(format!("gateway.networking.k8s.io_{kind}.yaml"));
-    kinds.map(file).into()
+    kinds
+        .map(|kind| folder.join(format!("gateway.networking.k8s.io_{kind}.yaml")))
+        .into()
 }
 
 /// Returns the definition of a namespaced kind whose `spec` has these fields, each with its schema.
@@ -93,28 +94,6 @@ pub async fn install(client: &Client, folders: &[impl AsRef<Path>]) -> Result<()
 /// # Errors
 /// As [`install`].
 pub async fn install_without_rules(client: &Client) -> Result<()> {
-    apply(client, &without_rules()?).await
-}
-
-/// Installs what [`install_without_rules`] does, and Remedy without a status, as Karmada has it.
-///
-/// # Errors
-/// As [`install`].
-pub async fn install_as_karmadas(client: &Client) -> Result<()> {
-    let mut crds = without_rules()?;
-    for crd in &mut crds {
-        if crd.data["spec"]["names"]["kind"] == "Remedy" {
-            let version = &mut crd.data["spec"]["versions"][0];
-            remove(version, "subresources");
-            remove(version, "additionalPrinterColumns");
-            let schema = &mut version["schema"]["openAPIV3Schema"];
-            remove(&mut schema["properties"], "status");
-        }
-    }
-    apply(client, &crds).await
-}
-
-fn without_rules() -> Result<Vec<DynamicObject>> {
     let mut crds = Vec::new();
     for folder in karmada() {
         crds.extend(read(&folder)?);
@@ -122,13 +101,7 @@ fn without_rules() -> Result<Vec<DynamicObject>> {
     for crd in &mut crds {
         remove_rules(&mut crd.data);
     }
-    Ok(crds)
-}
-
-fn remove(object: &mut Value, field: &str) {
-    if let Some(fields) = object.as_object_mut() {
-        fields.remove(field);
-    }
+    apply(client, &crds).await
 }
 
 fn remove_rules(schema: &mut Value) {
@@ -231,9 +204,10 @@ fn read(folder: &Path) -> Result<Vec<DynamicObject>> {
     if folder.is_file() {
         return Ok(vec![read_one(folder)?]);
     }
-    let read =
-        |path: &PathBuf| read_one(path).with_context(|| format!("cannot read {}", path.display()));
-    files(folder)?.iter().map(read).collect()
+    files(folder)?
+        .iter()
+        .map(|path| read_one(path).with_context(|| format!("cannot read {}", path.display())))
+        .collect()
 }
 
 /// Returns the files of a folder but its kustomization.

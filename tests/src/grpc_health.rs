@@ -57,7 +57,8 @@ async fn run(folder: &TempDir, address: SocketAddr, services: &[&str]) -> Result
     let mut command = Command::new(Tool::GrpcHealth.path()?);
     command.arg(address.to_string()).args(services);
     let mut process = Process::start("grpc-health", command, folder.path())?;
-    let listens = async || TcpStream::connect(address).await.is_ok();
-    process.ready(LIMIT, listens).await?;
+    process
+        .ready(LIMIT, async || TcpStream::connect(address).await.is_ok())
+        .await?;
     Ok(process)
 }

@@ -11,8 +11,8 @@ use propagation_rules::rights::AGGREGATED;
 use serde_json::{Value, json};
 
 use crate::{
-    aggregation::aggregate, control_plane::ControlPlane, crds, programs::Running,
-    propagation::create, wait::until,
+    aggregation::aggregate, api::create, control_plane::ControlPlane, crds, programs::Running,
+    wait::until,
 };
 
 const GROUP: &str = "kinds.example.com";
@@ -42,9 +42,11 @@ impl Kinds {
     /// Installs their definitions.
     pub async fn install(&self, api: &ControlPlane) -> Result<()> {
         let fields = json!({ FIELD: { "type": "integer" } });
-        let definition =
-            |kind: &ApiResource| crds::definition(GROUP, &kind.kind, &kind.plural, &fields);
-        let definitions: Result<Vec<_>> = self.kinds.iter().map(definition).collect();
+        let definitions: Result<Vec<_>> = self
+            .kinds
+            .iter()
+            .map(|kind| crds::definition(GROUP, &kind.kind, &kind.plural, &fields))
+            .collect();
         crds::apply(&api.client(), &definitions?).await
     }
 
@@ -60,11 +62,12 @@ impl Kinds {
         allow(api, label, &["list", "watch"]).await
     }
 
-    /// Returns what a policy selects them by.
+    /// Returns the selectors of a policy for them.
     pub fn selectors(&self) -> Vec<Value> {
-        let selector =
-            |kind: &ApiResource| json!({ "apiVersion": kind.api_version, "kind": kind.kind });
-        self.kinds.iter().map(selector).collect()
+        self.kinds
+            .iter()
+            .map(|kind| json!({ "apiVersion": kind.api_version, "kind": kind.kind }))
+            .collect()
     }
 
     /// Returns the version, the kind and the plural of each.
@@ -97,11 +100,12 @@ impl Kinds {
     pub async fn arrive(&self, api: &ControlPlane, edit: u16) -> Result<()> {
         let arriving = self.kinds.iter().map(async |kind| {
             let what = format!("{} of edit {edit}", kind.kind);
-            let is = |object: Option<&DynamicObject>| {
-                object.is_some_and(|object| object.data["spec"][FIELD] == edit)
-            };
             let objects = self.objects(api, kind);
-            until(&objects, NAME, &what, is).await.map(drop)
+            until(&objects, NAME, &what, |object| {
+                object.is_some_and(|object| object.data["spec"][FIELD] == edit)
+            })
+            .await
+            .map(drop)
         });
         stream::iter(arriving)
             .buffer_unordered(AT_ONCE)

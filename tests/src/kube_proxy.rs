@@ -1,4 +1,4 @@
-//! An emulated kube-proxy: what each node does with connections to the cluster IP of the agents' Service.
+//! An emulated kube-proxy: the rule of each node for connections to the cluster IP of the agents' Service.
 //!
 //! All nodes share one network namespace here, so each has a port of its own at the cluster IP, and its
 //! rules are those for that port. Where `nft` is installed they are rules of nftables in the namespace, as
@@ -49,7 +49,7 @@ pub struct KubeProxy {
     rules: Vec<Rule>,
     /// The relays of all nodes, unless nftables stands for them.
     relays: Vec<NodeRules>,
-    /// What answers at [`RESETS`], where nftables stands for them.
+    /// The server that answers at [`RESETS`], where nftables stands for them.
     _resetting: Option<NodeRules>,
 }
 
@@ -69,8 +69,9 @@ impl KubeProxy {
                 resetting = Some(rules);
             }
             Plane::Relay => {
-                let relay = |node| NodeRules::start(address(node), endpoints.clone());
-                relays.extend((0..nodes).map(relay));
+                relays.extend(
+                    (0..nodes).map(|node| NodeRules::start(address(node), endpoints.clone())),
+                );
             }
         }
         let proxy = Self {

@@ -16,7 +16,7 @@ use lab_parts::kubeconfig;
 use crate::certs::Authority;
 
 /// Returns a client with the current context of the kubeconfig at `path`.
-pub async fn client(path: &Path) -> Result<Client> {
+pub(crate) async fn client(path: &Path) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(path)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(Client::try_from(config)?)

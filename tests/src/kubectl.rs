@@ -90,7 +90,7 @@ impl Kubectl {
         finish(command, input).await
     }
 
-    /// Returns what kubectl offers to the shell after `kubectl remedy` and these words, the last of which
+    /// Returns the words that kubectl offers to the shell after `kubectl remedy` and these words, the last of which
     /// is incomplete.
     pub async fn complete_remedy(&self, words: &[&str]) -> Result<String> {
         let script = self.home().join("kubectl_complete-remedy");

@@ -5,12 +5,12 @@
 //! ```no_run
 //! use anyhow::Result;
 //! use pipeline_tests::{
-//!     control_plane::{ControlPlane, ControlPlaneOptions, ApiKind},
+//!     control_plane::{ApiKind, ControlPlane},
 //!     on_both,
 //! };
 //!
 //! async fn the_api_answers(server: ApiKind) -> Result<()> {
-//!     let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+//!     let karmada = ControlPlane::start("karmada", server).await?;
 //!     karmada.namespace("shop").await
 //! }
 //!
@@ -20,6 +20,7 @@
 
 pub mod agents;
 pub mod aggregation;
+pub mod api;
 pub mod api_proxy;
 pub mod backend;
 pub mod bench;
@@ -36,11 +37,11 @@ pub mod grpc_health;
 pub mod haproxy;
 pub mod kinds;
 pub mod kube_proxy;
-pub mod kubeconfig;
 pub mod kubectl;
 pub mod manifests;
 pub mod netns;
 pub mod outage;
+pub mod own_members;
 pub mod placement;
 pub mod process;
 pub mod programs;
@@ -62,6 +63,7 @@ pub mod wait;
 pub mod writes;
 
 mod inside;
+mod kubeconfig;
 mod scratch;
 
 pub use lab_parts::relay;

@@ -113,7 +113,7 @@ pub fn remove_address(address: IpAddr) -> Result<()> {
     ])
 }
 
-/// Prohibits what is sent to an address, as a firewall would, while it is not one that [`add_address`] added.
+/// Prohibits packets to an address, as a firewall would, while it is not one that [`add_address`] added.
 pub fn prohibit(address: IpAddr) -> Result<()> {
     ensure_inside()?;
     ip(&["route", "add", "prohibit", &address.to_string()])

@@ -12,7 +12,8 @@ use crate::{
     backend::{HttpBackend, UNRESOLVED},
     control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence},
-    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, OwnMembers, PROXY, on_dns},
+    fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_dns},
+    own_members::OwnMembers,
     programs::{Profile, Running},
     traefik::Traefik,
     traffic::{Counts, LEFT_AFTER, Traffic, reaches},
@@ -155,7 +156,7 @@ impl Stage {
                 let fleet = Fleet::with_members(server, profile, &members).await?;
                 (fleet, OwnMembers::default())
             }
-            Home::Own => Fleet::with_own_members(server, profile, &members).await?,
+            Home::Own => OwnMembers::start(server, profile, &members).await?,
         };
         let flags: &[&str] = match home {
             Home::Karmada => &[],
@@ -233,8 +234,10 @@ impl Stage {
     }
 
     fn memory(&self) -> Result<Vec<(String, u64)>> {
-        let memory = |(name, program): &(String, Running)| Ok((name.clone(), program.memory()?));
-        self.programs.iter().map(memory).collect()
+        self.programs
+            .iter()
+            .map(|(name, program)| Ok((name.clone(), program.memory()?)))
+            .collect()
     }
 
     /// Stops our programs with SIGTERM.
@@ -264,7 +267,7 @@ impl Timeline {
         self.is_in_time([STARTED, BACK], TRUE)?;
         ensure!(before.failed() == 0, "requests failed before: {before}");
         ensure!(before.to("member1") > 0, "member1 got none: {before}");
-        // A backend without DNS fails its requests: that is what the block is for.
+        // A backend without DNS fails its requests: hence the block.
         let unresolved = format!("member1: status 503 Service Unavailable, {UNRESOLVED}");
         let failures: Vec<&String> = outage.failures.keys().collect();
         ensure!(failures == [&unresolved], "failures of others: {outage}");

@@ -11,17 +11,17 @@ use objects::Scope;
 use serde_json::{Value, json};
 
 use crate::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::{create, create_of},
+    control_plane::{ApiKind, ControlPlane},
     fleet::{GATEWAY_CLASS, Member},
     manifests,
     programs::{Binary, Profile, Running},
-    propagation::{create, create_of},
 };
 
 /// The namespace of the programs, on the hub and in the members.
 const SYSTEM: &str = "fleet-system";
 
-/// What admission allows the controller, and the writers of placements.
+/// The admission policies for the controller and the writers of placements.
 const ADMISSION: [&str; 5] = [
     "placement/hub/confinement.yaml",
     "placement/hub/envelopes.yaml",
@@ -142,9 +142,7 @@ impl PlacementFleet {
         let names = (1..=members).map(|number| Member(number).name());
         let names = names.map(|name| (name, of_members));
         let starting = [(String::from("hub"), of_hub)].into_iter().chain(names);
-        let starting = starting.map(async |(name, kind)| {
-            ControlPlane::start(ControlPlaneOptions::named(&name).on(kind)).await
-        });
+        let starting = starting.map(async |(name, kind)| ControlPlane::start(&name, kind).await);
         let mut members = try_join_all(starting).await?;
         Ok(Self {
             hub: members.remove(0),
@@ -184,8 +182,9 @@ impl PlacementFleet {
 
     /// Starts the controller, with these flags besides.
     pub async fn run_controller(&self, flags: &[&str]) -> Result<Running> {
-        let account = format!("system:serviceaccount:{SYSTEM}:placement-controller");
-        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let kubeconfig = self
+            .hub
+            .account_kubeconfig(SYSTEM, "placement-controller")?;
         let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
         let flags = [&*kubeconfig].into_iter().chain(flags.iter().copied());
         let started = Running::start(Binary::PlacementController, self.profile, flags).await;
@@ -200,10 +199,9 @@ impl PlacementFleet {
     /// Starts the agent of a member, with these flags besides.
     pub async fn run_agent_with(&self, member: Member, flags: &[&str]) -> Result<Running> {
         let name = member.name();
-        let account = |name: &str| format!("system:serviceaccount:{SYSTEM}:{name}");
-        let own = account("placement-agent");
-        let own = self.member(member).kubeconfig_for(&own, None)?;
-        let hub = self.hub.kubeconfig_for(&account(&name), None)?;
+        let own = self.member(member);
+        let own = own.account_kubeconfig(SYSTEM, "placement-agent")?;
+        let hub = self.hub.account_kubeconfig(SYSTEM, &name)?;
         let own = [
             format!("--kubeconfig={}", own.display()),
             format!("--hub-kubeconfig={}", hub.display()),
@@ -222,11 +220,10 @@ impl PlacementFleet {
             text.replace("member1", &name)
         })
         .await?;
-        let account = format!(
-            "system:serviceaccount:{}:cluster-health-agent",
-            member_namespace(&name)
-        );
-        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let namespace = member_namespace(&name);
+        let kubeconfig = self
+            .hub
+            .account_kubeconfig(&namespace, "cluster-health-agent")?;
         let flags = [
             format!("--karmada-kubeconfig={}", kubeconfig.display()),
             format!("--cluster-name={name}"),
@@ -243,8 +240,7 @@ impl PlacementFleet {
         self.hub.install_crds(&[manifests::path(REMEDIES)]).await?;
         let rights = "placement/remedies/rights.yaml";
         manifests::apply(&self.hub.client(), rights).await?;
-        let account = format!("system:serviceaccount:{SYSTEM}:remedy-controller");
-        let kubeconfig = self.hub.kubeconfig_for(&account, None)?;
+        let kubeconfig = self.hub.account_kubeconfig(SYSTEM, "remedy-controller")?;
         let flags = [
             format!("--kubeconfig={}", kubeconfig.display()),
             "--cluster-kind=MemberCluster".to_owned(),
@@ -270,9 +266,8 @@ impl PlacementFleet {
         manifests::apply(&self.hub.client(), "placement/ingresses/rights.yaml").await?;
         gateway.namespace("karmada-rs").await?;
         manifests::apply(&gateway.client(), "gateway/ingress-controller.yaml").await?;
-        let account = |namespace| format!("system:serviceaccount:{namespace}:ingress-controller");
-        let kubeconfig = self.hub.kubeconfig_for(&account(SYSTEM), None)?;
-        let of_gateway = gateway.kubeconfig_for(&account("karmada-rs"), None)?;
+        let kubeconfig = self.hub.account_kubeconfig(SYSTEM, "ingress-controller")?;
+        let of_gateway = gateway.account_kubeconfig("karmada-rs", "ingress-controller")?;
         let flags = [
             format!("--kubeconfig={}", kubeconfig.display()),
             "--cluster-kind=MemberCluster".to_owned(),

@@ -88,8 +88,7 @@ impl Process {
         find: impl Fn(&str) -> Option<T>,
     ) -> Result<T> {
         let log = self.log.clone();
-        let look = async || find(&read(&log).ok()?);
-        self.until(limit, look).await
+        self.until(limit, async || find(&read(&log).ok()?)).await
     }
 
     async fn until<T>(&mut self, limit: Duration, look: impl AsyncFn() -> Option<T>) -> Result<T> {

@@ -123,13 +123,14 @@ impl Profile {
 /// Every test calls it, so that a plain `cargo test` runs current binaries.
 pub fn build_for_tests() -> Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
-    let build = || {
+    DONE.get_or_init(|| {
         if env::var_os(PROGRAMS_BUILT).is_some() {
             return Ok(());
         }
         build(Profile::Debug).map_err(|error| format!("{error:#}"))
-    };
-    DONE.get_or_init(build).clone().map_err(anyhow::Error::msg)
+    })
+    .clone()
+    .map_err(anyhow::Error::msg)
 }
 
 /// Builds all programs; if they are up to date, that takes a fraction of a second.
@@ -164,7 +165,7 @@ pub fn build_earlier(commit: &str) -> Result<()> {
         fs::remove_dir_all(&source)?;
     }
     fs::create_dir_all(&source)?;
-    // Cargo builds what has changed since its last build: every file is new here.
+    // Cargo builds the files that are newer than its last build: every file is new here.
     let unpacked = std::process::Command::new("sh")
         .args(["-ec", r#"git archive "$1" > "$2/../tar"; tar --extract --touch --file "$2/../tar" --directory "$2""#, "sh", commit])
         .arg(&source)
@@ -245,8 +246,10 @@ impl Running {
     ) -> Result<Self> {
         let mut running = Self::start_unready(program, profile, arguments).await?;
         let admin = running.admin;
-        let ready = async || get(admin, "/readyz").await.is_ok();
-        running.process.ready(READY_WITHIN, ready).await?;
+        running
+            .process
+            .ready(READY_WITHIN, async || get(admin, "/readyz").await.is_ok())
+            .await?;
         Ok(running)
     }
 
@@ -305,7 +308,7 @@ impl Running {
         })
     }
 
-    /// Checks that it is ready. The error has what it waits for.
+    /// Checks that it is ready. The error names the parts that it waits for.
     pub async fn readiness(&self) -> Result<()> {
         get(self.admin, "/readyz").await.map(drop)
     }

@@ -10,7 +10,7 @@ use tools::Tool;
 
 use crate::{process::Process, programs::get, scratch};
 
-/// The limit until it has read what it stored, and answers.
+/// The limit until it has read its store, and answers.
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// A running Prometheus. Dropping it ends it.
@@ -41,7 +41,7 @@ impl Prometheus {
         self.process.signal(Signal::HUP)
     }
 
-    /// Kills it, and starts it again with what it has stored.
+    /// Kills it, and starts it again with its store.
     pub async fn restart(&mut self) -> Result<()> {
         self.process.signal(Signal::KILL)?;
         self.process.ended(READY_WITHIN).await?;

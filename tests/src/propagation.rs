@@ -1,7 +1,5 @@
 //! A fleet whose members are APIs of their own, and into which our programs propagate.
 
-use std::{fmt::Debug, path::PathBuf};
-
 use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use k8s_openapi::api::{core::v1::Secret, rbac::v1::ClusterRole};
@@ -9,17 +7,14 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterView, PropagationPolicy, ResourceBinding, Work,
     execution_namespace, names, names::TOKEN_INSECURE,
 };
-use kube::{
-    Api, Client, Resource,
-    api::{Patch, PatchParams, PostParams},
-};
+use kube::{Api, Client, Resource, api::PostParams};
 use propagation_rules::rights::GroupResource;
-use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::{
     aggregation::aggregate,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::{create, merge_status},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
     manifests,
@@ -139,13 +134,12 @@ impl PropagationFleet {
         members: u8,
         profile: Profile,
     ) -> Result<Self> {
-        let start = async |name: &str, server| {
-            ControlPlane::start(ControlPlaneOptions::named(name).on(server)).await
-        };
         let names: Vec<_> = (1..=members).map(|number| Member(number).name()).collect();
-        let starting = names.iter().map(|name| start(name, of_members));
+        let starting = names
+            .iter()
+            .map(|name| ControlPlane::start(name, of_members));
         let (karmada, members) = tokio::try_join!(
-            start("karmada", server),
+            ControlPlane::start("karmada", server),
             futures::future::try_join_all(starting),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
@@ -190,11 +184,7 @@ impl PropagationFleet {
 
     async fn patch_status(&self, member: Member, status: Value) -> Result<()> {
         let clusters: Api<ClusterView> = Api::all(self.karmada.client());
-        let patch = Patch::Merge(json!({ "status": status }));
-        clusters
-            .patch_status(&member.name(), &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
+        merge_status(&clusters, &member.name(), &status).await
     }
 
     /// Lets the propagation-controller propagate one more kind, `GROUP/RESOURCE`, as `kubectl remedy rights` does.
@@ -343,34 +333,13 @@ pub async fn start_program(
     flags: &[&str],
 ) -> Result<Running> {
     let name = program.name();
-    let account = format!("system:serviceaccount:karmada-system:{name}");
-    let kubeconfig: PathBuf = karmada.kubeconfig_for(&account, None)?;
+    let kubeconfig = karmada.account_kubeconfig("karmada-system", name)?;
     let own = format!("--kubeconfig={}", kubeconfig.display());
     let flags = [own]
         .into_iter()
         .chain(flags.iter().map(ToString::to_string));
     let started = Running::start(program, profile, flags).await;
     started.with_context(|| format!("{name} does not start"))
-}
-
-/// Creates an object that is given as JSON; its kind may be left out.
-pub async fn create<K>(api: &Api<K>, object: Value) -> Result<()>
-where
-    K: Resource<DynamicType: Default> + Clone + Debug + Serialize + DeserializeOwned,
-{
-    create_of(api, &K::DynamicType::default(), object).await
-}
-
-/// Creates an object of this kind that is given as JSON.
-pub async fn create_of<K>(api: &Api<K>, kind: &K::DynamicType, mut object: Value) -> Result<()>
-where
-    K: Resource + Clone + Debug + Serialize + DeserializeOwned,
-{
-    object["apiVersion"] = K::api_version(kind).into();
-    object["kind"] = K::kind(kind).into();
-    api.create(&PostParams::default(), &serde_json::from_value(object)?)
-        .await?;
-    Ok(())
 }
 
 /// Returns the objects of a kind in [`NAMESPACE`] of an API.

@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::{manifests, propagation::create};
+use crate::{api::create, manifests};
 
 /// Gives a user these rights in a whole API, once.
 pub async fn grant(client: &Client, user: &str, rules: &Value) -> Result<()> {

@@ -31,7 +31,7 @@ type Colour = [u8; 3];
 
 /// Plays an outage and writes `healthy.png`, `failing.png` and `recovered.png` into a folder; then holds a
 /// new version back from two clusters, and writes `paused.png`; then describes a Remedy, and writes
-/// `planned.png`; then breaks what is placed, and writes `placements.png`.
+/// `planned.png`; then breaks the placed workload, and writes `placements.png`.
 pub async fn take(folder: &Path) -> Result<()> {
     let sandbox = Sandbox::start(&[]).await?;
     let chromium = Chromium::start().await?;
@@ -186,8 +186,10 @@ fn decoded(png: &[u8]) -> Result<(Vec<Colour>, u32, u32)> {
     bytes.truncate(info.buffer_size());
     let samples = info.color_type.samples();
     ensure!(samples >= 3, "a picture in {:?}", info.color_type);
-    let colour = |pixel: &[u8]| [pixel[0], pixel[1], pixel[2]];
-    let pixels = bytes.chunks_exact(samples).map(colour).collect();
+    let pixels = bytes
+        .chunks_exact(samples)
+        .map(|pixel| [pixel[0], pixel[1], pixel[2]])
+        .collect();
     Ok((pixels, info.width, info.height))
 }
 

@@ -84,10 +84,9 @@ async fn follow(slices: Api<EndpointSlice>, addresses: watch::Sender<Addresses>)
             Err(_) => continue,
         }
         // A slice of no Service gets no request.
-        let of_service = |slice: &&EndpointSlice| slice.labels().contains_key(SERVICE_NAME);
         let endpoints = known
             .values()
-            .filter(of_service)
+            .filter(|slice: &&EndpointSlice| slice.labels().contains_key(SERVICE_NAME))
             .filter_map(|slice| slice.endpoints.as_ref())
             .flatten();
         let served = endpoints

@@ -13,7 +13,7 @@ use lab_parts::kube_proxy::Rule;
 use tokio::time::Instant;
 
 use crate::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    agents::{self, Agents, MEMBER, PREFIX, has_condition},
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{Fleet, GATEWAY_CLASS, HOST, Member, PROXY, on_failure_of},
@@ -83,7 +83,7 @@ impl Stage {
         ];
         let endpoints = (0..NODES).map(agents::address).collect();
         let proxy = KubeProxy::start(NODES, endpoints)?;
-        let agents = Agents::start_with(&fleet, NODES, Others::Named, |node| {
+        let agents = Agents::start_with(&fleet, NODES, |node| {
             vec![
                 "--detectors=coredns-detector,service-network".to_owned(),
                 KubeProxy::flag(node),

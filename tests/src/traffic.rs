@@ -43,7 +43,7 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(30);
 /// The longest wait for a change of the responding clusters.
 const CHANGE_WITHIN: Duration = Duration::from_mins(3);
 
-/// What is asked of a proxy.
+/// The load of a proxy.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The hosts that are asked in turn.
@@ -176,10 +176,9 @@ impl Traffic {
     pub fn held_at(&self, at: Instant) -> Counts {
         let exchanges = self.record.exchanges.lock();
         let ended = exchanges.partition_point(|exchange| exchange.ended <= at);
-        let is_held = |exchange: &&Exchange| {
+        Counts::of(exchanges[ended..].iter().filter(|exchange: &&Exchange| {
             exchange.sent < at && exchange.ended.duration_since(exchange.sent) >= HELD
-        };
-        Counts::of(exchanges[ended..].iter().filter(is_held))
+        }))
     }
 
     /// Waits until `count` requests sent after `since` have ended, and counts them.

@@ -7,18 +7,16 @@ use std::{
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::NAMESPACE,
     programs::Profile,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 
@@ -89,8 +87,8 @@ async fn edit(maps: &Api<ConfigMap>, mut turn: u32, stopped: &AtomicBool) -> Res
         let is_last = stopped.load(Ordering::Relaxed);
         turn += 1;
         for name in names(EDITED) {
-            let patch = Patch::Merge(json!({ "data": { KEY: turn.to_string() } }));
-            maps.patch(&name, &PatchParams::default(), &patch).await?;
+            let patch = json!({ "data": { KEY: turn.to_string() } });
+            merge(maps, &name, &patch).await?;
         }
         if is_last {
             return Ok(turn);
@@ -101,14 +99,14 @@ async fn edit(maps: &Api<ConfigMap>, mut turn: u32, stopped: &AtomicBool) -> Res
 /// Waits until every member has the templates of these names as they were in `turn`.
 async fn have(fleet: &PropagationFleet, prefix: &str, turn: u32) -> Result<()> {
     let turn = turn.to_string();
-    let is_edited = |copy: Option<&ConfigMap>| {
-        let data = copy.and_then(|copy| copy.data.as_ref());
-        data.is_some_and(|data| data.get(KEY) == Some(&turn))
-    };
     for member in fleet.members() {
         let copies: Api<ConfigMap> = namespaced(fleet.member(member).client());
         for name in names(prefix) {
-            until(&copies, &name, "edited", is_edited).await?;
+            until(&copies, &name, "edited", |copy: Option<&ConfigMap>| {
+                let data = copy.and_then(|copy| copy.data.as_ref());
+                data.is_some_and(|data| data.get(KEY) == Some(&turn))
+            })
+            .await?;
         }
     }
     Ok(())

@@ -127,8 +127,9 @@ impl fmt::Display for WriteCounts {
 pub(crate) fn reads(text: &str) -> u64 {
     let samples = text.lines().filter_map(sample);
     let of_one = samples.filter(|(labels, _)| {
-        let is = |name, value| labels.get(name) == Some(&value);
-        is("verb", "GET") && is("scope", "resource") && !is("resource", "leases")
+        has(labels, "verb", "GET")
+            && has(labels, "scope", "resource")
+            && !has(labels, "resource", "leases")
     });
     of_one.map(|(_, count)| count).sum()
 }
@@ -137,10 +138,13 @@ pub(crate) fn reads(text: &str) -> u64 {
 pub(crate) fn requests_about(text: &str, resource: &str) -> u64 {
     let samples = text.lines().filter_map(sample);
     let about = samples.filter(|(labels, _)| {
-        let is = |name, value| labels.get(name) == Some(&value);
-        is("scope", "resource") && is("resource", resource)
+        has(labels, "scope", "resource") && has(labels, "resource", resource)
     });
     about.map(|(_, count)| count).sum()
+}
+
+fn has(labels: &BTreeMap<&str, &str>, name: &str, value: &str) -> bool {
+    labels.get(name) == Some(&value)
 }
 
 /// Parses labels and value of a line of that metric, whose label values have neither quotes nor commas.
@@ -200,7 +204,7 @@ apiserver_request_total{code="409",component="apiserver",dry_run="",group="",res
         assert_eq!(requests_about(EARLIER, "ingresses"), 0);
     }
 
-    /// Writes since an earlier reading hold only what was added.
+    /// Writes since an earlier reading are the difference.
     #[test]
     fn since_holds_what_was_added() {
         let earlier = WriteCounts::from_metrics(EARLIER);

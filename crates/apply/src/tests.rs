@@ -486,7 +486,7 @@ async fn object_without_label_is_restored() {
     assert_eq!(labels[OWNED], "true");
 }
 
-/// A suspended set writes nothing, and goes on to observe; resumed, it is applied.
+/// Case P23: a suspended set writes nothing, and goes on to observe; resumed, it is applied.
 #[tokio::test(start_paused = true)]
 async fn suspended_set_only_observes() {
     let mut stage = Stage::watching().await;
@@ -750,7 +750,7 @@ async fn refused_deletion_is_an_error() {
     assert_eq!(stage.api.find(SETTINGS).await, None);
 }
 
-/// Objects that are to stay lose the owner's marks, and nothing else. One that is gone already is no error.
+/// Case P9: objects that are to stay lose the owner's marks, and nothing else. One that is gone already is no error.
 #[tokio::test(start_paused = true)]
 async fn released_objects_lose_marks_only() {
     let stage = Stage::new().await;

@@ -278,7 +278,7 @@ mod tests {
             line(&some),
             "× these kinds are not served: clusters.cluster.karmada.io"
         );
-        let all: Vec<_> = KINDS.iter().map(served).collect();
+        let all: Vec<_> = KINDS.into_iter().map(served).collect();
         assert_eq!(line(&all), "✓ every kind is served");
     }
 

@@ -70,7 +70,7 @@ impl Question {
             }
             Operation::Retain => json(interpreters.retain(object, &self.observed).await?, value),
             Operation::AggregateStatus => {
-                let answer = interpreters.aggregate(object, &self.items).await?;
+                let answer = interpreters.aggregate(object, self.items.clone()).await?;
                 json(answer, value)
             }
             Operation::InterpretStatus => json(interpreters.reflect(object).await?, value),

@@ -37,7 +37,7 @@ async fn member() -> ServedApi {
 }
 
 /// Connects the program to an API.
-fn client(api: &TestApi) -> kube::Client {
+fn client(api: &TestApi) -> Client {
     let config = kube::Config::new("http://api".parse().unwrap());
     karmada_runtime::client::with_service(api.service(), config, NAME).unwrap()
 }

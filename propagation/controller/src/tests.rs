@@ -272,7 +272,7 @@ async fn binding_follows_with_one_write() {
     assert_eq!(stage.events("Deployment").await, notes);
 }
 
-/// A deleted policy lets its templates go and the binding stays.
+/// Cases P5 and P22: a deleted policy lets its templates go and the binding stays, with its pause.
 #[tokio::test(start_paused = true)]
 async fn deleted_policy_lets_go() {
     let stage = settled().await;
@@ -433,7 +433,7 @@ async fn features_are_switched_off() {
     assert_eq!(claim_of(&stage.get(&web(DEPLOYMENT)).await), Some("better"));
 }
 
-/// A claim that a user wiped is restored.
+/// Case P13: a claim that a user wiped is restored, which is no edit.
 #[tokio::test(start_paused = true)]
 async fn wiped_claim_is_restored() {
     let stage = settled().await;

@@ -217,7 +217,8 @@ async fn fault_stays_with_its_member() {
     unreachable.await;
 }
 
-/// A Work is applied and reported, paused, resumed, and deleted with its object, paused or not (Case P22).
+/// A Work is applied and reported, paused, resumed, and deleted with its object, paused or not; one that
+/// is paused from the start is applied with the resume (Cases P21 and P22).
 #[tokio::test]
 async fn work_lives_and_goes() {
     let member = member(|_| true).await;
@@ -347,7 +348,7 @@ async fn report_needs_no_echo() {
     stage.condition("m1", "a", APPLIED, TRUE).await;
 }
 
-/// A dead member delays no other, and keeps its deleted Works until its cluster leaves.
+/// Case P10: a dead member delays no other, and keeps its deleted Works until its cluster leaves.
 #[tokio::test]
 async fn dead_member_delays_none() {
     let member = member(|_| true).await;
@@ -423,7 +424,7 @@ async fn each_work_shows_outage() {
     }
 }
 
-/// A member that is back gets the changes that it missed.
+/// Case P10: a member that is back gets the changes that it missed.
 #[tokio::test]
 async fn returned_member_catches_up() {
     let mut member = member(|_| true).await;

@@ -118,8 +118,9 @@ fn medians<T: Copy + Default + PartialOrd>(
     programs: &[Vec<Used>; 2],
     figure: impl Fn(&Used) -> T,
 ) -> [T; 2] {
-    let of_rounds = |rounds: &Vec<Used>| median(rounds.iter().map(&figure).collect());
-    programs.each_ref().map(of_rounds)
+    programs
+        .each_ref()
+        .map(|rounds| median(rounds.iter().map(&figure).collect()))
 }
 
 /// The resources that a process used within a window; memory in KiB, at its end.

@@ -235,7 +235,7 @@ impl Ingresses {
         Ok(())
     }
 
-    /// Returns the number of requests so far about single ingresses, and about what the provider makes of them.
+    /// Returns the number of requests so far about single ingresses, and about the objects that the provider makes of them.
     async fn requests(&self) -> Result<u64> {
         let Fleet {
             karmada, gateway, ..

@@ -75,11 +75,10 @@ impl Seen<Glance> {
     where
         K: Resource<DynamicType = ()>,
     {
-        let is_acted_on = |object: &Glance| object.status.as_ref().is_some_and(Status::is_acted_on);
         Self::watch(
             objects(&ApiResource::erase::<K>(&())),
             Config::default(),
-            is_acted_on,
+            |object: &Glance| object.status.as_ref().is_some_and(Status::is_acted_on),
         )
         .await
     }
@@ -185,7 +184,7 @@ impl fmt::Display for Pairs {
     }
 }
 
-/// Returns the median of values, and of none what the type has for that.
+/// Returns the median of values, and of none the default of the type.
 fn median<T: Copy + Default + PartialOrd>(mut values: Vec<T>) -> T {
     values.sort_unstable_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
     values.get(values.len() / 2).copied().unwrap_or_default()

@@ -150,7 +150,7 @@ async fn block_all(fleet: &Fleet) -> Result<()> {
     fleet.create_remedy(ALL, to_all).await
 }
 
-/// Restarts the controller once all clusters have their actions, and returns what it wrote.
+/// Restarts the controller once all clusters have their actions, and returns its writes.
 async fn restart(fleet: &Fleet, seen: &mut Seen<Glance>, clusters: usize) -> Result<String> {
     let controller = fleet.remedy_controller().await?;
     block_all(fleet).await?;

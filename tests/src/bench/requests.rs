@@ -3,31 +3,14 @@
 use anyhow::Result;
 use kube::{
     Api,
-    api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, PostParams},
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub(super) async fn create(objects: &Api<DynamicObject>, object: &Value) -> Result<()> {
     let object = DynamicObject::deserialize(object)?;
     objects.create(&PostParams::default(), &object).await?;
-    Ok(())
-}
-
-pub(super) async fn merge(objects: &Api<DynamicObject>, name: &str, patch: &Value) -> Result<()> {
-    let patch = Patch::Merge(patch);
-    objects.patch(name, &PatchParams::default(), &patch).await?;
-    Ok(())
-}
-
-pub(super) async fn merge_status(
-    objects: &Api<DynamicObject>,
-    name: &str,
-    status: &Value,
-) -> Result<()> {
-    let patch = Patch::Merge(json!({ "status": status }));
-    let parameters = PatchParams::default();
-    objects.patch_status(name, &parameters, &patch).await?;
     Ok(())
 }
 
@@ -36,7 +19,7 @@ pub(super) async fn delete(objects: &Api<DynamicObject>, name: &str) -> Result<(
     Ok(())
 }
 
-/// Returns the object without its status and what the API server adds, to create it again.
+/// Returns the object without its status and the API server's additions, to create it again.
 pub(super) fn bare(object: &Value) -> Value {
     let kept = [
         "name",

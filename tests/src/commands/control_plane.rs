@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,7 +31,7 @@ async fn serve() -> Result<()> {
 
 async fn run_until_it_fails() -> Result<()> {
     eprintln!("starting etcd and kube-apiserver");
-    let mut control_plane = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+    let mut control_plane = ControlPlane::start("karmada", ApiKind::Real).await?;
     control_plane.install_crds(&crds::karmada()).await?;
     eprintln!("ready; stop it with Ctrl-C; its kubeconfig is");
     println!("{}", control_plane.kubeconfig_path().display());

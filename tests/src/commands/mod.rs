@@ -1,4 +1,4 @@
-//! What a person runs on real parts, and in a browser.
+//! The commands for people, on real parts and in a browser.
 
 pub(crate) mod bench;
 pub(crate) mod control_plane;

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The implementation of an API.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApiKind {
     /// The crate `embedded-apiserver` in the process of the test: in memory, without authentication, and with
     /// every right for everyone.
@@ -44,33 +44,7 @@ pub enum ApiKind {
     EmbeddedByTls,
     /// etcd and kube-apiserver, with RBAC. Their binaries must have been
     /// [built](tools::build).
-    #[default]
     Real,
-}
-
-/// Options of a [`ControlPlane`].
-#[derive(Clone, Debug)]
-pub struct ControlPlaneOptions {
-    /// Its name in logs and kubeconfigs.
-    pub name: String,
-    /// Its implementation.
-    pub server: ApiKind,
-}
-
-impl ControlPlaneOptions {
-    /// Returns the options of a real control plane of this name.
-    pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            server: ApiKind::default(),
-        }
-    }
-
-    /// Changes the implementation.
-    #[must_use]
-    pub fn on(self, server: ApiKind) -> Self {
-        Self { server, ..self }
-    }
 }
 
 /// A running API on 127.0.0.1. Dropping it ends its processes and removes its files.
@@ -89,10 +63,9 @@ enum Backing {
 }
 
 impl ControlPlane {
-    /// Starts the API and waits until it is ready.
-    pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
-        let ControlPlaneOptions { name, server } = options;
-        let folder = scratch::folder(&name)?;
+    /// Starts an API, with this name in logs and kubeconfigs, and waits until it is ready.
+    pub async fn start(name: &str, server: ApiKind) -> Result<Self> {
+        let folder = scratch::folder(name)?;
         let (backing, address, authority) = match server {
             ApiKind::Embedded => {
                 let embedded = Embedded::start(None)?;
@@ -113,7 +86,7 @@ impl ControlPlane {
             }
         };
         let access = Access {
-            name,
+            name: name.to_owned(),
             address,
             authority,
         };
@@ -213,11 +186,20 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// Creates a kubeconfig for a user with the rights that RBAC grants to this name or group; on
-    /// the embedded API, every right. `system:serviceaccount:<namespace>:<name>` has those of the
-    /// service account.
-    pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        let path = self.access.grant(self.folder.path(), user, group)?;
+    /// Creates a kubeconfig for a service account.
+    pub fn account_kubeconfig(&self, namespace: &str, name: &str) -> Result<PathBuf> {
+        self.kubeconfig_for(&format!("system:serviceaccount:{namespace}:{name}"))
+    }
+
+    /// Returns a client of a user, as [`Self::kubeconfig_for`] does a kubeconfig.
+    pub async fn client_for(&self, user: &str) -> Result<Client> {
+        kubeconfig::client(&self.kubeconfig_for(user)?).await
+    }
+
+    /// Creates a kubeconfig for a user with the rights that RBAC grants to this name; on the embedded API, every
+    /// right. `system:serviceaccount:<namespace>:<name>` has those of the service account.
+    pub fn kubeconfig_for(&self, user: &str) -> Result<PathBuf> {
+        let path = self.access.grant(self.folder.path(), user, None)?;
         let Some((proxy, _)) = &self.proxy else {
             return Ok(path);
         };
@@ -227,7 +209,7 @@ impl ControlPlane {
             name,
             authority: None,
         };
-        proxied.grant(self.folder.path(), user, group)
+        proxied.grant(self.folder.path(), user, None)
     }
 
     /// Creates a namespace unless it exists.
@@ -316,7 +298,7 @@ impl ControlPlane {
         self.start_api().await
     }
 
-    /// Starts what deletes the dependents of deleted objects and empties deleted namespaces, also for the
+    /// Starts the controllers that delete the dependents of deleted objects and empties deleted namespaces, also for the
     /// kinds installed before. The embedded API does both by itself.
     pub async fn start_controllers(&mut self) -> Result<()> {
         let started = match &mut self.backing {

@@ -278,7 +278,7 @@ fn api_arguments(
 mod tests {
     use super::CONTROLLERS;
 
-    /// A fleet that is set up as its page says has what the tests have.
+    /// A fleet that is set up as its page says has the same settings as the tests.
     #[test]
     fn page_names_same_controllers() {
         let page = include_str!("../../../docs/fleet.md");

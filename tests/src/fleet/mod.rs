@@ -3,7 +3,6 @@
 
 mod dns;
 mod objects;
-mod own;
 mod programs;
 mod wait;
 
@@ -14,7 +13,7 @@ use karmada_api::{Cluster, MultiClusterIngress, Remedy};
 use kube::Api;
 
 use crate::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds, manifests, netns,
     programs::{Profile, build_for_tests},
     served::Served,
@@ -23,7 +22,6 @@ use crate::{
 pub use dns::MemberDns;
 pub(crate) use objects::set_condition;
 pub use objects::{maintenance, on_dns, on_failure_of};
-pub use own::OwnMembers;
 pub use programs::{GATEWAY_AGENT, proxy_access};
 
 /// The namespace of the users' objects.
@@ -110,8 +108,8 @@ impl Fleet {
     /// Starts both APIs as they are before a user installs us. No cluster has joined.
     pub async fn before_us(server: ApiKind, profile: Profile) -> Result<Self> {
         let (karmada, gateway) = tokio::try_join!(
-            ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)),
-            ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)),
+            ControlPlane::start("karmada", server),
+            ControlPlane::start("gateway", server),
         )?;
         karmada.install_crds(&crds::karmada()).await?;
         karmada.namespace("karmada-system").await?;

@@ -1,29 +1,23 @@
 //! The objects that users and Karmada itself create.
 
-use std::{
-    fmt::Debug,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use anyhow::Result;
-use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::{
-    core::v1::{Secret, Service},
-    discovery::v1::EndpointSlice,
-    networking::v1::Ingress,
-};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{
     Cluster, Remedy, ResourceBinding, TRAFFIC_CONTROL, condition::DNS_READY, execution_namespace,
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    Api,
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{Fleet, HOST, Member, NAMESPACE, SERVICE};
-use crate::manifests;
+use crate::{
+    api::{apply, merge_status},
+    manifests,
+};
 
 /// A Cluster as a real Karmada serves it.
 const CLUSTER: &str = include_str!("../../fixtures/cluster.json");
@@ -37,7 +31,7 @@ impl Fleet {
     }
 
     /// Gives the agents of a cluster their rights.
-    pub(super) async fn grant_agents(&self, cluster: &str) -> Result<()> {
+    pub(crate) async fn grant_agents(&self, cluster: &str) -> Result<()> {
         manifests::apply_edited(&self.karmada.client(), "karmada/agent.yaml", |text| {
             text.replace("member1", cluster)
         })
@@ -64,11 +58,7 @@ impl Fleet {
         let clusters: Api<DynamicObject> = Api::all_with(self.karmada.client(), &resource);
         let cluster = serde_json::from_value(cluster)?;
         clusters.create(&PostParams::default(), &cluster).await?;
-        let status = Patch::Merge(json!({ "status": status }));
-        clusters
-            .patch_status(name, &PatchParams::default(), &status)
-            .await?;
-        Ok(())
+        merge_status(&clusters, name, &status).await
     }
 
     /// Writes the verdict of a member in place of its agent.
@@ -158,12 +148,9 @@ impl Fleet {
                 })
             })
             .collect();
-        let status = Patch::Merge(json!({ "status": { "aggregatedStatus": items } }));
+        let status = json!({ "aggregatedStatus": items });
         let name = format!("{service}-service");
-        bindings
-            .patch_status(&name, &PatchParams::default(), &status)
-            .await?;
-        Ok(())
+        merge_status(&bindings, &name, &status).await
     }
 
     /// Creates an ingress of that class for the Service.
@@ -219,16 +206,6 @@ impl Fleet {
             .await?;
         Ok(())
     }
-
-    /// Returns the names of all objects of our provider in the gateway's namespace.
-    pub async fn left_in_gateway(&self) -> Result<Vec<String>> {
-        let client = self.gateway.client();
-        let mut left = names::<Service>(&client).await?;
-        left.extend(names::<EndpointSlice>(&client).await?);
-        left.extend(names::<Secret>(&client).await?);
-        left.extend(names::<Ingress>(&client).await?);
-        Ok(left)
-    }
 }
 
 /// Returns the spec of a Remedy that blocks a member at once.
@@ -276,29 +253,4 @@ pub fn on_failure_of(condition: &str) -> Value {
         json!({ "conditionType": condition, "operator": "Equal", "conditionStatus": "False" });
     let matches = json!([{ "clusterConditionMatch": requirement }]);
     json!({ "decisionMatches": matches, "actions": [TRAFFIC_CONTROL] })
-}
-
-/// Creates an object, or changes an existing one.
-pub(super) async fn apply<K>(api: &Api<K>, name: &str, mut object: Value) -> Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
-{
-    object["apiVersion"] = K::api_version(&()).into();
-    object["kind"] = K::kind(&()).into();
-    object["metadata"]["name"] = name.into();
-    let parameters = PatchParams::apply("pipeline-tests").force();
-    api.patch(name, &parameters, &Patch::Apply(object)).await?;
-    Ok(())
-}
-
-async fn names<K>(client: &Client) -> Result<Vec<String>>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + Debug,
-{
-    let api: Api<K> = Api::namespaced(client.clone(), NAMESPACE);
-    let objects = api.list(&ListParams::default()).await?;
-    Ok(objects.iter().map(ResourceExt::name_any).collect())
 }

@@ -13,8 +13,9 @@ use karmada_api::execution_namespace;
 use kube::Api;
 use serde_json::json;
 
-use super::{Fleet, GATEWAY_CLASS, Member, objects::apply};
+use super::{Fleet, GATEWAY_CLASS, Member};
 use crate::{
+    api::apply,
     control_plane::ControlPlane,
     programs::{Binary, Running},
     relay::Relay,
@@ -94,7 +95,7 @@ impl Fleet {
         other: &ControlPlane,
         relay: &Relay,
     ) -> Result<Running> {
-        let other_gateway = account(other, "karmada-rs", "ingress-controller")?;
+        let other_gateway = other.account_kubeconfig("karmada-rs", "ingress-controller")?;
         let other_gateway = through(relay, other, &other_gateway)?;
         let named = |name: &str, path: PathBuf| {
             let mut value = OsString::from(format!("{name}="));
@@ -131,7 +132,9 @@ impl Fleet {
         own: impl IntoIterator<Item = OsString>,
         flags: &[&str],
     ) -> Result<Running> {
-        let kubeconfig = account(&self.karmada, "karmada-system", program.name())?;
+        let kubeconfig = self
+            .karmada
+            .account_kubeconfig("karmada-system", program.name())?;
         let own = iter::once(flag("--kubeconfig", kubeconfig)).chain(own);
         let flags = flags.iter().map(OsString::from);
         self.run(program, own.chain(flags)).await
@@ -139,7 +142,8 @@ impl Fleet {
 
     /// Returns the kubeconfig of the ingress controller in the gateway.
     fn gateway_access(&self) -> Result<PathBuf> {
-        account(&self.gateway, "karmada-rs", "ingress-controller")
+        self.gateway
+            .account_kubeconfig("karmada-rs", "ingress-controller")
     }
 
     /// Starts the agent of a member with these flags, and those that identify it.
@@ -161,7 +165,8 @@ impl Fleet {
 
     fn agent_access(&self, member: Member) -> Result<PathBuf> {
         let namespace = execution_namespace(&member.name());
-        account(&self.karmada, &namespace, "cluster-health-agent")
+        self.karmada
+            .account_kubeconfig(&namespace, "cluster-health-agent")
     }
 
     /// Starts the agent of a member with this kubeconfig of the Karmada API.
@@ -192,7 +197,9 @@ impl Fleet {
         at: SocketAddr,
         flags: &[String],
     ) -> Result<Running> {
-        let karmada = account(&self.karmada, "karmada-system", GATEWAY_AGENT)?;
+        let karmada = self
+            .karmada
+            .account_kubeconfig("karmada-system", GATEWAY_AGENT)?;
         self.gateway_agent_with(node, at, karmada, flags).await
     }
 
@@ -204,7 +211,9 @@ impl Fleet {
         kubeconfig: PathBuf,
         flags: &[String],
     ) -> Result<Running> {
-        let gateway = account(&self.gateway, "karmada-rs", GATEWAY_AGENT)?;
+        let gateway = self
+            .gateway
+            .account_kubeconfig("karmada-rs", GATEWAY_AGENT)?;
         let own = [
             flag("--karmada-kubeconfig", kubeconfig),
             flag("--member-kubeconfig", gateway),
@@ -235,7 +244,7 @@ pub async fn proxy_access(gateway: &ControlPlane) -> Result<PathBuf> {
     let classes: Api<IngressClass> = Api::all(gateway.client());
     let class = json!({ "spec": { "controller": "traefik.io/ingress-controller" } });
     apply(&classes, GATEWAY_CLASS, class).await?;
-    gateway.kubeconfig_for("proxy", Some("system:masters"))
+    Ok(gateway.kubeconfig_path().to_owned())
 }
 
 /// Writes a copy of a kubeconfig of `api` that leads through a relay.
@@ -245,10 +254,6 @@ fn through(relay: &Relay, api: &ControlPlane, kubeconfig: &Path) -> Result<PathB
     let copy = kubeconfig.with_extension("through-relay");
     fs::write(&copy, text)?;
     Ok(copy)
-}
-
-fn account(of: &ControlPlane, namespace: &str, name: &str) -> Result<PathBuf> {
-    of.kubeconfig_for(&format!("system:serviceaccount:{namespace}:{name}"), None)
 }
 
 fn flag(name: &str, value: impl Into<OsString>) -> OsString {

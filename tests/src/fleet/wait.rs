@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use anyhow::Result;
-use karmada_api::{Cluster, MultiClusterIngress};
 use tokio::time::Instant;
 
 use super::{Fleet, INGRESS, Member};
@@ -12,33 +11,47 @@ use crate::wait::{until, until_event};
 impl Fleet {
     /// Waits until a condition of a member has this status, and returns the time of that.
     pub async fn has_condition(&self, member: Member, kind: &str, status: &str) -> Result<Instant> {
-        let what = format!("{kind} {status}");
-        let is = |cluster: Option<&Cluster>| {
+        self.tells(member, kind, status, "").await
+    }
+
+    /// Waits like [`Self::has_condition`], until the condition has this text in its message, too, or as its reason.
+    pub async fn tells(
+        &self,
+        member: Member,
+        kind: &str,
+        status: &str,
+        text: &str,
+    ) -> Result<Instant> {
+        let what = format!("{kind} {status} with {text:?}");
+        until(&self.clusters(), &member.name(), &what, |cluster| {
             let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.is_some_and(|condition| condition.status == status)
-        };
-        until(&self.clusters(), &member.name(), &what, is).await
+            condition.is_some_and(|condition| {
+                condition.status == status
+                    && (condition.message.contains(text) || condition.reason == text)
+            })
+        })
+        .await
     }
 
     /// Waits until a member has exactly these remedy actions, and returns the time of that.
     pub async fn has_actions(&self, member: Member, actions: &[&str]) -> Result<Instant> {
         let what = format!("with the actions {actions:?}");
-        let is = |cluster: Option<&Cluster>| {
+        until(&self.clusters(), &member.name(), &what, |cluster| {
             cluster.is_some_and(|cluster| cluster.remedy_actions() == actions)
-        };
-        until(&self.clusters(), &member.name(), &what, is).await
+        })
+        .await
     }
 
     /// Waits until exactly these members are blocked for the ingress, and returns the time of that.
     pub async fn has_blocked(&self, members: &[Member]) -> Result<Instant> {
         let names: Vec<String> = members.iter().map(|member| member.name()).collect();
         let what = format!("with {names:?} blocked");
-        let is = |ingress: Option<&MultiClusterIngress>| {
+        until(&self.ingresses(), INGRESS, &what, |ingress| {
             let status = ingress.and_then(|ingress| ingress.status.as_ref());
             let blocked = status.and_then(|status| status.traffic_block_clusters.as_ref());
             ingress.is_some() && blocked.map_or(&[][..], Vec::as_slice) == names
-        };
-        until(&self.ingresses(), INGRESS, &what, is).await
+        })
+        .await
     }
 
     /// Waits until the gateway serves the Service of exactly these members.

@@ -26,7 +26,7 @@ pub(super) struct Difference {
     pub(super) resolver: Resolver,
 }
 
-/// What differs.
+/// The part that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// Nothing is said of pods that fail or that get another's address.
@@ -77,7 +77,7 @@ impl Reason {
         Self::LaterName,
     ];
 
-    /// Returns what the row in `docs/probe.md` begins with.
+    /// Returns the start of the row in `docs/probe.md`.
     pub(super) fn row(self) -> &'static str {
         match self {
             Self::Late => "Responses come later than the probe waits",
@@ -159,8 +159,10 @@ pub(super) fn between(
         Some(Symptom::Waits) => What::WaitFalselySaid,
         Some(_) => What::FalselySaid,
     };
-    let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
-    let candidates: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+    let candidates: Vec<_> = Reason::ALL
+        .into_iter()
+        .filter(|reason| reason.may_matter(world, resolver))
+        .collect();
     let mut sets = subsets(&candidates);
     sets.sort_by_key(Vec::len);
     let mut sets = sets.into_iter();
@@ -194,7 +196,7 @@ fn subsets(of: &[Reason]) -> Vec<Vec<Reason>> {
     all
 }
 
-/// Returns `true` if these reasons explain what is said, and what is real.
+/// Returns `true` if these reasons explain both the agent's word and reality.
 fn explains(
     world: &World,
     resolver: Resolver,
@@ -213,7 +215,7 @@ fn explains(
     };
     let not_asked = has(Reason::NotAsked);
     let is_said = seen(world, resolver, reasons, Servers::All).any(|seen| {
-        // What the probe did not ask counts in the pods' favour.
+        // A name that the probe did not ask for counts in the pods' favour.
         seen == said || not_asked && said < seen
     });
     let is_said_by_first =
@@ -229,7 +231,7 @@ enum Servers {
     First,
 }
 
-/// Returns what the agent may say if it has asked these servers for everything, or where it stops at the first name with an
+/// Returns the verdicts that the agent may give if it has asked these servers for everything, or where it stops at the first name with an
 /// address. It is empty if the agent asks more servers than these.
 fn seen(
     world: &World,
@@ -276,7 +278,7 @@ fn is_denial(answer: Answer) -> bool {
     matches!(answer.class(), Some(DnsClass::NxDomain | DnsClass::NoData))
 }
 
-/// Returns what the rules say of pods with a resolver if all answers are known, and seen as they really are where one of the
+/// Returns the verdict of the rules on pods with a resolver if all answers are known, and seen as they really are where one of the
 /// reasons keeps the agent from that.
 fn predicted(world: &World, resolver: Resolver, reasons: &[Reason]) -> Option<Symptom> {
     let no_aaaa = world.has("no-aaaa") && !reasons.contains(&Reason::NoAaaa);
@@ -298,7 +300,7 @@ fn view(world: &World, reasons: &[Reason]) -> View {
     }
 }
 
-/// What was asked.
+/// The names that were asked for.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     /// The number of names, from the first on.
@@ -306,7 +308,7 @@ struct Asked {
     servers: Servers,
 }
 
-/// Returns what the rules say if so much was asked.
+/// Returns the verdict of the rules if so much was asked.
 fn by_rules(
     world: &World,
     resolver: Resolver,
@@ -363,9 +365,11 @@ mod tests {
     #[test]
     fn reasons_must_explain() {
         let resolver = Resolver::Musl;
-        let is_well = |world: &World| {
-            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
-            let reasons: Vec<_> = Reason::ALL.into_iter().filter(may_matter).collect();
+        let world = world(|world: &World| {
+            let reasons: Vec<_> = Reason::ALL
+                .into_iter()
+                .filter(|reason| reason.may_matter(world, resolver))
+                .collect();
             reasons.len() > 2
                 && predicted(world, resolver, &[]).is_none()
                 && subsets(&reasons).iter().all(|set| {
@@ -375,8 +379,7 @@ mod tests {
                             .chain(seen(Servers::First))
                             .all(|seen| seen.is_none())
                 })
-        };
-        let world = world(is_well);
+        });
         for (said, real, expected) in [
             (None, real(true), None),
             (None, real(false), Some(What::Unsaid)),
@@ -408,10 +411,9 @@ mod tests {
         let resolver = Resolver::Musl;
         let reasons = vec![Reason::NoAaaa];
         let world = world(|world| {
-            let may_matter = |reason: &Reason| reason.may_matter(world, resolver);
             Reason::ALL
                 .into_iter()
-                .filter(may_matter)
+                .filter(|reason: &Reason| reason.may_matter(world, resolver))
                 .eq([Reason::NoAaaa, Reason::LaterName])
                 && predicted(world, resolver, &[]).is_none()
                 && predicted(world, resolver, &reasons) == Some(Symptom::Fails)

@@ -25,7 +25,7 @@ use crate::scratch;
 
 /// The limit of a lookup. glibc waits without end for a server that is silent over TCP.
 const LOOKUP_LIMIT: Duration = Duration::from_mins(2);
-/// So many rounds show what lasts.
+/// The rounds after which a state counts as lasting.
 const ROUNDS: f64 = 6.0;
 const CLUSTER: &str = "member1";
 /// Karmada: the agent votes without it.
@@ -33,10 +33,10 @@ const NOWHERE: ([u8; 4], u16) = ([127, 0, 0, 1], 1);
 
 /// The interval of looks at the clock.
 const TICK: Duration = Duration::from_millis(20);
-/// A delay of the machine by which what a world shows may be another.
+/// A delay of the machine by which a world may show another result.
 const MOST_DELAYED: Duration = Duration::from_millis(200);
 
-/// What is seen in a world.
+/// The results of a world.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seen {
     /// By real resolvers, in the order of [`Resolver::ALL`].
@@ -55,7 +55,7 @@ struct Lookup {
     took: Duration,
 }
 
-/// What a real resolver did.
+/// The result of a real resolver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Real {
     /// True if a right address is among those found.
@@ -77,19 +77,19 @@ impl Real {
     }
 }
 
-/// What the agent says of pods with a resolver.
+/// The agent's verdict on pods with a resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// Nothing: it has no vote.
     NoVote,
     /// Nothing: the vote is about other pods.
     OfOthers,
-    /// What is wrong with their lookups, if anything is.
+    /// The fault of their lookups, if there is one.
     Pods(Option<Symptom>),
 }
 
 impl Seen {
-    /// Returns `true` if what is seen may come from a busy machine.
+    /// Returns `true` if the results may come from a busy machine.
     pub(super) fn is_delayed(&self) -> bool {
         self.delayed > MOST_DELAYED
     }
@@ -122,7 +122,7 @@ impl Seen {
     }
 }
 
-/// What becomes of a vote: all of it is to be seen.
+/// The outcomes of a vote: all of them are to be seen.
 pub(super) const OUTCOMES: [&str; 3] = [HEALTHY, UNHEALTHY, JUDGED];
 const HEALTHY: &str = "healthy";
 const UNHEALTHY: &str = "unhealthy";
@@ -131,7 +131,7 @@ const RESOLVED: &str = "fails at times and resolved";
 const FAILED: &str = "fails at times and failed";
 
 impl Seen {
-    /// Returns what the vote is, what it says, and what became of lookups that fail at times.
+    /// Returns the vote, its message, and the outcome of lookups that fail at times.
     pub(super) fn kinds(&self, world: &World) -> BTreeSet<String> {
         let mut kinds = BTreeSet::new();
         let mut add = |value: &Value| kinds.extend(value.as_str().map(ToOwned::to_owned));

@@ -103,7 +103,7 @@ fn play_alone(program: &Path, world: &World) -> Result<Seen> {
 }
 
 impl Table {
-    /// Adds what was seen in a world after so many plays before.
+    /// Adds the results of a world after so many plays before.
     fn add(&mut self, world: &World, seen: Option<(usize, Seen)>) {
         self.worlds += 1;
         let Some((again, seen)) = seen else {
@@ -173,7 +173,7 @@ impl Table {
     }
 }
 
-/// Returns what the agent may say and what worlds may have, all of which is to be seen.
+/// Returns the verdicts of the agent and the features of worlds, all of which are to be seen.
 fn all_kinds() -> impl Iterator<Item = String> {
     let classes = DnsClass::ALL.map(|class| class.to_string());
     let symptoms = Symptom::ALL.map(|symptom| symptom.as_str().to_owned());

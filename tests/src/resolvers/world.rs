@@ -1,4 +1,4 @@
-//! A DNS world: the `resolv.conf` of a pod, and what servers answer to each candidate.
+//! A DNS world: the `resolv.conf` of a pod, and the answer of each server to each candidate.
 
 use std::fmt;
 use std::iter::once;
@@ -37,7 +37,7 @@ const SOON: Duration = Duration::from_millis(150);
 /// before a resolver gives it up.
 const LATE: [Duration; 2] = [Duration::from_millis(1250), Duration::from_millis(2500)];
 
-/// What some worlds have: all of it is to be seen.
+/// The features that some worlds have: all of them are to be seen.
 pub(super) const TRAITS: [&str; 6] = [
     "AAAA",
     "A and AAAA",
@@ -200,7 +200,7 @@ impl World {
         let fault = |_| Fault {
             name: match random.u8(..8) {
                 0 => None,
-                // The right one, and what comes before it.
+                // The right one, and those before it.
                 1..=3 => Some(self.own.to_owned()),
                 4 | 5 => names.first().cloned(),
                 _ => random.choice(&names).cloned(),
@@ -285,7 +285,7 @@ impl World {
         lines.join("\n") + "\n"
     }
 
-    /// Returns what a server answers.
+    /// Returns the answer of a server.
     pub(super) fn behaviour(&self, server: &Server) -> Behaviour {
         let (world, server) = (self.clone(), server.clone());
         Behaviour::new(move |received| {

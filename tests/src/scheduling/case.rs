@@ -1,4 +1,4 @@
-//! What is to be decided, and what was decided.
+//! The cases to decide, and the decisions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The annotation of a cluster with what its estimator says.
+/// The annotation of a cluster with the answer of its estimator.
 pub(super) const ESTIMATE: &str = "karmada-rs.io/estimate";
 
 /// A binding that is to be scheduled to clusters.
@@ -39,7 +39,7 @@ pub(super) fn elements(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// What a scheduler decided.
+/// The decision of a scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) clusters: BTreeMap<String, i64>,

@@ -1,6 +1,6 @@
 //! Where the schedulers differ, and why that may be.
 //!
-//! A reason is accepted only if it explains the difference: without what it is about, ours decides as Karmada's did.
+//! A reason is accepted only if it explains the difference: without its cause, ours decides as Karmada's did.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(super) struct Difference {
     pub(super) reasons: Vec<Reason>,
 }
 
-/// What differs, in this order: the rest follows from it.
+/// The first part that differs, in this order: the rest follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// One schedules the binding, and the other does not.
@@ -37,7 +37,7 @@ pub(super) enum What {
 pub(super) enum Reason {
     /// Nothing more comes to a cluster with a taint that the placement does not tolerate.
     Closed,
-    /// What runs in regions within their bounds stays there.
+    /// Replicas in regions within their bounds stay there.
     RunningRegions,
     /// A request for another decision leads back to the first group.
     FirstGroup,
@@ -69,7 +69,7 @@ impl Reason {
         Self::SeveralFilters,
     ];
 
-    /// Returns what the row in `docs/propagation-limits.md` begins with.
+    /// Returns the start of the row in `docs/propagation-limits.md`.
     pub(super) fn row(self) -> &'static str {
         match self {
             Self::Closed => {
@@ -90,7 +90,7 @@ impl Reason {
         }
     }
 
-    /// Takes what the reason is about out of the case: as if our scheduler did as Karmada's, which `decided`.
+    /// Takes the cause that the reason names out of the case: as if our scheduler did as Karmada's, which `decided`.
     fn take_out_of(self, case: &mut Case, decided: &Decision) {
         match self {
             Self::Closed => {
@@ -222,16 +222,15 @@ fn is_unbounded(case: &mut Case) -> bool {
 
 /// Returns `true` if Karmada leaves the template where it is, in a cluster that is gone.
 fn stays_where_gone(case: &Case, karmada: &Decision) -> bool {
-    let is_there = |name: &&str| {
-        let mut clusters = case.clusters.iter();
-        clusters.any(|cluster| cluster["metadata"]["name"] == *name)
-    };
     karmada.succeeds()
         && karmada.clusters == Decision::of(&case.binding).clusters
-        && !case.targets().iter().all(is_there)
+        && !case.targets().iter().all(|name: &&str| {
+            let mut clusters = case.clusters.iter();
+            clusters.any(|cluster| cluster["metadata"]["name"] == *name)
+        })
 }
 
-/// Returns what the message of a binding that no cluster fits begins with, and the number of clusters with a reason.
+/// Returns the start of the message of a binding that no cluster fits, and the number of clusters with a reason.
 fn counts(message: &str) -> Option<(&str, u32)> {
     let (all, reasons) = message.split_once(" clusters are available: ")?;
     let counts = reasons.split(", ").map(|reason| {

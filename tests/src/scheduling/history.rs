@@ -11,7 +11,7 @@ pub(super) const DECISIONS: u64 = 3;
 /// With more clusters than these Go's sort leaves those that are equal in no particular order.
 const MOST_CLUSTERS: usize = 12;
 
-/// The times of what was before: of the last decision, and of a request for another after it.
+/// The times of the past: of the last decision, and of a request for another after it.
 const BEFORE: &str = "2020-01-01T00:00:00Z";
 const REQUESTED: &str = "2020-01-02T00:00:00Z";
 
@@ -146,7 +146,7 @@ impl History {
         cluster
     }
 
-    /// Draws what a cluster has left, and what its estimator says.
+    /// Draws the room that a cluster has left, and the answer of its estimator.
     fn change_room(&mut self, cluster: &mut Value) {
         let rng = &mut self.rng;
         if !percent(rng, 4) {

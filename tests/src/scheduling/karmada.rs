@@ -10,7 +10,7 @@ use tools::Tool;
 
 use super::case::Case;
 
-/// What Karmada's scheduler makes of a case.
+/// The decision of Karmada's scheduler about a case.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Decided {
     pub(super) binding: Value,

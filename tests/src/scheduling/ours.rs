@@ -17,7 +17,7 @@ use super::case::{Case, Decision, ESTIMATE};
 /// The decisions after which nothing changes any more.
 const MOST_ROUNDS: usize = 3;
 
-/// Decides about a case, and then about what was written.
+/// Decides about a case, and then again after its own writes.
 ///
 /// # Errors
 /// A cluster or the binding cannot be read, or the writes do not end.

@@ -133,7 +133,7 @@ impl Table {
     }
 }
 
-/// Returns what a case has of [`KINDS`].
+/// Returns those of [`KINDS`] that a case has.
 fn kinds(case: &Case, decided: &Decision) -> Vec<&'static str> {
     let spec = &case.binding["spec"];
     let placement = &spec["placement"];

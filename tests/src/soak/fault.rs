@@ -1,10 +1,10 @@
-//! What befalls the programs.
+//! The faults of the programs and the fleet.
 
 use std::fmt;
 
 use crate::{fleet::Member, programs::Binary};
 
-/// What befalls the fleet in a turn, while templates are edited.
+/// A fault of the fleet in a turn, while templates are edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Nothing: edits alone.
@@ -40,7 +40,7 @@ const TURNS: [Fault; 10] = [
 ];
 
 impl Fault {
-    /// Returns what befalls the fleet in this turn; where memory is to be `level`, no program is killed.
+    /// Returns the fault of this turn; where memory is to be `level`, no program is killed.
     pub(super) fn of_turn(turn: usize, level: bool) -> Self {
         match TURNS[turn % TURNS.len()] {
             Self::Killed(program) if level => Self::Frozen(program),

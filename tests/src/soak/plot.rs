@@ -1,4 +1,4 @@
-//! The plot of what the programs used.
+//! The plot of the resources that the programs used.
 
 use std::path::Path;
 

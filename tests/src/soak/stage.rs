@@ -1,4 +1,4 @@
-//! The fleet, its programs, and what befalls them.
+//! The fleet, its programs, and their faults.
 
 use std::time::Duration;
 
@@ -8,10 +8,7 @@ use karmada_api::{
     Cluster, ClusterPropagationPolicy,
     condition::{DNS_READY, FALSE, TRUE},
 };
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -21,6 +18,7 @@ use super::{
     templates::{POLICY, Templates, policy},
 };
 use crate::{
+    api::merge,
     control_plane::ApiKind,
     fleet::{Member, set_condition},
     manifests,
@@ -44,7 +42,7 @@ const PROGRAMS: [(Binary, &str); 5] = [
     (Binary::RemedyController, "remedy_controller"),
 ];
 
-/// What goes beyond the budget of Events is dropped by intention; here none does.
+/// Events beyond the budget are dropped by intention; here none is beyond it.
 const FLAGS: [&str; 2] = ["--events-burst=100000", "--events-per-second=10000"];
 
 /// A fleet without Karmada, with all that it runs.
@@ -170,11 +168,8 @@ impl Stage {
     async fn suspend(&self, dispatching: bool) -> Result<()> {
         let policies: Api<ClusterPropagationPolicy> = Api::all(self.fleet.karmada.client());
         let suspension = json!({ "suspension": { "dispatching": dispatching } });
-        let patch = Patch::Merge(json!({ "spec": suspension }));
-        policies
-            .patch(POLICY, &PatchParams::default(), &patch)
-            .await?;
-        Ok(())
+        let patch = json!({ "spec": suspension });
+        merge(&policies, POLICY, &patch).await
     }
 
     /// Writes the verdict on DNS in place of a member's agents, and waits until the Remedy acts on it, or no longer.
@@ -217,7 +212,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Returns what is not yet as it must be.
+    /// Returns the first difference that is left.
     async fn missing(&self) -> Result<Option<String>> {
         for member in self.fleet.members() {
             let api = self.fleet.member(member);

@@ -1,17 +1,15 @@
-//! The templates, their policy, and what must be in the members.
+//! The templates, their policy, and the copies that members must have.
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::{
-    Api, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
-};
+use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
+    api::{create, merge, merge_status},
     control_plane::ControlPlane,
     fleet::NAMESPACE,
-    propagation::{create, namespaced},
+    propagation::namespaced,
 };
 
 /// The policy of all templates.
@@ -25,7 +23,7 @@ pub(super) fn policy() -> Value {
             "labelSelector": { "matchLabels": { "app": POLICY } } })
     };
     let selectors = [of_kind("apps/v1", "Deployment"), of_kind("v1", "ConfigMap")];
-    // A cluster whose DNS fails keeps what it has.
+    // A cluster keeps its copies while its DNS fails.
     let tolerations = [json!({ "operator": "Exists" })];
     json!({ "resourceSelectors": selectors, "placement": { "clusterTolerations": tolerations } })
 }
@@ -73,7 +71,7 @@ impl Templates {
         Ok(())
     }
 
-    /// Returns what is not yet as it must be in a member, if anything.
+    /// Returns the first difference between a member and its templates, if there is one.
     pub(super) async fn missing(&self, member: &ControlPlane) -> Result<Option<String>> {
         let all = ListParams::default();
         let copies = (maps(member), deployments(member));
@@ -106,10 +104,7 @@ impl Templates {
             }
             let status = json!({ "observedGeneration": generation, "replicas": 1, "updatedReplicas": 1,
                 "readyReplicas": 1, "availableReplicas": 1 });
-            let patch = Patch::Merge(json!({ "status": status }));
-            copies
-                .patch_status(&copy.name_any(), &PatchParams::default(), &patch)
-                .await?;
+            merge_status(&copies, &copy.name_any(), &status).await?;
         }
         Ok(())
     }
@@ -140,14 +135,12 @@ impl Templates {
 }
 
 async fn write(api: &ControlPlane, name: &str, turn: usize) -> Result<()> {
-    let parameters = PatchParams::default();
-    let data = Patch::Merge(json!({ "data": { KEY: turn.to_string() } }));
-    maps(api).patch(name, &parameters, &data).await?;
+    let data = json!({ "data": { KEY: turn.to_string() } });
+    merge(&maps(api), name, &data).await?;
     let container = json!({ "name": "web", "image": image(turn) });
     let pods = json!({ "spec": { "containers": [container] } });
-    let spec = Patch::Merge(json!({ "spec": { "template": pods } }));
-    deployments(api).patch(name, &parameters, &spec).await?;
-    Ok(())
+    let spec = json!({ "spec": { "template": pods } });
+    merge(&deployments(api), name, &spec).await
 }
 
 fn image(turn: usize) -> String {

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 
 use crate::programs::{Binary, Running};
 
-/// What a program uses at a time.
+/// The resources that a program uses at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     /// The time since the beginning.
@@ -17,7 +17,7 @@ pub(super) struct Sample {
     pub(super) descriptors: usize,
 }
 
-/// What each program used, by its name.
+/// The resources that each program used, by its name.
 #[derive(Debug, Default)]
 pub(super) struct Vitals(BTreeMap<&'static str, Vec<Sample>>);
 
@@ -42,7 +42,7 @@ impl Vitals {
             .map(|(name, samples)| (*name, samples.as_slice()))
     }
 
-    /// Returns a line of each program: what it used in the third quarter, and in the last.
+    /// Returns a line of each program: its resources in the third quarter, and in the last.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.all().map(|(name, samples)| {
             let [third, last] = last_quarters(samples).map(most);

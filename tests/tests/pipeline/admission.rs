@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-/// Begins what a policy says when it refuses.
+/// Begins the refusal of a policy.
 const DENIED: &str = "denied request: ";
 
 /// Checks that the API has `refused` an object if and only if our rules find `problems` in it, and that a policy says one of
@@ -31,7 +31,7 @@ pub(crate) fn agrees(
     Ok(())
 }
 
-/// Returns `true` if what was refused, or was not, is what is expected: a refusal with this text, or none.
+/// Returns `true` if the answer is the expected one: a refusal with this text, or none.
 pub(crate) fn is_refusal(refused: Option<&str>, expected: Option<&str>) -> bool {
     match (refused, expected) {
         (Some(refused), Some(expected)) => refused.contains(expected),
@@ -53,12 +53,13 @@ mod real {
     };
     use kube::{
         Api,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, PostParams},
         core::DynamicObject,
         discovery::ApiResource,
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        api::{merge, merge_refusal},
+        control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::{NAMESPACE, isolated},
         manifests, test_name,
@@ -73,7 +74,7 @@ mod real {
 
     /// Starts the API of a fleet, without admission policies.
     async fn start() -> Result<ControlPlane> {
-        let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let karmada = ControlPlane::start("karmada", ApiKind::Real).await?;
         karmada.install_crds(&crds::karmada()).await?;
         karmada.namespace(NAMESPACE).await?;
         Ok(karmada)
@@ -391,7 +392,7 @@ mod real {
         });
     }
 
-    /// What may be given once stays; and whatever a policy is, it can be deleted.
+    /// A field that may be given once stays; and whatever a policy is, it can be deleted.
     #[test]
     fn immutable_fields_stay() {
         isolated(test_name!(), async || {
@@ -415,11 +416,6 @@ mod real {
                     &from_value(policy(namespaced, &json!({})))?,
                 )
                 .await?;
-                let patch = async |name: &str, patch: Value| {
-                    let (parameters, patch) = (PatchParams::default(), Patch::Merge(patch));
-                    let patched = api.patch(name, &parameters, &patch).await;
-                    patched.err().map(|error| error.to_string())
-                };
                 let label = |value: Value| json!({ "metadata": { "labels": { id: value } } });
                 let denied = format!(
                     "label {id} is immutable, it can only be set by the system during creation"
@@ -437,15 +433,16 @@ mod real {
                     (json!({ "spec": { "schedulerName": "other" } }), Some(kept)),
                     (json!({ "spec": { "priority": 1 } }), None),
                 ] {
-                    let refused = patch("web", change.clone()).await;
+                    let refused = merge_refusal(&api, "web", &change).await;
                     let is_expected = is_refusal(refused.as_deref(), expected);
                     ensure!(is_expected, "{change}: {refused:?}");
                 }
                 let touched = json!({ "metadata": { "labels": { "touched": "true" } } });
-                ensure!(patch("old", touched).await.is_some(), "it is invalid");
+                let refused = merge_refusal(&api, "old", &touched).await;
+                ensure!(refused.is_some(), "it is invalid");
                 api.delete("old", &DeleteParams::default()).await?;
                 let released = json!({ "metadata": { "finalizers": null } });
-                ensure!(patch("old", released).await.is_none(), "it cannot go");
+                merge(&api, "old", &released).await?;
                 ensure!(api.get_opt("old").await?.is_none(), "it is still there");
             }
             Ok(())
@@ -463,7 +460,7 @@ mod real {
         policy
     }
 
-    /// Returns the fields of override policies, each with what is said against it.
+    /// Returns the fields of override policies, each with its refusal.
     fn override_policies() -> Vec<(Value, Option<&'static str>)> {
         let rules = |overriders: Value| json!({ "overrideRules": [{ "overriders": overriders }] });
         let target = |fields: Value| json!({ "overrideRules": [{ "targetCluster": fields, "overriders": {} }] });
@@ -634,16 +631,14 @@ mod real {
             };
             let none = "the PriorityClass system-node-critical is not allowed in the namespace shop, whose annotation karmada-rs.io/priority-classes allows none";
             ensure!(refused.contains(none), "{refused}");
-            let (kept, parameters) = (policies(&karmada, true), PatchParams::default());
-            let edited = Patch::Merge(json!({ "spec": { "priority": 1 } }));
-            kept.patch("web", &parameters, &edited).await?;
+            let kept = policies(&karmada, true);
+            let edited = json!({ "spec": { "priority": 1 } });
+            merge(&kept, "web", &edited).await?;
 
             let namespaces: Api<Namespace> = Api::all(karmada.client());
             let listing = json!({ "metadata": { "annotations": {
                 "karmada-rs.io/priority-classes": "high, batch" } } });
-            namespaces
-                .patch(NAMESPACE, &parameters, &Patch::Merge(listing))
-                .await?;
+            merge(&namespaces, NAMESPACE, &listing).await?;
             // So has it of Namespaces.
             while refusal("batch").await.is_some() {}
             ensure!(refusal("high").await.is_none(), "it is listed");
@@ -654,7 +649,7 @@ mod real {
         });
     }
 
-    /// Case P87: what is protected stays until its label is gone, by whomever it is deleted, and its Namespace with it.
+    /// Case P87: a protected object stays until its label is gone, by whomever it is deleted, and its Namespace with it.
     #[test]
     fn protected_objects_stay() {
         isolated(test_name!(), async || {
@@ -694,9 +689,7 @@ mod real {
             until(&maps, "other", "gone", |map| map.is_none()).await?;
             ensure!(maps.get_opt("protected").await?.is_some(), "it is gone");
             let unlabelled = json!({ "metadata": { "labels": null } });
-            let parameters = PatchParams::default();
-            maps.patch("protected", &parameters, &Patch::Merge(unlabelled))
-                .await?;
+            merge(&maps, "protected", &unlabelled).await?;
             until(&namespaces, "kept", "gone", |namespace| namespace.is_none()).await?;
             Ok(())
         });

@@ -10,13 +10,14 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::{merge, merge_status},
+    control_plane::{ApiKind, ControlPlane},
     crds, on_both,
 };
 use serde_json::{Value, json};
 
 async fn karmada(server: ApiKind) -> Result<ControlPlane> {
-    let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let karmada = ControlPlane::start("karmada", server).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace("bench").await?;
     Ok(karmada)
@@ -73,9 +74,7 @@ async fn lost_on_the_way(
         .await?
         .name_any();
     if sent["status"].is_object() {
-        let status = Patch::Merge(json!({ "status": sent["status"] }));
-        api.patch_status(&name, &PatchParams::default(), &status)
-            .await?;
+        merge_status(&api, &name, &sent["status"]).await?;
     }
     let kept = serde_json::to_value(api.get(&name).await?)?;
     Ok(lost(&sent, &kept, ""))
@@ -134,7 +133,7 @@ async fn invalid_remedy_is_refused(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// A Remedy with an empty list is refused with what to leave out.
+/// A Remedy with an empty list is refused with the field to leave out.
 async fn empty_list_is_refused(server: ApiKind) -> Result<()> {
     let karmada = karmada(server).await?;
     for affinity in [json!({}), json!({ "clusterNames": [] })] {
@@ -192,7 +191,7 @@ async fn careless_conditions_are_read(server: ApiKind) -> Result<()> {
     ] {
         assert_eq!(read(&stored, kind).as_deref(), Some(status), "{kind}");
     }
-    // The agent's patch tests a whole element: what was null must have stayed so.
+    // The agent's patch tests a whole element: a null must have stayed one.
     let test = json!([
         { "op": "test", "path": "/status/conditions/3", "value": careless_conditions()[0] },
         { "op": "replace", "path": "/status/conditions/3/status", "value": "False" },
@@ -248,16 +247,14 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
     ] {
         lost_on_the_way(&karmada, &resource, &fixture(kind)).await?;
     }
-    let parameters = PatchParams::default();
     let remedies: Api<Remedy> = Api::all(karmada.client());
     let expires = json!({ "remedy.karmada-rs.io/expires-at": "2026-11-20T18:00:00Z" });
-    let expires = Patch::Merge(json!({ "metadata": { "annotations": expires } }));
-    remedies.patch("dns", &parameters, &expires).await?;
+    let expires = json!({ "metadata": { "annotations": expires } });
+    merge(&remedies, "dns", &expires).await?;
     let accepted = json!({ "type": "Accepted", "status": "True", "reason": "Accepted",
         "message": "", "lastTransitionTime": "2026-11-20T08:00:00Z" });
     let status = json!({ "activeClusters": 2, "conditions": [accepted] });
-    let status = Patch::Merge(json!({ "status": status }));
-    remedies.patch_status("dns", &parameters, &status).await?;
+    merge_status(&remedies, "dns", &status).await?;
     let (titles, cells) = table(&karmada, "/apis/remedy.karmada.io/v1alpha1/remedies").await?;
     assert_eq!(
         titles,
@@ -274,10 +271,8 @@ async fn tables_have_our_columns(server: ApiKind) -> Result<()> {
         ]
     );
     let ingresses: Api<MultiClusterIngress> = Api::namespaced(karmada.client(), "bench");
-    let blocked = Patch::Merge(json!({ "status": { "trafficBlockClusters": ["c00001"] } }));
-    ingresses
-        .patch_status("m00000", &parameters, &blocked)
-        .await?;
+    let blocked = json!({ "trafficBlockClusters": ["c00001"] });
+    merge_status(&ingresses, "m00000", &blocked).await?;
     let path = "/apis/networking.karmada.io/v1alpha1/multiclusteringresses";
     let (titles, cells) = table(&karmada, path).await?;
     assert_eq!(

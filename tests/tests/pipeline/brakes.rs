@@ -1,42 +1,22 @@
 //! A probe that is wrong everywhere must not leave the gateway without a backend.
 
 use anyhow::Result;
-use kube::api::{Patch, PatchParams};
 use pipeline_tests::{
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member, maintenance, on_dns},
     on_both,
-    programs::{Profile, Running},
+    programs::Profile,
 };
-use serde_json::{Value, json};
 
 const MEMBERS: [Member; 2] = [Member(1), Member(2)];
-const ANNOTATION: &str = "networking.karmada-rs.io/when-all-blocked";
-
-/// Starts a fleet that serves both members and has a Remedy on DNS.
-async fn fleet(server: ApiKind) -> Result<(Fleet, [Running; 2])> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    fleet.create_remedy("dns", on_dns()).await?;
-    let controllers = [
-        fleet.remedy_controller().await?,
-        fleet.ingress_controller().await?,
-    ];
-    fleet.serves(&MEMBERS).await?;
-    Ok((fleet, controllers))
-}
-
-async fn annotate(fleet: &Fleet, value: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { ANNOTATION: value } } }));
-    let ingresses = fleet.ingresses();
-    ingresses
-        .patch(INGRESS, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
-}
 
 /// Clusters that a condition blocked are readmitted when no other serves.
 async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
-    let (fleet, [_remedies, ingresses]) = fleet(server).await?;
+    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
+    fleet.create_remedy("dns", on_dns()).await?;
+    let _remedies = fleet.remedy_controller().await?;
+    let ingresses = fleet.ingress_controller().await?;
+    fleet.serves(&MEMBERS).await?;
     fleet.set_dns(Member(1), "False").await?;
     fleet.has_blocked(&[Member(1)]).await?;
     fleet.serves(&[Member(2)]).await?;
@@ -50,7 +30,7 @@ async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
     let metric = "karmada_ingress_controller_readmitted_services";
     ingresses.until_metric(metric, |total| total > 0.0).await?;
 
-    // What a person blocked stays blocked.
+    // The block of a person stays.
     fleet
         .create_remedy("maintenance", maintenance(Member(1)))
         .await?;
@@ -70,24 +50,4 @@ async fn last_clusters_are_readmitted(server: ApiKind) -> Result<()> {
     ingresses.stop().await
 }
 
-/// An ingress may fail open where the flag says fail closed.
-async fn annotation_fails_open(server: ApiKind) -> Result<()> {
-    let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    fleet.create_remedy("dns", on_dns()).await?;
-    let _remedies = fleet.remedy_controller().await?;
-    let closed = ["--when-all-blocked=fail-closed"];
-    let _ingresses = fleet.ingress_controller_with(&closed).await?;
-    fleet.serves(&MEMBERS).await?;
-    for member in MEMBERS {
-        fleet.set_dns(member, "False").await?;
-    }
-    fleet.serves(&[]).await?;
-    annotate(&fleet, json!("fail-open")).await?;
-    fleet.serves(&MEMBERS).await
-}
-
-on_both!(
-    long:
-    last_clusters_are_readmitted,
-    annotation_fails_open,
-);
+on_both!(long: last_clusters_are_readmitted);

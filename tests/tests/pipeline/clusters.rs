@@ -2,31 +2,22 @@
 
 mod with_tools;
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{Namespace, Node, Pod},
-};
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use karmada_api::{ClusterView, execution_namespace};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::{create, merge_status},
     control_plane::ApiKind,
-    fleet::{Member, NAMESPACE, isolated},
+    fleet::Member,
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
-    test_name,
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
-pub(crate) const WEB: &str = "web";
+use crate::propagation::{WEB, deployment, deployments};
 
 /// The programs of a fleet without Karmada.
 pub(crate) struct Programs {
@@ -60,37 +51,16 @@ pub(crate) async fn unjoined(server: ApiKind, members: u8) -> Result<(Propagatio
 
 /// Creates a Deployment, and a policy that sends it to every cluster.
 pub(crate) async fn deploy(fleet: &PropagationFleet) -> Result<()> {
-    let labels = json!({ "app": WEB });
-    let deployment = json!({
-        "metadata": { "name": WEB, "namespace": NAMESPACE },
-        "spec": {
-            "replicas": 1,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": WEB, "image": "web:1" }] },
-            },
-        },
-    });
-    create(
-        &namespaced::<Deployment>(fleet.karmada.client()),
-        deployment,
-    )
-    .await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB });
-    fleet
-        .create_policy(
-            WEB,
-            json!({ "resourceSelectors": [selector], "placement": {} }),
-        )
-        .await
+    let spec = json!({ "resourceSelectors": [selector], "placement": {} });
+    fleet.create_policy(WEB, spec).await
 }
 
 pub(crate) async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
-    let deployments: Api<Deployment> = namespaced(fleet.member(member).client());
+    let deployments = deployments(fleet.member(member));
     let what = if there { "there" } else { "gone" };
-    let is = |found: Option<&Deployment>| found.is_some() == there;
-    until(&deployments, WEB, what, is).await?;
+    until(&deployments, WEB, what, |found| found.is_some() == there).await?;
     Ok(())
 }
 
@@ -100,7 +70,7 @@ pub(crate) fn is_ready(cluster: &ClusterView) -> bool {
 }
 
 /// A Cluster with only a spec and a Secret gets its namespace, its health, its kinds and its capacity, and
-/// then what a policy sends to it.
+/// then the objects that a policy sends to it.
 async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 1).await?;
     let member = Member(1);
@@ -110,10 +80,9 @@ async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     let (name, api) = (member.name(), fleet.member(member).client());
     let node = json!({ "metadata": { "name": "n1" } });
     create::<Node>(&Api::all(api.clone()), node).await?;
-    let allocatable = json!({ "status": { "allocatable": { "cpu": "4", "pods": "110" } } });
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(allocatable));
+    let status = json!({ "allocatable": { "cpu": "4", "pods": "110" } });
     let nodes: Api<Node> = Api::all(api.clone());
-    nodes.patch_status("n1", &parameters, &patch).await?;
+    merge_status(&nodes, "n1", &status).await?;
     let requests = json!({ "requests": { "cpu": "250m" } });
     let pod = json!({ "metadata": { "name": "p" }, "spec": { "nodeName": "n1",
         "containers": [{ "name": "c", "image": "i", "resources": requests }] } });
@@ -143,7 +112,7 @@ async fn spec_and_secret_join(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case P11: a cluster that is deleted gives up what it runs; then its namespace goes, and the Cluster last.
+/// Case P11: a cluster that is deleted gives up its copies; then its namespace goes, and the Cluster last.
 async fn leaving_cluster_goes_last(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = joined(server, 2).await?;
     let (stays, leaves) = (Member(1), Member(2));
@@ -165,44 +134,6 @@ async fn leaving_cluster_goes_last(server: ApiKind) -> Result<()> {
     let targets: Vec<_> = targets.iter().map(|target| target.name.clone()).collect();
     ensure!(targets == [stays.name()], "{targets:?}");
     runs(&fleet, stays, true).await
-}
-
-/// A member that dies is tainted after half a minute without an answer, and freed half a minute after its
-/// return. On one API only, for it takes more than a minute.
-#[test]
-#[ignore = "long"]
-fn health_waits_for_agreement() {
-    isolated(test_name!(), async || {
-        let (mut fleet, _programs) = joined(ApiKind::Embedded, 2).await?;
-        let (dies, lives) = (Member(1), Member(2));
-        let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-        let is = |ready: bool| {
-            move |cluster: Option<&ClusterView>| {
-                cluster.is_some_and(|cluster| {
-                    is_ready(cluster) == ready && cluster.spec.taints.is_empty() == ready
-                })
-            }
-        };
-        for member in [dies, lives] {
-            until(&clusters, &member.name(), "ready", is(true)).await?;
-        }
-        for (works, what) in [(false, "not ready"), (true, "ready again")] {
-            let member = fleet.member_mut(dies);
-            let changed = Instant::now();
-            if works {
-                member.start_api().await?;
-            } else {
-                member.stop_api().await?;
-            }
-            let seen = until(&clusters, &dies.name(), what, is(works)).await?;
-            let lasted = seen.duration_since(changed);
-            // The first probe that agrees comes after the change, and the last one is 30 s later.
-            ensure!(lasted >= Duration::from_secs(30), "{what} after {lasted:?}");
-            let other = clusters.get(&lives.name()).await?;
-            ensure!(is(true)(Some(&other)), "{other:?}");
-        }
-        Ok(())
-    });
 }
 
 on_both!(spec_and_secret_join, leaving_cluster_goes_last,);

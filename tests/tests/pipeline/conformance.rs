@@ -6,7 +6,7 @@ mod real {
     use anyhow::{Context, ensure};
     use api_conformance::{count, run, run_not_embedded};
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         netns::{inside, isolated},
         test_name,
     };
@@ -14,7 +14,7 @@ mod real {
     #[test]
     fn a_real_server_conforms() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(ControlPlaneOptions::named("api")).await?;
+            let api = ControlPlane::start("api", ApiKind::Real).await?;
             let ran = run(api.client(), "").await?;
             ensure!(ran == count(), "only {ran} cases ran");
             for (name, result) in run_not_embedded(api.client()).await? {

@@ -8,14 +8,14 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     on_both,
 };
 use serde_json::json;
 
-/// The API server counts what others have written.
+/// The API server counts the writes of others.
 async fn others_writes_are_counted(server: ApiKind) -> Result<()> {
-    let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let api = ControlPlane::start("karmada", server).await?;
     let before = api.successful_writes().await?;
     api.namespace("shop").await?;
     let maps: Api<ConfigMap> = Api::namespaced(api.client(), "shop");
@@ -34,7 +34,7 @@ async fn others_writes_are_counted(server: ApiKind) -> Result<()> {
 
 /// An API outage keeps address and data.
 async fn outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
-    let mut api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let mut api = ControlPlane::start("karmada", server).await?;
     let address = api.address();
     api.namespace("shop").await?;
     api.stop_api().await?;
@@ -49,7 +49,7 @@ async fn outage_keeps_address_and_data(server: ApiKind) -> Result<()> {
 
 /// Installed CRDs are served, and a file that is none is named.
 async fn only_crds_are_installed(server: ApiKind) -> Result<()> {
-    let api = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let api = ControlPlane::start("karmada", server).await?;
     let folder = tempfile::tempdir()?;
     let install = async || api.install_crds(&[folder.path()]).await;
     let error = install().await.unwrap_err();

@@ -55,7 +55,7 @@ impl Scene {
         };
         let scene = Self {
             traffic: Traffic::under(address, &load),
-            operator: Kubectl::new(api.kubeconfig_for(USER, None)?)?,
+            operator: Kubectl::new(api.kubeconfig_for(USER)?)?,
             _proxy: proxy,
             _backends: backends,
         };

@@ -1,4 +1,4 @@
-//! A real ExternalDNS makes records of what we publish. Its cloud is a mock: zones in memory, served as DNS.
+//! A real ExternalDNS makes records of our objects. Its cloud is a mock: zones in memory, served as DNS.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -6,9 +6,10 @@ use anyhow::Result;
 use karmada_api::DnsEndpoint;
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::ApiKind,
     external_dns::ExternalDns,
     fleet::{Fleet, HOST, INGRESS, Member, SERVICE, isolated, maintenance, on_dns},
@@ -177,9 +178,8 @@ async fn bad_address_ends_a_record(fleet: Fleet) -> Result<()> {
     dns.becomes(THEIRS, &[good]).await?;
     for bad in ["2001:db8::1", "192.0.2.2.", "lb.example.com"] {
         for (targets, expected) in [(json!([good, bad]), &[][..]), (json!([good]), &[good][..])] {
-            let change = Patch::Merge(json!({ "spec": spec(targets) }));
-            let parameters = PatchParams::default();
-            endpoints.patch("theirs", &parameters, &change).await?;
+            let change = json!({ "spec": spec(targets) });
+            merge(&endpoints, "theirs", &change).await?;
             dns.becomes(THEIRS, expected).await?;
         }
     }

@@ -12,13 +12,15 @@ use k8s_openapi::api::{
 use karmada_api::{MultiClusterIngress, PropagationPolicy, ServiceExport};
 use kube::{
     Api,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::{create, merge, merge_status},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, maintenance},
     manifests, on_both,
+    own_members::OwnMembers,
     programs::{Binary, Profile},
     propagation::start_program,
     relay::Relay,
@@ -79,7 +81,7 @@ async fn silent_gateway_delays_no_status(server: ApiKind) -> Result<()> {
 /// One of two gateways is silent: the other is written to as fast as ever, and the silent one catches up.
 async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
-    let other = ControlPlane::start(ControlPlaneOptions::named("other").on(server)).await?;
+    let other = ControlPlane::start("other", server).await?;
     other.namespace("karmada-rs").await?;
     manifests::apply(&other.client(), "gateway/ingress-controller.yaml").await?;
     let served_there = Served::watch(other.client(), NAMESPACE);
@@ -123,12 +125,8 @@ async fn dead_gateway_delays_no_other(server: ApiKind) -> Result<()> {
 /// Reports an address in place of the gateway's own ingress controller.
 pub(crate) async fn report_address(ingresses: &Api<Ingress>, ip: &str) -> Result<()> {
     until(ingresses, INGRESS, "served", |found| found.is_some()).await?;
-    let status = json!({ "status": { "loadBalancer": { "ingress": [{ "ip": ip }] } } });
-    let status = Patch::Merge(status);
-    ingresses
-        .patch_status(INGRESS, &PatchParams::default(), &status)
-        .await?;
-    Ok(())
+    let status = json!({ "loadBalancer": { "ingress": [{ "ip": ip }] } });
+    merge_status(ingresses, INGRESS, &status).await
 }
 
 /// Waits until the status of the ingress has exactly these addresses.
@@ -155,22 +153,16 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     let rights = "tls-secrets/gateway.yaml";
     manifests::apply(&fleet.gateway.client(), rights).await?;
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    let secret = |name: &str, kind: &str| {
+    for name in ["cert", "other"] {
         let data = json!({ "tls.crt": "b25l", "tls.key": "b25l" });
-        serde_json::from_value(json!({ "metadata": { "name": name }, "type": kind, "data": data }))
-    };
-    let create = PostParams::default();
-    secrets
-        .create(&create, &secret("cert", "kubernetes.io/tls")?)
-        .await?;
-    secrets
-        .create(&create, &secret("other", "kubernetes.io/tls")?)
-        .await?;
-    let parameters = PatchParams::default();
+        let secret =
+            json!({ "metadata": { "name": name }, "type": "kubernetes.io/tls", "data": data });
+        create(&secrets, secret).await?;
+    }
     let tls = json!([{ "hosts": ["shop.example.com"], "secretName": "cert" }]);
     let ingresses = fleet.ingresses();
-    let patch = |tls: &serde_json::Value| Patch::Merge(json!({ "spec": { "tls": tls } }));
-    ingresses.patch(INGRESS, &parameters, &patch(&tls)).await?;
+    let with_tls = json!({ "spec": { "tls": tls } });
+    merge(&ingresses, INGRESS, &with_tls).await?;
     let flags = ["--copy-tls-secrets"];
     let controller = fleet.ingress_controller_with(&flags).await?;
     fleet.serves(&MEMBERS).await?;
@@ -193,14 +185,14 @@ async fn tls_secret_follows(server: ApiKind) -> Result<()> {
     })
     .await?;
     assert_eq!(copies.list(&ListParams::default()).await?.items.len(), 1);
-    let renewed = Patch::Merge(json!({ "data": { "tls.key": "dHdv" } }));
-    secrets.patch("cert", &parameters, &renewed).await?;
+    let renewed = json!({ "data": { "tls.key": "dHdv" } });
+    merge(&secrets, "cert", &renewed).await?;
     until(&copies, &copy, "renewed", |found| {
         key(found) == Some(b"two".to_vec())
     })
     .await?;
-    let none = serde_json::Value::Null;
-    ingresses.patch(INGRESS, &parameters, &patch(&none)).await?;
+    let without = json!({ "spec": { "tls": null } });
+    merge(&ingresses, INGRESS, &without).await?;
     until(&copies, &copy, "gone", |found| found.is_none()).await?;
     controller.stop().await
 }
@@ -238,7 +230,7 @@ async fn load_balancers_are_served(server: ApiKind) -> Result<()> {
 /// Cases T7 and T8: in a fleet without Karmada, a Service of type `NodePort` is served at the ready nodes of its members, with the
 /// rights of the manifests; with `externalTrafficPolicy: Local` at those with a pod of it. A blocked member is drained.
 async fn node_ports_are_served(server: ApiKind) -> Result<()> {
-    let (fleet, mut own) = Fleet::with_own_members(server, Profile::Debug, &MEMBERS).await?;
+    let (fleet, mut own) = OwnMembers::start(server, Profile::Debug, &MEMBERS).await?;
     let mut programs = own.programs.iter();
     let place = programs.position(|(name, _)| name == Binary::ClusterController.name());
     let (_, silent) = own
@@ -302,13 +294,11 @@ async fn report_node(
         nodes.create(&PostParams::default(), &new).await?;
     }
     let status = if is_ready { "True" } else { "False" };
-    let status = json!({ "status": {
+    let status = json!({
         "addresses": [{ "type": "InternalIP", "address": address.ip() }],
         "conditions": [{ "type": "Ready", "status": status }],
-    } });
-    let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-    nodes.patch_status(name, &parameters, &status).await?;
-    Ok(())
+    });
+    merge_status(&nodes, name, &status).await
 }
 
 /// Makes the template of the Service one of type `NodePort` with this `externalTrafficPolicy`.
@@ -316,12 +306,8 @@ async fn serve_by_node_port(fleet: &Fleet, policy: &str) -> Result<()> {
     let port = json!({ "name": "http", "port": 80, "targetPort": "http", "nodePort": 30_080 });
     let spec = json!({ "type": "NodePort", "externalTrafficPolicy": policy, "ports": [port] });
     let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
-    let (parameters, patch) = (
-        PatchParams::default(),
-        Patch::Merge(json!({ "spec": spec })),
-    );
-    services.patch(SERVICE, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": spec });
+    merge(&services, SERVICE, &patch).await
 }
 
 /// Has the pods of the Service in a member run on a node.
@@ -329,13 +315,9 @@ async fn run_pods_on(api: &ControlPlane, member: Member, node: &str) -> Result<(
     let endpoint = json!({ "addresses": [member.backend().ip()],
         "conditions": { "ready": true }, "nodeName": node });
     let slices: Api<EndpointSlice> = Api::namespaced(api.client(), NAMESPACE);
-    let (parameters, patch) = (
-        PatchParams::default(),
-        Patch::Merge(json!({ "endpoints": [endpoint] })),
-    );
+    let patch = json!({ "endpoints": [endpoint] });
     let name = format!("{SERVICE}-1");
-    slices.patch(&name, &parameters, &patch).await?;
-    Ok(())
+    merge(&slices, &name, &patch).await
 }
 
 /// A user who exports services alone finds no export of ours.
@@ -397,18 +379,14 @@ mod admission {
             refuse_ingresses(&fleet).await?;
             let tls = json!({ "spec": { "tls": [{ "hosts": ["a.example.com"] }] } });
             let ingresses = fleet.ingresses();
-            ingresses
-                .patch(INGRESS, &PatchParams::default(), &Patch::Merge(tls))
-                .await?;
+            merge(&ingresses, INGRESS, &tls).await?;
             fleet
                 .has_event("MultiClusterIngress", INGRESS, "GatewayRefused")
                 .await?;
             // A cluster that leaves: its object stays until Karmada removes the finalizer.
             let held = json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } });
             let clusters = fleet.clusters();
-            clusters
-                .patch("member1", &PatchParams::default(), &Patch::Merge(held))
-                .await?;
+            merge(&clusters, "member1", &held).await?;
             clusters.delete("member1", &DeleteParams::default()).await?;
             fleet.serves(&[Member(2)]).await?;
             controller.stop().await

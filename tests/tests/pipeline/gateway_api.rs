@@ -1,4 +1,4 @@
-//! A real Traefik serves what we attach to its Gateway, and its word on our routes reaches the user.
+//! A real Traefik serves the routes that we attach to its Gateway, and its word on our routes reaches the user.
 
 use std::{
     net::SocketAddr,
@@ -9,10 +9,11 @@ use std::{
 use anyhow::Result;
 use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams},
 };
 use pipeline_tests::{
+    api::apply,
     backend::HttpBackend,
     control_plane::ApiKind,
     crds,
@@ -23,8 +24,7 @@ use pipeline_tests::{
     traffic::Traffic,
     wait::until,
 };
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 use tools::definitions;
 
 const MEMBERS: [Member; 2] = [Member(1), Member(2)];
@@ -47,25 +47,10 @@ pub(crate) async fn fleet(server: ApiKind, definitions: &Path) -> Result<Fleet> 
     Ok(fleet)
 }
 
-/// Creates an object, or changes one.
-async fn apply<K>(api: &Api<K>, name: &str, spec: Value) -> Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let object = json!({
-        "apiVersion": K::api_version(&()), "kind": K::kind(&()),
-        "metadata": { "name": name },
-        "spec": spec,
-    });
-    let parameters = PatchParams::apply("users").force();
-    api.patch(name, &parameters, &Patch::Apply(object)).await?;
-    Ok(())
-}
-
 /// Writes the Gateway of the users, whose listener takes routes `from` these namespaces.
 pub(crate) async fn write_gateway(client: Client, from: &str) -> Result<()> {
     let classes: Api<GatewayClass> = Api::all(client.clone());
-    let class = json!({ "controllerName": GATEWAY_CONTROLLER });
+    let class = json!({ "spec": { "controllerName": GATEWAY_CONTROLLER } });
     apply(&classes, "traefik", class).await?;
     let proxy: SocketAddr = PROXY.parse()?;
     let listener = json!({
@@ -74,7 +59,7 @@ pub(crate) async fn write_gateway(client: Client, from: &str) -> Result<()> {
     });
     let gateways: Api<Gateway> = Api::namespaced(client, "infra");
     let spec = json!({ "gatewayClassName": "traefik", "listeners": [listener] });
-    apply(&gateways, "web", spec).await
+    apply(&gateways, "web", json!({ "spec": spec })).await
 }
 
 pub(crate) async fn traefik(fleet: &Fleet) -> Result<Traefik> {

@@ -6,10 +6,11 @@ use anyhow::Result;
 use k8s_openapi::api::networking::v1::Ingress;
 use karmada_api::gateway_api::{Gateway, GatewayClass, HttpRoute};
 use kube::{
-    Api, Resource,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    Api,
+    api::{DeleteParams, ListParams},
 };
 use pipeline_tests::{
+    api::apply,
     backend::HttpBackend,
     control_plane::ApiKind,
     crds,
@@ -19,7 +20,6 @@ use pipeline_tests::{
     traffic::Traffic,
     wait::until,
 };
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tools::definitions;
 
@@ -38,21 +38,6 @@ fn run(name: &str, server: ApiKind, body: impl AsyncFnOnce(Fleet, &Path) -> Resu
     });
 }
 
-/// Creates an object, or changes one.
-async fn apply<K>(api: &Api<K>, name: &str, spec: Value) -> Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let object = json!({
-        "apiVersion": K::api_version(&()), "kind": K::kind(&()),
-        "metadata": { "name": name },
-        "spec": spec,
-    });
-    let parameters = PatchParams::apply("users").force();
-    api.patch(name, &parameters, &Patch::Apply(object)).await?;
-    Ok(())
-}
-
 fn routes(fleet: &Fleet) -> Api<HttpRoute> {
     Api::namespaced(fleet.karmada.client(), NAMESPACE)
 }
@@ -62,7 +47,7 @@ async fn write_route(fleet: &Fleet, fields: &Value) -> Result<()> {
     let mut rule = fields.clone();
     rule["backendRefs"] = json!([{ "name": SERVICE, "port": 80 }]);
     let spec = json!({ "parentRefs": [{ "name": "web" }], "hostnames": [HOST], "rules": [rule] });
-    apply(&routes(fleet), ROUTE, spec).await
+    apply(&routes(fleet), ROUTE, json!({ "spec": spec })).await
 }
 
 /// Waits until our entry in the status of the route has this condition, with `text` in its message.
@@ -96,16 +81,12 @@ async fn route_follows_blocks(fleet: Fleet, definitions: &Path) -> Result<()> {
         .install_crds(&crds::gateway_api(definitions))
         .await?;
     let classes: Api<GatewayClass> = Api::all(fleet.karmada.client());
-    apply(
-        &classes,
-        "multi-cluster",
-        json!({ "controllerName": CONTROLLER }),
-    )
-    .await?;
+    let class = json!({ "spec": { "controllerName": CONTROLLER } });
+    apply(&classes, "multi-cluster", class).await?;
     let gateways: Api<Gateway> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     let listener = json!({ "name": "http", "protocol": "HTTP", "port": 80 });
     let spec = json!({ "gatewayClassName": "multi-cluster", "listeners": [listener] });
-    apply(&gateways, "web", spec).await?;
+    apply(&gateways, "web", json!({ "spec": spec })).await?;
     write_route(&fleet, &json!({})).await?;
     let proxy: SocketAddr = PROXY.parse()?;
     let access = fleet.proxy_access().await?;

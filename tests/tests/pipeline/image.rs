@@ -1,4 +1,4 @@
-//! The Containerfile: its build stage, run outside a container with stand-ins for what it downloads.
+//! The Containerfile: its build stage, run outside a container with stand-ins for its downloads.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{
@@ -13,7 +13,7 @@ use tools::cargo;
 
 const TEXT: &str = include_str!("../../../Containerfile");
 
-/// Writes down its arguments and what it compiles with; `cargo build` finds each program built.
+/// Writes down its arguments and its compiler; `cargo build` finds each program built.
 const STAND_IN: &str = r#"#!/bin/sh
 echo "$(basename "$0") $*" >> log
 env | grep -E '^(CC_|RUSTFLAGS|CARGO_TARGET_.*_LINKER)' >> log
@@ -79,7 +79,7 @@ fn built(architectures: [&str; 2]) -> (tempfile::TempDir, String) {
     (folder, log)
 }
 
-/// Returns what builds all programs statically for `target`.
+/// Returns the command that builds all programs statically for `target`.
 fn build_line(target: &str) -> String {
     let packages = PROGRAMS.map(|program| format!(" --package {program}"));
     let packages = packages.concat();
@@ -154,7 +154,7 @@ fn images_cross_compile() {
     assert!(!output.status.success(), "{output:?}");
 }
 
-/// The image has a program and what it trusts, from the compiler of the workspace.
+/// The image has a program and the certificates that it trusts, from the compiler of the workspace.
 #[test]
 fn image_has_only_its_program() {
     let bases: Vec<_> = TEXT

@@ -5,7 +5,6 @@ use std::{
     fs,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::PathBuf,
-    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -15,18 +14,15 @@ use lab_parts::{
     thresholds::ProbeTiming,
 };
 use pipeline_tests::{
-    agents::{MEMBER, has_condition},
+    agents::{self, MEMBER, has_condition},
     control_plane::ApiKind,
     fleet::Fleet,
     netns, on_both,
     programs::{Binary, Profile, Running},
 };
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 244, 0, 53)), 53);
-/// The interval between two requests of a leader.
-const POLL: Duration = Duration::from_millis(500);
 /// The name of Karmada's API server.
 const NAME: &str = "karmada.test";
 
@@ -59,8 +55,8 @@ fn is_for_karmada(received: &Received) -> bool {
 /// Creates a kubeconfig for the agent that names the API server by its host name.
 fn by_name(fleet: &Fleet) -> Result<PathBuf> {
     let namespace = execution_namespace(&MEMBER.name());
-    let user = format!("system:serviceaccount:{namespace}:cluster-health-agent");
-    let path = fleet.karmada.kubeconfig_for(&user, None)?;
+    let karmada = &fleet.karmada;
+    let path = karmada.account_kubeconfig(&namespace, "cluster-health-agent")?;
     let mut kubeconfig: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
     let address = fleet.karmada.address().ip().to_string();
     let cluster = &mut kubeconfig["clusters"][0]["cluster"];
@@ -73,29 +69,21 @@ fn by_name(fleet: &Fleet) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn agent_arguments(fleet: &Fleet, flags: &[String]) -> Result<Vec<OsString>> {
+async fn agent(fleet: &Fleet) -> Result<Running> {
     let mut arguments: Vec<OsString> = vec![
         format!("--karmada-kubeconfig={}", by_name(fleet)?.display()).into(),
         format!("--cluster-name={}", MEMBER.name()).into(),
         "--host-name=n1".into(),
     ];
     arguments.extend(ProbeTiming::SHORT.flags().map(OsString::from));
-    arguments.extend(flags.iter().map(Into::into));
-    Ok(arguments)
-}
-
-async fn agent(fleet: &Fleet, flags: &[String]) -> Result<Running> {
-    let arguments = agent_arguments(fleet, flags)?;
     Running::start_unready(Binary::Agent, Profile::Debug, arguments).await
 }
 
 /// An agent that knew where Karmada is reports through dead DNS.
 async fn known_address_outlives_dns(server: ApiKind) -> Result<()> {
-    Fleet::lay_network(&[])?;
-    let mut fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(MEMBER).await?;
+    let mut fleet = agents::fleet(server).await?;
     let dns = dns(&fleet).await?;
-    let agent = agent(&fleet, &[]).await?;
+    let agent = agent(&fleet).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
 
     // The agent's connection ends, and it has to make another one.
@@ -112,59 +100,4 @@ async fn known_address_outlives_dns(server: ApiKind) -> Result<()> {
         .context("a lookup that hangs holds it up")
 }
 
-/// While a leader asks for its vote, an agent needs no connection to Karmada. Before its first one, it has
-/// looked Karmada's name up in time.
-async fn follower_finds_karmada_without_dns(server: ApiKind) -> Result<()> {
-    Fleet::lay_network(&[])?;
-    let mut fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(MEMBER).await?;
-    let dns = dns(&fleet).await?;
-    let arguments = agent_arguments(&fleet, &[])?;
-    // A slow leader's first request may come after the agent's turn to campaign.
-    fleet.karmada.stop_api().await?;
-    let agent = Running::start_unready(Binary::Agent, Profile::Debug, arguments).await?;
-    let leading = async {
-        loop {
-            if let Err(error) = agent.vote_for(&MEMBER.name()).await {
-                return error;
-            }
-            sleep(POLL).await;
-        }
-    };
-    let looked_up = async {
-        while !dns.received().iter().any(is_for_karmada) {
-            sleep(POLL).await;
-        }
-        let vote = r#"karmada_cluster_health_agent_vote{vote="healthy"}"#;
-        agent.until_metric(vote, |is| is > 0.5).await
-    };
-    tokio::select! {
-        error = leading => return Err(error),
-        ready = looked_up => ready?,
-    }
-
-    dns.set(Response::Drop);
-    fleet.karmada.start_api().await?;
-    has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
-    agent.stop().await
-}
-
-/// An agent with the address of Karmada needs no DNS.
-async fn given_address_needs_no_dns(server: ApiKind) -> Result<()> {
-    Fleet::lay_network(&[])?;
-    let fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(MEMBER).await?;
-    let dns = dns(&fleet).await?;
-    dns.set(Response::Drop);
-    let karmada = fleet.karmada.address().ip();
-    let agent = agent(&fleet, &[format!("--karmada-address={karmada}")]).await?;
-    has_condition(&fleet, DNS_READY, "False", "timeout from 10.244.0.53").await?;
-    agent.stop().await
-}
-
-on_both!(
-    long:
-    known_address_outlives_dns,
-    follower_finds_karmada_without_dns,
-    given_address_needs_no_dns,
-);
+on_both!(long: known_address_outlives_dns);

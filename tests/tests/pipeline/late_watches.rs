@@ -7,17 +7,18 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, bail};
 use k8s_openapi::api::core::v1::ConfigMap;
-use karmada_api::{ClusterView, MultiClusterIngress, Remedy, TRAFFIC_CONTROL, names};
+use karmada_api::{ClusterView, TRAFFIC_CONTROL, names};
 use karmada_runtime::expectations::EXPECTATION_TIMEOUT;
 use kube::Api;
 use pipeline_tests::{
+    api::create,
     api_proxy::{ApiProxy, Held, StoredWrite},
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member},
     manifests, on_both,
     placement::PlacementPrograms,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::json;
@@ -25,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::{clusters::is_ready, placements::Stage, propagation::is_fully_applied};
 
-/// The time in which a program decides again of what no watch has shown.
+/// The time in which a program decides again without the watch.
 const LATE: Duration = EXPECTATION_TIMEOUT.saturating_add(Duration::from_secs(5));
 
 /// The objects of each kind that a program has to write.
@@ -93,11 +94,11 @@ async fn remedy_controller(server: ApiKind) -> Result<()> {
     let proxy = ApiProxy::default();
     fleet.karmada.interpose(&proxy)?;
     let converged = async {
-        let is_active = |remedy: Option<&Remedy>| {
+        until(&fleet.remedies(), "maintenance", "active", |remedy| {
             let status = remedy.and_then(|remedy| remedy.status.as_ref());
             status.and_then(|status| status.active_clusters) == i64::try_from(NAMES.len()).ok()
-        };
-        until(&fleet.remedies(), "maintenance", "active", is_active).await?;
+        })
+        .await?;
         anyhow::Ok(())
     };
     let once = ["PATCH clusters.cluster.karmada.io/status"];
@@ -118,12 +119,12 @@ async fn ingress_controller(server: ApiKind) -> Result<()> {
     let converged = async {
         let host = "late.example.com";
         fleet.create_ingress_for("late", class, host).await?;
-        let is_located = |ingress: Option<&MultiClusterIngress>| {
-            let status = ingress.and_then(|ingress| ingress.status.as_ref());
-            status.is_some_and(|status| status.service_locations.is_some())
-        };
         for name in [INGRESS, "other", "late"] {
-            until(&fleet.ingresses(), name, "located", is_located).await?;
+            until(&fleet.ingresses(), name, "located", |ingress| {
+                let status = ingress.and_then(|ingress| ingress.status.as_ref());
+                status.is_some_and(|status| status.service_locations.is_some())
+            })
+            .await?;
         }
         fleet.serves(&members).await
     };
@@ -305,11 +306,11 @@ async fn cluster_controller(server: ApiKind) -> Result<()> {
     fleet.karmada.interpose(&proxy)?;
     let converged = async {
         let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
-        let is_usable = |cluster: Option<&ClusterView>| {
-            cluster.is_some_and(|cluster| is_ready(cluster) && cluster.spec.taints.is_empty())
-        };
         for member in members() {
-            until(&clusters, &member.name(), "usable", is_usable).await?;
+            until(&clusters, &member.name(), "usable", |cluster| {
+                cluster.is_some_and(|cluster| is_ready(cluster) && cluster.spec.taints.is_empty())
+            })
+            .await?;
         }
         anyhow::Ok(())
     };

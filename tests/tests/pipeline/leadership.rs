@@ -1,4 +1,5 @@
-//! The leader among a cluster's agents, and its succession.
+//! The agents of a cluster: how they know each other, who of them leads, and the consequences when nobody does.
+#![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{pin::pin, time::Duration};
 
@@ -17,24 +18,15 @@ use kube::{
     },
 };
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, PREFIX, has_condition},
+    agents::{self, Agents, MEMBER, PREFIX, has_condition},
     control_plane::ApiKind,
     fleet::Fleet,
-    on_both,
-    programs::Profile,
+    manifests, on_both,
 };
 use tokio::time::timeout;
 
 /// The limit until a change of the lease.
 const HANGS: Duration = Duration::from_mins(1);
-
-/// Starts a fleet with one cluster that has no verdict yet.
-async fn fleet(server: ApiKind) -> Result<Fleet> {
-    Fleet::lay_network(&[])?;
-    let fleet = Fleet::start(server, Profile::Debug).await?;
-    fleet.join(MEMBER).await?;
-    Ok(fleet)
-}
 
 /// Watches the lease.
 fn lease(fleet: &Fleet) -> impl Stream<Item = LeaseSpec> {
@@ -67,8 +59,8 @@ async fn until_followed(fleet: &Fleet, node: &str) -> Result<()> {
 
 /// A leader that was stopped and goes on later writes nothing.
 async fn late_leader_writes_nothing(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
-    let agents = Agents::start(&fleet, 3, Others::Named).await?;
+    let fleet = agents::fleet(server).await?;
+    let agents = Agents::start(&fleet, 3).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     has_condition(&fleet, REPORTER_READY, "True", "").await?;
     let old = agents.leader().await?;
@@ -99,9 +91,9 @@ async fn late_leader_writes_nothing(server: ApiKind) -> Result<()> {
 
 /// The one agent that reaches Karmada reports.
 async fn only_connected_agent_reports(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
+    let fleet = agents::fleet(server).await?;
     let cut_off = vec![0, 1, 3, 4];
-    let agents = Agents::start_cut_off(&fleet, 5, Others::Named, cut_off).await?;
+    let agents = Agents::start_cut_off(&fleet, 5, cut_off).await?;
     has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
     assert_eq!(agents.leader().await?, 2);
     agents.votes(2, "healthy", 5).await?;
@@ -110,4 +102,82 @@ async fn only_connected_agent_reports(server: ApiKind) -> Result<()> {
     agents.stop_all().await
 }
 
-on_both!(late_leader_writes_nothing, only_connected_agent_reports,);
+/// Agents that lost the member's API go on with those they know.
+async fn known_peers_outlive_the_api(server: ApiKind) -> Result<()> {
+    let mut fleet = agents::fleet(server).await?;
+    let member = &fleet.gateway;
+    member.namespace(agents::SERVICE.0).await?;
+    manifests::apply_edited(
+        &member.client(),
+        "member/cluster-health-agent.yaml",
+        |text| {
+            let own = "metadata:\n  name: cluster-health-agent";
+            text.replace(own, &format!("{own}\n  namespace: {}", agents::SERVICE.0))
+        },
+    )
+    .await?;
+    let (namespace, account) = agents::SERVICE;
+    let kubeconfig = member.account_kubeconfig(namespace, account)?;
+    let mut agents = Agents::start_listed(&fleet, 3, kubeconfig).await?;
+    agents
+        .on(0)?
+        .until_output("lists an agent, waiting")
+        .await?;
+    let waiting = agents.on(0)?.readiness().await.unwrap_err().to_string();
+    assert!(waiting.contains("peers"), "{waiting}");
+
+    let writes = fleet.gateway.successful_writes().await?;
+    agents::list(fleet.gateway.client(), 3).await?;
+    let leader = agents.leader().await?;
+    agents.votes(leader, "healthy", 3).await?;
+    has_condition(&fleet, DNS_READY, "True", "no node fails").await?;
+    let written = fleet.gateway.successful_writes().await?.since(&writes);
+    assert_eq!(
+        written.to_string(),
+        "1 POST endpointslices.discovery.k8s.io"
+    );
+
+    // Agents list the others at random moments, and one without a list does not campaign.
+    for node in 0..3 {
+        let known = "karmada_cluster_health_agent_known_agents";
+        agents
+            .on(node)?
+            .until_metric(known, |known| known > 2.5)
+            .await?;
+    }
+    fleet.gateway.stop_api().await?;
+    agents.dns_works_on([]);
+    has_condition(&fleet, DNS_READY, "False", "3 of 3 nodes fail").await?;
+    let leader = agents.leader().await?;
+    agents.stop(leader).await?;
+    agents.leader().await?;
+    agents.dns_works_on(0..3);
+    has_condition(&fleet, DNS_READY, "True", "").await?;
+    agents.stop_all().await
+}
+
+/// A reporter that returns takes the silence back.
+async fn returning_reporter_speaks_again(server: ApiKind) -> Result<()> {
+    let fleet = agents::fleet(server).await?;
+    let grace = ["--reporter-grace-period=1s"];
+    let controller = fleet.remedy_controller_with(&grace).await?;
+    let mut agents = Agents::start(&fleet, 1).await?;
+    has_condition(&fleet, REPORTER_READY, "True", "").await?;
+    agents.kill_all().await?;
+    let renewed = "has not been renewed for more than 16s";
+    has_condition(&fleet, REPORTER_READY, "False", renewed).await?;
+    let event = "ReporterSilent";
+    fleet.has_event("Cluster", &MEMBER.name(), event).await?;
+    agents.restart(0).await?;
+    has_condition(&fleet, REPORTER_READY, "True", "enough nodes vote").await?;
+    agents.stop_all().await?;
+    controller.stop().await
+}
+
+on_both!(
+    long:
+    late_leader_writes_nothing,
+    only_connected_agent_reports,
+    known_peers_outlive_the_api,
+    returning_reporter_speaks_again,
+);

@@ -78,7 +78,7 @@ impl Proxy {
     }
 }
 
-/// What befalls the way from the verdict to the proxy.
+/// A fault on the way from the verdict to the proxy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -90,7 +90,7 @@ enum Fault {
     ProxyReloaded,
 }
 
-/// What serves the requests.
+/// The proxy of the requests.
 struct Stage {
     fleet: Fleet,
     provider: Provider,
@@ -305,7 +305,7 @@ mod with_tools {
         run(test_name!(), Provider::GatewayApi, Fault::None);
     }
 
-    /// Case T2: the controller is killed at random meanwhile. What it keeps in a gateway cluster is the same for routes.
+    /// Case T2: the controller is killed at random meanwhile. Its objects in a gateway cluster are the same for routes.
     #[test]
     #[ignore = "long"]
     fn kills_lose_no_ingress() {

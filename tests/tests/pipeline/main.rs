@@ -1,14 +1,14 @@
 //! The pipeline's tests. All of them are one binary, so that libtest runs tests of every module side by
 //! side, and each in a network namespace of its own.
 //!
-//! - What is stored: `api`, `policies`, `admission`, `control_plane`, `conformance`.
-//! - A verdict and its agents: `quorum`, `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
-//! - From a verdict to traffic: `remedies`, `ingresses`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `fleet_wide`, `writes`.
+//! - Stored objects: `api`, `policies`, `admission`, `control_plane`, `conformance`.
+//! - A verdict and its agents: `leadership`, `karmada_address`, `node_cache`, `outage`, `resolvers`, `reachability`.
+//! - From a verdict to traffic: `remedies`, `gateway`, `gateway_api`, `http_routes`, `external_dns`, `east_west`, `load`, `drain`, `brakes`, `writes`.
 //! - A workload and its clusters: `propagation`, `placement`, `clusters`, `pull`; and as KubeFleet places it: `placements`.
-//! - What users install and type: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and what nobody reads: `secrecy`.
-//! - What wakes them: `monitoring`; and whether it does, and its runbook helps: `drills`.
-//! - What they look at: `sandbox`; in a browser, in a binary of its own: `page`.
-//! - What every program survives: `late_watches`.
+//! - Installation and commands: `install`, `manifests`, `charts`, `image`, `rights`, `confinement`, `kubectl`; and secrets, which nobody reads: `secrecy`.
+//! - Alerts: `monitoring`; and whether they fire, and their runbooks help: `drills`.
+//! - The sandbox: `sandbox`; in a browser, in a binary of its own: `page`.
+//! - Faults that every program survives: `late_watches`.
 //! - The laboratory itself: `namespaces`, `real_parts`, `sequences`.
 
 mod admission;
@@ -23,12 +23,10 @@ mod drain;
 mod drills;
 mod east_west;
 mod external_dns;
-mod fleet_wide;
 mod gateway;
 mod gateway_api;
 mod http_routes;
 mod image;
-mod ingresses;
 mod install;
 mod karmada_address;
 mod kubectl;
@@ -45,7 +43,6 @@ mod placements;
 mod policies;
 mod propagation;
 mod pull;
-mod quorum;
 mod reachability;
 mod real_parts;
 mod remedies;

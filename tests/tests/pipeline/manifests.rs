@@ -48,7 +48,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
         .collect()
 }
 
-/// Nothing of Karmada's is in what a user deletes.
+/// No object of Karmada's is among those that a user deletes.
 #[test]
 fn deleting_spares_karmada() {
     for place in [
@@ -121,7 +121,7 @@ pub(crate) fn applied() -> Vec<Value> {
         .collect()
 }
 
-/// What is applied at any place is taken away by `uninstall.sh`: no manifest of an account, a right or a program is unknown to it.
+/// Whatever is applied at any place is taken away by `uninstall.sh`: no manifest of an account, a right or a program is unknown to it.
 #[test]
 fn uninstallation_knows_every_manifest() {
     let (manifests, placed) = (manifests(), placed());
@@ -305,8 +305,10 @@ fn ports_are_guarded() {
         let policies = of_kind(&objects, "NetworkPolicy");
         for program in of_kind(&objects, "Deployment") {
             let name = &program["metadata"]["name"];
-            let own = |policy: &&&Value| policy["metadata"]["name"] == *name;
-            let policy = policies.iter().find(own).unwrap();
+            let policy = policies
+                .iter()
+                .find(|policy| policy["metadata"]["name"] == *name)
+                .unwrap();
             assert_eq!(
                 policy["spec"]["podSelector"], program["spec"]["selector"],
                 "{name}"
@@ -420,7 +422,7 @@ fn samples_share_one_taint() {
     }
 }
 
-/// What a `ConfigMap` hands to the programs in a member is one of their flags.
+/// Each variable that a `ConfigMap` hands to the programs in a member is one of their flags.
 #[test]
 fn variables_are_flags() {
     let page = fs::read_to_string(cargo::root().join("docs/reference/flags.md")).unwrap();

@@ -125,12 +125,14 @@ fn mark(name: &str) -> String {
 
 /// Counts the processes with this argument on this machine, including its namespaces.
 fn processes_with(argument: &str) -> io::Result<usize> {
-    let has_it = |process: &fs::DirEntry| {
-        let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
-        let mut arguments = arguments.split(|byte| *byte == 0);
-        arguments.any(|found| found == argument.as_bytes())
-    };
-    Ok(fs::read_dir("/proc")?.flatten().filter(has_it).count())
+    Ok(fs::read_dir("/proc")?
+        .flatten()
+        .filter(|process| {
+            let arguments = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let mut arguments = arguments.split(|byte| *byte == 0);
+            arguments.any(|found| found == argument.as_bytes())
+        })
+        .count())
 }
 
 /// Polls, because only children can be waited for.

@@ -31,17 +31,6 @@ async fn refused_queries_move_traffic(server: ApiKind) -> Result<()> {
     .await
 }
 
-/// Traffic leaves and returns when queries are dropped.
-async fn dropped_queries_move_traffic(server: ApiKind) -> Result<()> {
-    happens(
-        server,
-        Home::Karmada,
-        DnsOutage::Dropped,
-        ProbeTiming::SHORT,
-    )
-    .await
-}
-
 /// Case P76: in a fleet without Karmada, our programs propagate a Deployment and an exported Service and collect its
 /// endpoints, and traffic leaves and returns all the same.
 async fn own_fleet_moves_traffic(server: ApiKind) -> Result<()> {
@@ -53,11 +42,7 @@ mod with_tools {
 
     use super::*;
 
-    on_both!(
-        refused_queries_move_traffic,
-        dropped_queries_move_traffic,
-        own_fleet_moves_traffic,
-    );
+    on_both!(refused_queries_move_traffic, own_fleet_moves_traffic,);
 
     // On one API only: these thresholds take more than a minute, most of it waiting.
     /// Traffic leaves and returns with default thresholds.

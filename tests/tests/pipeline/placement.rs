@@ -1,19 +1,16 @@
 //! The number of writes that it takes to bring a workload to its members.
 
 use anyhow::Result;
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Namespace};
+use k8s_openapi::api::core::v1::Namespace;
 use karmada_api::names;
 use kube::Api;
 use pipeline_tests::{
-    control_plane::ApiKind,
-    fleet::NAMESPACE,
-    on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    api::create, control_plane::ApiKind, fleet::NAMESPACE, on_both, propagation::PropagationFleet,
     wait::until,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-const WEB: &str = "web";
+use crate::propagation::{WEB, deployment, deployments};
 
 /// The verb, resource and subresource of a write, and the most that the first placement takes.
 const ALLOWED: [(&str, &str, &str, u64); 8] = [
@@ -23,7 +20,7 @@ const ALLOWED: [(&str, &str, &str, u64); 8] = [
     ("POST", "resourcebindings", "", 1),
     // The clusters.
     ("PATCH", "resourcebindings", "", 1),
-    // That they were chosen, and what became of the Works: on a slow machine each of their statuses comes
+    // That they were chosen, and the outcome of the Works: on a slow machine each of their statuses comes
     // later than the second in which they are reported together.
     ("PATCH", "resourcebindings", "status", 1 + 2 * 3),
     ("POST", "works", "", 3),
@@ -33,20 +30,6 @@ const ALLOWED: [(&str, &str, &str, u64); 8] = [
     // and template; on each Work that it is dispatched, was applied, has a status and a health.
     ("POST", "events", "", 2 + 2 * (2 + 2 * 3) + 4 * 3),
 ];
-
-fn deployment() -> Value {
-    json!({
-        "metadata": { "name": WEB, "namespace": NAMESPACE },
-        "spec": {
-            "replicas": 2,
-            "selector": { "matchLabels": { "app": WEB } },
-            "template": {
-                "metadata": { "labels": { "app": WEB } },
-                "spec": { "containers": [{ "name": WEB, "image": "web:1" }] },
-            },
-        },
-    })
-}
 
 /// Nobody plays the members' own controllers, whose statuses take writes of their own.
 async fn first_placement_writes_little(server: ApiKind) -> Result<()> {
@@ -66,8 +49,7 @@ async fn first_placement_writes_little(server: ApiKind) -> Result<()> {
     programs.rest().await?;
 
     let before = fleet.karmada.successful_writes().await?;
-    let templates: Api<Deployment> = namespaced(fleet.karmada.client());
-    create(&templates, deployment()).await?;
+    create(&deployments(&fleet.karmada), deployment("web:1")).await?;
     let binding = names::binding("Deployment", WEB);
     until(
         &fleet.bindings(),

@@ -9,7 +9,7 @@ use kube::{
     discovery::ApiResource,
 };
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::NAMESPACE,
     on_both,
@@ -59,7 +59,7 @@ async fn apply(policies: &Api<DynamicObject>, policy: &Value) -> kube::Result<Dy
 
 /// A policy keeps every field and a misspelt one is refused by name.
 async fn misspelt_field_is_named(server: ApiKind) -> Result<()> {
-    let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada").on(server)).await?;
+    let karmada = ControlPlane::start("karmada", server).await?;
     karmada.install_crds(&crds::karmada()).await?;
     karmada.namespace(NAMESPACE).await?;
     let kind = ApiResource::erase::<PropagationPolicy>(&());

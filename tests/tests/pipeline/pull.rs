@@ -1,4 +1,4 @@
-//! A cluster that fetches what it runs, by programs with the rights of `manifests/pull` and no more.
+//! A cluster that fetches its workloads, by programs with the rights of `manifests/pull` and no more.
 
 use anyhow::Result;
 use k8s_openapi::api::{
@@ -9,17 +9,18 @@ use k8s_openapi::api::{
 use karmada_api::{ClusterView, execution_namespace};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::json;
 
-use crate::clusters::{WEB, deploy, is_ready, runs, unjoined};
-use crate::propagation::has_condition;
+use crate::clusters::{deploy, is_ready, runs, unjoined};
+use crate::propagation::{WEB, has_condition};
 
 const MEMBER: Member = Member(1);
 
@@ -48,10 +49,8 @@ async fn start_inside(
     program: Binary,
 ) -> Result<Running> {
     let name = MEMBER.name();
-    let theirs = format!("system:serviceaccount:{}:pull", execution_namespace(&name));
-    let theirs = karmada.kubeconfig_for(&theirs, None)?;
-    let own = format!("system:serviceaccount:karmada-system:{}", program.name());
-    let own = member.kubeconfig_for(&own, None)?;
+    let theirs = karmada.account_kubeconfig(&execution_namespace(&name), "pull")?;
+    let own = member.account_kubeconfig("karmada-system", program.name())?;
     let flags = [
         "--pull".to_owned(),
         format!("--cluster-name={name}"),
@@ -61,7 +60,7 @@ async fn start_inside(
     Running::start(program, Profile::Debug, flags).await
 }
 
-/// Case I99: what a policy sends to a cluster of mode Pull arrives, is reported, and goes; its health, its kinds and its
+/// Case I99: an object that a policy sends to a cluster of mode Pull arrives, is reported, and goes; its health, its kinds and its
 /// Lease are in the control plane; and no right is missing.
 async fn cluster_fetches_what_it_runs(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = unjoined(server, 1).await?;

@@ -1,4 +1,4 @@
-//! The agents on a gateway's nodes: whether connections from there reach each member, and what follows.
+//! The agents on a gateway's nodes: whether connections from there reach each member, and the consequences.
 
 use std::{
     fs,
@@ -11,22 +11,19 @@ use anyhow::{Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::{Timestamp, ToSpan};
 use karmada_api::{
-    Cluster,
     condition::{GATEWAY_REPORTER_READY, REACHABLE, REPORTER_READY, REPORTER_SILENT_REASON},
     execution_namespace,
 };
 use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
-    agents::PREFIX,
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{Fleet, GATEWAY_AGENT, GATEWAY_CLASS, HOST, Member, PROXY, on_failure_of},
-    manifests, netns, on_both,
+    manifests, netns,
     programs::{Profile, Running},
     relay::Relay,
     traefik::Traefik,
     traffic::{LEFT_AFTER, Traffic, reaches},
-    wait::until,
 };
 use serde_json::json;
 
@@ -41,7 +38,7 @@ const TRAEFIK_DELAY: Duration = Duration::from_secs(2);
 /// a busy machine.
 const ALLOWANCE: Duration = Duration::from_secs(20);
 
-/// Two members behind a gateway of two nodes, and a Remedy that blocks what is not reached.
+/// Two members behind a gateway of two nodes, and a Remedy that blocks unreachable members.
 struct Stage {
     fleet: Fleet,
     agents: Vec<Running>,
@@ -55,13 +52,6 @@ fn address(node: usize) -> SocketAddr {
 }
 
 impl Stage {
-    /// Starts them, all well.
-    async fn start(server: ApiKind) -> Result<Self> {
-        let mut stage = Self::without_agents(server).await?;
-        stage.start_agents(ProbeTiming::SHORT, None).await?;
-        Ok(stage)
-    }
-
     async fn without_agents(server: ApiKind) -> Result<Self> {
         Fleet::lay_network(&MEMBERS)?;
         let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -158,15 +148,8 @@ impl Stage {
 
     /// Waits until a condition of a member has this status, and this text in its reason or message.
     async fn has(&self, member: Member, kind: &str, status: &str, text: &str) -> Result<()> {
-        let is = |cluster: Option<&Cluster>| {
-            let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.is_some_and(|it| {
-                it.status == status && (it.message.contains(text) || it.reason == text)
-            })
-        };
-        let what = format!("{kind} {status} with {text:?}");
-        let clusters = self.fleet.clusters();
-        until(&clusters, &member.name(), &what, is).await.map(drop)
+        let told = self.fleet.tells(member, kind, status, text);
+        told.await.map(drop)
     }
 
     /// Takes the power of member1: its backend is gone, and its address with it.
@@ -182,29 +165,6 @@ impl Stage {
         Ok(())
     }
 }
-
-/// A program of the member that is gone, and refuses connections, is no power failure.
-async fn refused_connection_blocks_nothing(server: ApiKind) -> Result<()> {
-    let mut stage = Stage::start(server).await?;
-    stage.backends.remove(0);
-    let result =
-        format!("{PREFIX}reachability_probe_rounds_total{{member=\"member1\",result=\"reached\"}}");
-    for agent in &stage.agents {
-        let before = agent.metric(&result).await?;
-        // More rounds than a threshold has.
-        agent
-            .until_metric(&result, |now| now > before + 8.0)
-            .await?;
-    }
-    stage.has(Member(1), REACHABLE, "True", "").await?;
-    stage.fleet.has_actions(Member(1), &[]).await?;
-    stage.stop().await
-}
-
-on_both!(
-    long:
-    refused_connection_blocks_nothing,
-);
 
 /// Case T4: at default thresholds, power fails in a member behind a real Traefik: 36 s and a write later, no request is sent there.
 #[expect(clippy::print_stdout, reason = "libtest captures it")]

@@ -1,4 +1,4 @@
-//! The real parts themselves: they start, do what other tests rely on, and end.
+//! The real parts themselves: they start, work as other tests rely on, and end.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
 
 use std::{
@@ -18,11 +18,12 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     backend::HttpBackend,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     coredns::{CoreDns, Silence, query},
     fleet::{Fleet, GATEWAY_CLASS, HOST, INGRESS, Member, NAMESPACE, PROXY, SERVICE},
     netns::add_address,
@@ -40,7 +41,7 @@ async fn coredns_can_fail_three_ways(server: ApiKind) -> Result<()> {
     let ip = IpAddr::from([10, 244, 1, 53]);
     let address = SocketAddr::new(ip, 53);
     add_address(ip)?;
-    let api = ControlPlane::start(ControlPlaneOptions::named("member1").on(server)).await?;
+    let api = ControlPlane::start("member1", server).await?;
     let mut coredns = CoreDns::start(address, api.kubeconfig_path()).await?;
     let response = query(address, NAME).await?;
     assert_eq!(response.code, ResponseCode::NoError);
@@ -64,7 +65,7 @@ async fn coredns_can_fail_three_ways(server: ApiKind) -> Result<()> {
 
 /// Traefik routes by endpoint slices, and a deleted one gets no request.
 async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
-    let api = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
+    let api = ControlPlane::start("gateway", server).await?;
     api.namespace("shop").await?;
     let mut backends = Vec::new();
     for (number, cluster) in [(1, "member1"), (2, "member2")] {
@@ -107,7 +108,7 @@ async fn traefik_follows_endpoint_slices(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Traefik serves what our provider writes for a default backend beside rules, for a backend of plain HTTP at port 443, and
+/// Traefik serves the objects that our provider writes for a default backend beside rules, for a backend of plain HTTP at port 443, and
 /// for an address that two clusters share.
 async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
     let fleet = Fleet::with_members(server, Profile::Debug, &MEMBERS).await?;
@@ -118,14 +119,13 @@ async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
     }
     let services: Api<Service> = Api::namespaced(fleet.karmada.client(), NAMESPACE);
     let port = json!({ "name": "http", "port": 443, "targetPort": 8080, "appProtocol": "http" });
-    let ports = Patch::Merge(json!({ "spec": { "ports": [port] } }));
-    let parameters = PatchParams::default();
-    services.patch(SERVICE, &parameters, &ports).await?;
+    let ports = json!({ "spec": { "ports": [port] } });
+    merge(&services, SERVICE, &ports).await?;
     let backend = json!({ "service": { "name": SERVICE, "port": { "number": 443 } } });
     let path = json!({ "path": "/only", "pathType": "Prefix", "backend": backend });
     let spec = json!({ "defaultBackend": backend, "rules": [{ "host": HOST, "http": { "paths": [path] } }] });
-    let spec = Patch::Merge(json!({ "spec": spec }));
-    fleet.ingresses().patch(INGRESS, &parameters, &spec).await?;
+    let spec = json!({ "spec": spec });
+    merge(&fleet.ingresses(), INGRESS, &spec).await?;
     let controller = fleet.ingress_controller().await?;
     let proxy: SocketAddr = PROXY.parse()?;
     let access = fleet.proxy_access().await?;
@@ -145,9 +145,7 @@ async fn traefik_serves_our_objects(server: ApiKind) -> Result<()> {
         { "addresses": [Member(1).backend().ip()], "conditions": { "ready": false } },
     ] });
     let name = format!("imported-{}-{SERVICE}", Member(2).name());
-    slices
-        .patch(&name, &parameters, &Patch::Merge(shared))
-        .await?;
+    merge(&slices, &name, &shared).await?;
     fleet.serves(&[Member(1)]).await?;
     let traffic = Traffic::start(traefik.address(), HOST);
     traffic.left("member2", 200, Instant::now()).await?;
@@ -238,7 +236,7 @@ mod real {
         runtime::{WatchStreamExt, watcher},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         netns::isolated,
         test_name,
     };
@@ -247,7 +245,7 @@ mod real {
     #[test]
     fn own_lease_is_not_counted() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let api = ControlPlane::start("karmada", ApiKind::Real).await?;
             let before = api.successful_writes().await?;
             let leases: Api<Lease> = Api::namespaced(api.client(), "kube-system");
             let renewals = watcher(leases, watcher::Config::default()).applied_objects();

@@ -6,7 +6,7 @@ mod with_resolvers {
     use pipeline_tests::{programs, resolvers::compare};
 
     const DOCUMENTED: &str = include_str!("../../../docs/probe.md");
-    /// Begins the list of what differs on purpose.
+    /// Begins the list of differences on purpose.
     const SECTION: &str = "### What the vote does not tell";
 
     /// A hundred clusters with broken DNS, each in its way: whatever glibc, musl and Go see, the agent votes, or says,

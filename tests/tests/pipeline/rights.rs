@@ -7,10 +7,9 @@ mod real {
         api::{DeleteParams, ListParams},
     };
     use pipeline_tests::{
-        control_plane::{ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         crds,
         fleet::isolated,
-        kubeconfig,
         programs::{Binary, Profile, Running},
         rights::grant,
         test_name,
@@ -21,10 +20,9 @@ mod real {
     #[test]
     fn rbac_bounds_every_user() {
         isolated(test_name!(), async || {
-            let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let api = ControlPlane::start("karmada", ApiKind::Real).await?;
             let reader = "system:serviceaccount:shop:reader";
-            let kubeconfig = api.kubeconfig_for(reader, None)?;
-            let user = kubeconfig::client(&kubeconfig).await?;
+            let user = api.client_for(reader).await?;
             let maps: Api<ConfigMap> = Api::namespaced(user, "default");
             let refused = maps.list(&ListParams::default()).await.unwrap_err();
             assert!(
@@ -49,9 +47,9 @@ mod real {
     #[test]
     fn missing_rights_are_named() {
         isolated(test_name!(), async || {
-            let karmada = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+            let karmada = ControlPlane::start("karmada", ApiKind::Real).await?;
             karmada.install_crds(&crds::karmada()).await?;
-            let kubeconfig = karmada.kubeconfig_for("nobody", None)?;
+            let kubeconfig = karmada.kubeconfig_for("nobody")?;
             let flag = format!("--kubeconfig={}", kubeconfig.display());
             let controller =
                 Running::start_unready(Binary::RemedyController, Profile::Debug, [flag]).await?;

@@ -65,7 +65,7 @@ mod with_tools {
             "remedy.remedy.karmada.io/maintenance-member1 created",
         ];
         shows(&applied, &changes)?;
-        // The controllers act on what kubectl applied.
+        // The controllers act on the objects that kubectl applied.
         let blocked = "--for=jsonpath={.status.trafficBlockClusters[0]}=member1";
         let line = format!("wait {blocked} mci/shop -n shop --timeout=60s");
         shows(&kubectl.run(&line).await?, &["condition met"])?;

@@ -4,7 +4,7 @@ mod with_tools {
     use pipeline_tests::scheduling::compare;
 
     const DOCUMENTED: &str = include_str!("../../../docs/propagation-limits.md");
-    /// Begins the list of what differs on purpose.
+    /// Begins the list of differences on purpose.
     const SECTION: &str = "## Where the scheduler decides otherwise than Karmada's";
 
     /// A thousand decisions, about placements, fleets and room of all kinds: ours are Karmada's, or `docs/propagation-limits.md`

@@ -15,17 +15,18 @@ use k8s_openapi::api::{
 use karmada_api::{ClusterView, OverridePolicy, ResourceBinding, Work};
 use kube::{Api, api::ListParams};
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     manifests, on_both,
     programs::{self, Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::{until, until_event},
 };
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::clusters::WEB;
+use super::propagation::WEB;
 
 const MARKER: &str = "not-a-real-token-4711";
 
@@ -41,7 +42,7 @@ contexts: []
 ";
 
 /// Whoever breaks a credential learns which one and how, in a condition, an Event, a line of the log or of a terminal, and
-/// nobody else learns what it is.
+/// nobody else learns it.
 async fn broken_credentials_are_not_told(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start_unjoined([server, server], 1, Profile::Debug).await?;
     let rights = "propagation/cluster/cluster-controller.yaml";
@@ -86,9 +87,9 @@ async fn broken_credentials_are_not_told(server: ApiKind) -> Result<()> {
 
 /// Starts the cluster-controller with a kubeconfig that is a file of its own.
 async fn own_kubeconfig(fleet: &PropagationFleet, folder: &Path) -> Result<(PathBuf, Running)> {
-    let account = "system:serviceaccount:karmada-system:cluster-controller";
-    let own = folder.join("cluster-controller");
-    fs::copy(fleet.karmada.kubeconfig_for(account, None)?, &own)?;
+    let (karmada, name) = (&fleet.karmada, "cluster-controller");
+    let own = folder.join(name);
+    fs::copy(karmada.account_kubeconfig("karmada-system", name)?, &own)?;
     let flags = [format!("--kubeconfig={}", own.display())];
     let running = Running::start(Binary::ClusterController, Profile::Debug, flags).await?;
     Ok((own, running))
@@ -146,7 +147,7 @@ async fn break_text(fleet: &PropagationFleet) -> Result<()> {
     until_event(&client, "ConfigMap", WEB, "ApplyOverridePolicyFailed").await
 }
 
-/// Returns what programs have written about these objects.
+/// Returns the words of programs about these objects.
 async fn stored(karmada: &ControlPlane) -> Result<String> {
     let (client, all) = (karmada.client(), ListParams::default());
     let events = Api::<Event>::all(client.clone()).list(&all).await?;

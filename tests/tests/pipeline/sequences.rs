@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds, netns, test_name,
 };
 use simulation::convergence::{Convergence, OnRealApis, Remote};
@@ -45,8 +45,8 @@ async fn converges(karmada: &ControlPlane, gateway: &ControlPlane, seed: u64) ->
 #[expect(clippy::print_stdout, reason = "libtest captures it")]
 async fn converge_from(first: u64) -> Result<()> {
     let (karmada, gateway) = tokio::try_join!(
-        ControlPlane::start(ControlPlaneOptions::named("karmada")),
-        ControlPlane::start(ControlPlaneOptions::named("gateway")),
+        ControlPlane::start("karmada", ApiKind::Real),
+        ControlPlane::start("gateway", ApiKind::Real),
     )?;
     // Sequences have remedies with empty lists, too.
     crds::install_without_rules(&karmada.client()).await?;

@@ -10,7 +10,7 @@ use pipeline_tests::{
     soak::{Soak, soak},
 };
 
-/// Three minutes of what `cargo xtask soak` does for an hour: nothing is stuck, no Event is lost, nothing grows.
+/// Three minutes of the hour of `cargo xtask soak`: nothing is stuck, no Event is lost, nothing grows.
 async fn faults_leave_nothing_behind(server: ApiKind) -> Result<()> {
     let extent = Soak {
         length: Duration::from_mins(3),

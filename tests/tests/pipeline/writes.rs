@@ -13,6 +13,7 @@ use kube::{
 };
 use lab_parts::thresholds::ProbeTiming;
 use pipeline_tests::{
+    api::merge_status,
     control_plane::ApiKind,
     coredns::Silence,
     fleet::{Fleet, Member, maintenance, on_dns},
@@ -114,12 +115,8 @@ async fn leave_verdict(clusters: &Api<Cluster>) -> Result<()> {
             "message": "nodes <a> & <b>", "lastTransitionTime": "2026-11-20T08:00:00Z" }),
         );
     }
-    let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-    let parameters = PatchParams::default();
-    clusters
-        .patch_status("member1", &parameters, &patch)
-        .await?;
-    Ok(())
+    let patch = json!({ "conditions": conditions });
+    merge_status(clusters, "member1", &patch).await
 }
 
 /// Conditions of another writer survive ours with both at full speed, and any message of ours is replaced.

@@ -1,11 +1,11 @@
-//! What the developer's commands and the tests need of the machine, and how it gets there. It compiles
+//! The tools that the developer's commands and the tests need, and how they get there. It compiles
 //! in seconds, so that `cargo xtask` starts soon.
 //!
 //! - [`Tool`] is a third-party program: its name, its version and the file in which it is found.
 //! - [`build`] makes the missing ones with Go, from the `go.mod` files beside this crate.
 //! - [`definitions`] of others' kinds come from their Go modules.
-//! - [`cargo`] runs cargo in this workspace and finds what it has built.
-//! - [`resolvers`] builds what looks names up as pods do.
+//! - [`cargo`] runs cargo in this workspace and finds its output.
+//! - [`resolvers`] builds the resolvers that look names up as pods do.
 //! - [`namespaces`], [`chromium`] and [`haproxy`] say whether the machine has the rest, and how to get it.
 
 pub mod cargo;

@@ -5,18 +5,11 @@ use crate::modules::{Modules, read};
 use crate::packages::{Circle, packages};
 
 /// The circles between modules that are still there: the package, the modules and why.
-const KNOWN: [(&str, &str, &str); 2] = [
-    (
-        "lab/apiserver",
-        "kinds metadata",
-        "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
-    ),
-    (
-        "tests",
-        "fleet propagation",
-        "a fleet starts the programs of the propagation, which are written for a fleet's members",
-    ),
-];
+const KNOWN: [(&str, &str, &str); 1] = [(
+    "lab/apiserver",
+    "kinds metadata",
+    "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
+)];
 
 /// No two files of a crate use each other, by however many others.
 #[test]

@@ -328,7 +328,7 @@ async fn own_policy_adds_clusters() {
     }
 }
 
-/// A dependency that waits for its Lazy policy is attached without its placement.
+/// Case P39: a dependency that waits for its Lazy policy is attached without its placement.
 #[tokio::test(start_paused = true)]
 async fn waiting_dependency_lacks_placement() {
     let mut stage = Stage::new().await;

@@ -157,7 +157,8 @@ async fn unbound_template_follows_immediate_policy() {
     stage.expect(Some("m2"), Some("pp")).await;
 }
 
-/// Cases P33, P40 and P42: a change that waits, shown where people look; a restart moves nothing (W2).
+/// Cases P33, P40, P42 and P50: a change that waits, shown where people look and written nowhere else; a restart moves
+/// nothing (W2).
 #[tokio::test(start_paused = true)]
 async fn policy_change_awaits_edit() {
     for first in [placing("pp", "m1", &json!({})), lazily("pp", "m1")] {

@@ -91,7 +91,7 @@ async fn every_role_has_its_own() {
     assert!(left.contains("shop.reader"), "{left:?}");
 }
 
-/// A kind of the same name in another group has Karmada's name: the binding of a Deployment is another, which
+/// Case P66: a kind of the same name in another group has Karmada's name: the binding of a Deployment is another, which
 /// follows it like any.
 #[tokio::test(start_paused = true)]
 async fn kinds_of_two_groups_are_apart() {

@@ -471,7 +471,7 @@ async fn unlisted_template_keeps_works() {
     assert_eq!(stage.find(&bound()).await, None);
 }
 
-/// A template without a policy stays in its clusters as it is.
+/// Case P5: a template without a policy stays in its clusters as it is.
 #[tokio::test(start_paused = true)]
 async fn unclaimed_workload_stays() {
     let stage = dispatched().await;

@@ -195,12 +195,13 @@ fn template_version_writes_nothing() {
     assert_eq!(now["spec"].get("replicas"), None);
 }
 
-/// Case P28: a policy that is not followed moves claim and pause only.
+/// Cases P28 and P39: a policy that is not followed moves claim and pause only.
 #[test]
 fn unfollowed_policy_moves_claim() {
     let mut policy = web_policy();
     policy["metadata"]["name"] = json!("other");
     policy["spec"]["placement"] = json!({});
+    policy["spec"]["propagateDeps"] = json!(false);
     policy["spec"]["suspension"] = json!({ "dispatching": true });
     let typed: PropagationPolicy = serde_json::from_value(policy).unwrap();
     let claim = Claim::by(&Candidate::from(&typed)).unwrap();

@@ -140,7 +140,7 @@ fn karmada_status_stays_unwritten() {
 }
 
 /// An object that names another Work, or is not managed, stays. A preserved one loses Karmada's marks only, when its Work
-/// is deleted.
+/// is deleted (Case P9).
 #[test]
 fn only_own_object_is_removed() {
     let Recorded {
@@ -173,7 +173,7 @@ fn only_own_object_is_removed() {
     assert_eq!(kept["spec"], object["spec"]);
 }
 
-/// Case P24: a suspended Work keeps the report of the application in its status, and reports its object further on.
+/// Cases P19 and P24: a suspended Work says so, keeps the report of the application in its status, and reports its object further on.
 #[test]
 fn suspension_keeps_applied() {
     let Recorded {

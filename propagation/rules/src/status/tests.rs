@@ -213,7 +213,7 @@ fn unneeded_copy_is_listed() {
     assert_eq!(condition_of(&gone, FULLY_APPLIED).status, "True");
 }
 
-/// A suspension is shown with the state of each cluster.
+/// Case P19: a suspension is shown with the state of each cluster.
 #[test]
 fn suspension_is_shown() {
     let (mut binding, paused) = fixtures::paused();

@@ -22,9 +22,10 @@ use super::{
     },
 };
 use crate::{
+    api::merge_status,
     bench::{
         AT_ONCE, Pairs, Seen, all, beside_a_watch, leads, memory,
-        requests::{create, delete, merge_status},
+        requests::{create, delete},
     },
     control_plane::ApiKind,
     placement::{PlacementFleet, PlacementPrograms},
@@ -122,7 +123,7 @@ impl Hub {
         self.fleet.hub.client()
     }
 
-    /// Creates what is placed and the clusters, and lets each of them join.
+    /// Creates the placed objects and the clusters, and lets each of them join.
     async fn prepare(&self) -> Result<()> {
         all(self.names.iter().map(async |name| {
             self.fleet.hub.namespace(name).await?;
@@ -204,7 +205,7 @@ impl Hub {
         Ok(programs)
     }
 
-    /// Measures the controller. Returns the times, the objects that it made, and what else is of note.
+    /// Measures the controller. Returns the times, the objects that it made, and further notes.
     async fn round(&mut self) -> Result<([Duration; 2], Vec<Chain>, Vec<String>)> {
         let programs = self.start().await?;
         let before = self.fleet.hub.successful_writes().await?;

@@ -16,7 +16,8 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::objects::untyped;
-use crate::bench::requests::{bare, create, delete, merge, merge_status};
+use crate::api::{merge, merge_status};
+use crate::bench::requests::{bare, create, delete};
 
 /// A write of the metadata alone, as long as that of a finalizer, which would keep the objects of the limit.
 fn mark() -> Value {
@@ -208,7 +209,7 @@ impl Chain {
         format!("{}-edited", name(&self.placement))
     }
 
-    /// Deletes what is in a member, and then the Work.
+    /// Deletes the objects in a member, and then the Work.
     pub(super) async fn withdraw(&self, hub: &Client, nth: usize, member: &Client) -> Result<()> {
         let (_, work) = self.bindings.get(nth).context("no such binding")?;
         let works = untyped::<Work>(hub.clone(), &namespace(work));
@@ -220,7 +221,7 @@ impl Chain {
         merge(&works, name(work), &mark()).await
     }
 
-    /// Deletes what is on the hub.
+    /// Deletes the objects on the hub.
     pub(super) async fn delete(&self, hub: &Client) -> Result<()> {
         let bindings = untyped::<Binding>(hub.clone(), "");
         for (binding, work) in &self.bindings {

@@ -17,9 +17,10 @@ use super::{
     },
 };
 use crate::{
+    api::merge,
     bench::{
         AT_ONCE, Pairs, ROUNDS, Seen, all, mebibytes, median,
-        requests::{create, delete, merge},
+        requests::{create, delete},
     },
     control_plane::ApiKind,
     fleet::Member,
@@ -148,7 +149,7 @@ impl Members {
             let seen = try_join_all(seen).await?;
             let seen = seen.into_iter().max().context("no members")?;
             times.push(seen - began);
-            // What follows from one edit must not meet the next.
+            // The consequences of one edit must not meet the next.
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         Ok(median(times))
@@ -229,7 +230,7 @@ impl Members {
         left.until_count(count).await
     }
 
-    /// Measures both programs. Returns the times, the objects that they made, and what they asked of the hub.
+    /// Measures both programs. Returns the times, the objects that they made, and their requests to the hub.
     async fn round(
         &self,
         programs: &PlacementPrograms,

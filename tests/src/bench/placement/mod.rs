@@ -3,7 +3,7 @@
 //!
 //! - `hub`: many placements in many clusters, on the hub alone.
 //! - `members`: from the hub into members, as a KubeFleet of this size was measured.
-//! - `limit`: the same writes by a bare client; `objects`: what is placed, and what is read of it.
+//! - `limit`: the same writes by a bare client; `objects`: the placed objects, and how they are read.
 
 mod hub;
 mod limit;

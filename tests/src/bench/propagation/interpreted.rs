@@ -15,7 +15,7 @@ use crate::bench::{
 
 const NAME: &str = "deployments";
 
-/// What the programs know of Deployments by themselves, in Lua.
+/// The programs' own knowledge of Deployments, in Lua.
 const SCRIPTS: [(&str, &str); 6] = [
     (
         "replicaResource",

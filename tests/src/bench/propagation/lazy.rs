@@ -13,10 +13,8 @@ use super::{
     stand::Bench,
 };
 use crate::{
-    bench::{
-        Seen, all,
-        requests::{create, merge},
-    },
+    api::merge,
+    bench::{Seen, all, requests::create},
     fleet::{Member, NAMESPACE},
 };
 

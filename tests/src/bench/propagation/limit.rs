@@ -22,9 +22,10 @@ use super::{
     stand::{Bench, Times, until_count, until_edited},
 };
 use crate::{
+    api::{merge, merge_status},
     bench::{
         Seen, all, beside_a_watch, median,
-        requests::{bare, create, delete, merge, merge_status},
+        requests::{bare, create, delete},
     },
     fleet::{Member, NAMESPACE},
     propagation::PropagationFleet,

@@ -26,9 +26,10 @@ use self::{
 };
 use super::{
     AT_ONCE, Pairs, ROUNDS, Seen, all, leads, mebibytes, median,
-    requests::{bare, create, delete, merge},
+    requests::{bare, create, delete},
 };
 use crate::{
+    api::merge,
     control_plane::ApiKind,
     programs::{Binary, Profile},
     propagation::{PropagationFleet, PropagationPrograms},
@@ -43,7 +44,7 @@ pub struct PropagationBench {
     pub lazy_templates: u16,
     /// The number of members.
     pub clusters: u8,
-    /// Whether a customization of the templates' kind is measured, beside what is known of it natively.
+    /// Whether a customization of the templates' kind is measured, beside the native knowledge of it.
     pub interpreted: bool,
 }
 
@@ -97,7 +98,7 @@ pub async fn bench(extent: PropagationBench, mut print: impl FnMut(&str)) -> Res
 }
 
 impl Bench {
-    /// Measures the programs. Returns the times, the objects that they made, and what else is of note.
+    /// Measures the programs. Returns the times, the objects that they made, and further notes.
     async fn round(&mut self) -> Result<(Times, Vec<Chain>, Vec<String>)> {
         let programs = self.start().await?;
         let (before, read_before) = (self.writes().await?, self.reads().await?);
@@ -156,7 +157,7 @@ impl Bench {
         let templates = self.templates();
         let mut times = Vec::new();
         for (name, edit) in self.edits() {
-            // What follows from the former edit must not meet this one.
+            // The consequences of the former edit must not meet this one.
             programs.settled().await?;
             let began = Instant::now();
             merge(&templates, name, &json!({ "spec": { "paused": edit } })).await?;

@@ -1,4 +1,4 @@
-//! The fleet that is measured, and what is measured of it.
+//! The fleet that is measured, and its measurements.
 
 use std::{fmt::Debug, time::Duration};
 

@@ -5,7 +5,7 @@ use super::*;
 /// The name of the part.
 const PLACEMENTS: &str = "Placements of the hub";
 
-/// What a cluster has that got the latest in the first wave.
+/// The version of a cluster that got the latest in the first wave.
 const AVAILABLE: &str = "Available wave 1 has it";
 
 /// A broken version stops at the first wave and a mended one reaches all.

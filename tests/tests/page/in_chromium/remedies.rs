@@ -31,7 +31,7 @@ fn remedy_moves_traffic() {
     });
 }
 
-/// A new Remedy shows what it would do, then what it does, and then its end.
+/// A new Remedy shows its plan, then its effect, and then its end.
 #[test]
 #[ignore = "long"]
 fn new_remedy_shows_its_life() {

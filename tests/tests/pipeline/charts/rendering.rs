@@ -34,12 +34,12 @@ pub(super) fn run(helm: Tool, arguments: &[&str], chart: &Path) -> Result<Output
     output.context("cannot run helm")
 }
 
-/// Returns what a chart renders in a namespace with these values, each as `NAME=VALUE`.
+/// Returns the text that a chart renders in a namespace with these values, each as `NAME=VALUE`.
 pub(super) fn render(name: &str, namespace: &str, values: &[&str]) -> Result<String> {
     render_by(Tool::Helm, name, namespace, values)
 }
 
-/// Returns what one of the helms renders so.
+/// Returns the text that one of the helms renders so.
 pub(super) fn render_by(
     helm: Tool,
     name: &str,
@@ -54,7 +54,7 @@ pub(super) fn render_by(
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Returns what a parent renders that has the chart as its only dependency, on a condition, and that has values for all charts.
+/// Returns the text that a parent renders which has the chart as its only dependency, on a condition, and that has values for all charts.
 /// Those of the chart are as [`render`] has them.
 pub(super) fn render_dependency(name: &str, namespace: &str, values: &[String]) -> Result<String> {
     let folder = tempfile::tempdir()?;
@@ -142,7 +142,7 @@ fn kustomize(folder: &Path) -> Result<String> {
 /// An object's kind, namespace and name.
 type Key = (String, String, String);
 
-/// Returns the objects of a text by their keys, without what only helm or only kustomize adds.
+/// Returns the objects of a text by their keys, without the additions of helm and kustomize.
 fn by_key(text: &str) -> Result<BTreeMap<Key, Value>> {
     let read: Vec<Value> = serde_saphyr::from_multiple(text)?;
     let mut objects = BTreeMap::new();
@@ -190,7 +190,7 @@ fn fold(value: &mut Value) {
     }
 }
 
-/// Returns a line for each difference between what a chart renders and the manifests, and the number of objects.
+/// Returns a line for each difference between a rendered chart and the manifests, and the number of objects.
 pub(super) fn compare(rendered: &str, manifests: &str) -> Result<(Vec<String>, usize)> {
     let rendered = by_key(rendered).context("what helm renders")?;
     let manifests = by_key(manifests).context("the manifests")?;

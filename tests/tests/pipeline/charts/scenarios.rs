@@ -1,4 +1,4 @@
-//! What users install, by helm and by kustomize.
+//! Installations by helm and by kustomize.
 
 /// A release, and the manifests that have the same objects.
 pub(super) struct Scenario {
@@ -28,7 +28,7 @@ const HOST: &str = "karmada-rs";
 const AGENT: &str = "karmada-rs-agent";
 const RIGHTS: &str = "karmada-rs-rights";
 
-/// Turns off what is on by default on the host.
+/// Turns off the defaults on the host.
 const NO_REMEDIES: &str = r#"remedyController={"enabled":false}"#;
 const NO_INGRESSES: &str = r#"ingressController={"enabled":false}"#;
 const NO_AGENT: &str = r#"clusterHealthAgent={"enabled":false}"#;

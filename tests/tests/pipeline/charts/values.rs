@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::rendering::chart;
 
-/// A value, and what a user might set it to.
+/// A value, and one that a user might set.
 pub(super) struct Example {
     /// Its path, as helm's `--set` has it.
     pub(super) path: String,

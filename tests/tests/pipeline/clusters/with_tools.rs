@@ -6,7 +6,7 @@ use karmada_api::{ClusterView, condition::TRUE, names::collected_slice};
 use kube::Api;
 use pipeline_tests::{
     agents::MEMBER,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::isolated,
     programs::{Binary, Profile, Running},
     test_name,
@@ -15,7 +15,7 @@ use pipeline_tests::{
 
 use crate::install::page::{Page, Reader};
 
-/// What the reader propagates.
+/// The objects that the reader propagates.
 const WORKLOAD: &str = "
 kubectl --context karmada create namespace shop
 kubectl --context karmada -n shop create configmap settings --from-literal=a=1
@@ -42,7 +42,7 @@ kubectl --context karmada -n shop wait rb web-service --for create --timeout 1m
 kubectl --context karmada -n shop wait rb web-service --for condition=FullyApplied --timeout 1m
 ";
 
-/// What the controllers of the member make of its pods.
+/// The slice that the controllers of the member make of its pods.
 const ENDPOINTS: &str = "
 kubectl --context member1 apply -f - <<END
 apiVersion: discovery.k8s.io/v1
@@ -95,7 +95,7 @@ async fn follow(reader: &Reader, page: Page, section: &str) -> Result<()> {
 }
 
 /// Who follows the pages from an empty API has a fleet with a member and an exported Service there, and takes all of it
-/// away again after a crash; what was propagated stays in the member.
+/// away again after a crash; its copies stay in the member.
 #[test]
 fn pages_make_and_remove_a_fleet() {
     isolated(test_name!(), async || {
@@ -111,7 +111,7 @@ fn charts_make_and_remove_a_fleet() {
     });
 }
 
-/// What the page names before its own way to remove a fleet.
+/// The command that the page names before its own way to remove a fleet.
 const RELEASES_GO: &str = "
 helm uninstall karmada-rs --kube-context host --namespace karmada-system
 helm uninstall karmada-rs-rights --kube-context karmada --namespace karmada-system
@@ -119,8 +119,10 @@ helm uninstall karmada-rs-rights --kube-context karmada --namespace karmada-syst
 
 /// Installs by these sections of the page.
 async fn make_and_remove(install: &[&str], before_removal: &str) -> Result<()> {
-    let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-    let (mut karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+    let (mut karmada, member) = tokio::try_join!(
+        ControlPlane::start("karmada", ApiKind::Real),
+        ControlPlane::start("member1", ApiKind::Real)
+    )?;
     karmada.start_controllers().await?;
     let name = MEMBER.name();
     let contexts = [("karmada", &karmada), ("host", &karmada), (&*name, &member)];

@@ -1,4 +1,4 @@
-//! What a thief of a token cannot do with it: beyond what RBAC says, by `manifests/admission` and `manifests/placement/hub/confinement.yaml`; and by
+//! The limits of a thief of a token: beyond what RBAC says, by `manifests/admission` and `manifests/placement/hub/confinement.yaml`; and by
 //! RBAC alone. On a real API only: the embedded one has neither accounts nor admission policies.
 //!
 //! - `real`: the attempts; those that RBAC alone refuses are in `rights`. `with_tools`: the page for users.
@@ -11,12 +11,12 @@ mod with_tools;
 use anyhow::{Result, ensure};
 use http::Request;
 use kube::Client;
-use pipeline_tests::{control_plane::ControlPlane, kubeconfig};
+use pipeline_tests::control_plane::ControlPlane;
 use serde_json::{Value, json};
 
 const SHOP_ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/shop/roles";
 
-/// The kinds of what is created.
+/// The kinds of the created objects.
 const KINDS: [(&str, &str); 25] = [
     ("clusterrolebindings", "ClusterRoleBinding"),
     ("clusterroles", "ClusterRole"),
@@ -48,7 +48,7 @@ const KINDS: [(&str, &str); 25] = [
     ("works", "Work"),
 ];
 
-/// A method, a path, a body, and what it is refused with; `None` where it is allowed.
+/// A method, a path, a body, and the text of its refusal; `None` where it is allowed.
 type Attempt = (&'static str, String, Value, Option<&'static str>);
 
 fn attempt(method: &'static str, path: &str, body: Value, refused: &'static str) -> Attempt {
@@ -123,9 +123,9 @@ async fn send(
         .await
 }
 
-/// Plays all attempts of an account, and prints what each was refused with.
+/// Plays all attempts of an account, and prints the text of each refusal.
 async fn play(api: &ControlPlane, account: &str, attempts: Vec<Attempt>) -> Result<usize> {
-    let client = kubeconfig::client(&api.kubeconfig_for(account, None)?).await?;
+    let client = api.client_for(account).await?;
     let mut refusals = 0;
     for (method, path, body, expected) in attempts {
         let answer = send(&client, method, &path, &body).await;

@@ -4,7 +4,7 @@ use anyhow::ensure;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::{Api, ResourceExt, api::ListParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::isolated,
     test_name,
 };
@@ -15,8 +15,10 @@ use crate::install::page::{Page, Reader};
 #[test]
 fn page_confines_every_account() {
     isolated(test_name!(), async || {
-        let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-        let (karmada, gateway) = tokio::try_join!(start("karmada"), start("gateway"))?;
+        let (karmada, gateway) = tokio::try_join!(
+            ControlPlane::start("karmada", ApiKind::Real),
+            ControlPlane::start("gateway", ApiKind::Real)
+        )?;
         let reader = Reader::of(
             &[("karmada", &karmada), ("gateway", &gateway)],
             ApiKind::Real,

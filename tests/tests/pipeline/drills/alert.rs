@@ -1,4 +1,4 @@
-//! What programs report, as Prometheus would have it, and whether an alert fires on that.
+//! The programs' reports, as Prometheus would have them, and whether an alert fires on them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,7 +48,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// What programs report at one time: the values of their series.
+/// The programs' reports at one time: the values of their series.
 pub(super) struct Record(BTreeMap<String, f64>);
 
 impl Record {
@@ -143,7 +143,7 @@ fn values(series: &str, records: &[Record]) -> String {
                     (value + 60.0 * f64::from(minutes)).to_string()
                 }
                 Some(value) => value.to_string(),
-                // What is gone is marked once, as Prometheus does.
+                // A series that is gone is marked once, as Prometheus does.
                 None if was_there => "stale".to_owned(),
                 None => "_".to_owned(),
             });
@@ -153,7 +153,7 @@ fn values(series: &str, records: &[Record]) -> String {
     values.join(" ")
 }
 
-/// A record holds for an hour or a minute, what is gone is marked, and a time of waiting grows.
+/// A record holds for an hour or a minute, a series that is gone is marked, and a time of waiting grows.
 #[test]
 fn records_become_series() {
     let record = |series: &[(&str, f64)]| {

@@ -2,7 +2,7 @@
 //!
 //! Each has the same three steps, by a [`Drill`]:
 //!
-//! 1. The fault is staged with real programs on real APIs. What they report at `/metrics` is
+//! 1. The fault is staged with real programs on real APIs. Their answers at `/metrics` are
 //!    [recorded](Drill::record) before it, and during it.
 //! 2. `alert`: the real promtool finds that the alert does not fire on the first record, and
 //!    [fires](Drill::fires) on the others, by the rules that are shipped.
@@ -39,7 +39,7 @@ impl Drill {
         Self { alert, records }
     }
 
-    /// Records what programs report now.
+    /// Records the programs' current reports.
     async fn record(&mut self, targets: &[Target<'_>]) -> Result<()> {
         self.records.push(Record::of(targets).await?);
         Ok(())
@@ -57,7 +57,7 @@ impl Drill {
     }
 
     /// Asserts that the commands of the runbook show the cause: all of these words. They have these contexts, the first being
-    /// the current one, and these values in place of what they leave open.
+    /// the current one, and these values in their open places.
     async fn names(
         &self,
         contexts: &[(&str, &ControlPlane)],

@@ -12,7 +12,7 @@ use tools::cargo;
 
 use crate::install::page::Reader;
 
-/// What the commands leave open.
+/// The open places of the commands.
 const OPEN: [&str; 6] = ["CLUSTER", "NAMESPACE", "NAME", "PROGRAM", "POD", "NODE"];
 /// Parts of the commands about pods and nodes, of which the drills have none: the programs are processes.
 const OF_PODS: [&str; 4] = ["--context host ", " logs ", " pod ", " node "];
@@ -63,7 +63,7 @@ fn look(alert: &str) -> Result<Vec<String>> {
     Ok(commands.map(ToOwned::to_owned).collect())
 }
 
-/// Puts values in the place of what a command leaves open.
+/// Puts values into the open places of a command.
 fn filled(command: &str, values: &[(&str, &str)]) -> Result<String> {
     let mut command = command.to_owned();
     for open in OPEN {
@@ -77,7 +77,7 @@ fn filled(command: &str, values: &[(&str, &str)]) -> Result<String> {
     Ok(command)
 }
 
-/// Whole words are replaced, and what nobody gave is an error.
+/// Whole words are replaced, and a word without a value is an error.
 #[test]
 fn open_words_are_filled() -> Result<()> {
     let command = "kubectl remedy why work/NAME -n karmada-es-CLUSTER -o jsonpath='{.NAMES}'";

@@ -183,7 +183,7 @@ impl Reader {
     /// Returns the commands of a block that have something to work on.
     fn runnable(&self, block: &str) -> String {
         let member = MEMBER.name();
-        // The embedded API has no tokens, and neither pods nor what is made for them.
+        // The embedded API has no tokens, and neither pods nor the objects that are made for them.
         let on_workloads = [
             "access ",
             "store ",

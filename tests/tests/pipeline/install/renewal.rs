@@ -20,7 +20,7 @@ pub(crate) struct OwnToken<'a> {
     pub(crate) secret: &'a str,
 }
 
-/// Runs the commands that let a token renew itself, and does once what the `CronJob` does: before them it is refused, after
+/// Runs the commands that let a token renew itself, and does the work of the `CronJob` once: before them it is refused, after
 /// them the token changes, and nothing else in its Secret.
 pub(crate) async fn renews(
     reader: &Reader,

@@ -31,7 +31,7 @@ use kube::{
 };
 use lab_parts::dns::{self, DnsServer, Response};
 use pipeline_tests::{
-    agents::{Agents, MEMBER, Others, has_condition},
+    agents::{Agents, MEMBER, has_condition},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, on_dns},
@@ -56,7 +56,7 @@ async fn before_us(server: ApiKind) -> Result<Fleet> {
     Fleet::lay_network(&MEMBERS)?;
     let fleet = Fleet::before_us(server, Profile::Debug).await?;
     let reader = Reader::new(&fleet, server)?;
-    // Karmada's own definitions have none of our additions. To remove what is not there is harmless.
+    // Karmada's own definitions have none of our additions. To remove an absent one is harmless.
     reader
         .run(
             "for kind in remedies.remedy multiclusteringresses.networking remedies.remedy; do\n\
@@ -118,7 +118,7 @@ kubectl --context gateway -n shop create service clusterip of-another --tcp=80
 kubectl --context gateway -n shop create ingress of-another --class=c --rule=a.com/*=of-another:80
 ";
 
-/// What Karmada's host has, of which the embedded API would need no part.
+/// The objects of Karmada's host, of which the embedded API would need no part.
 const ON_THE_HOST: &str = "
 kubectl --context host create namespace karmada-system
 kubectl --context host -n karmada-system create deployment karmada-controller-manager --image=a -- \
@@ -126,7 +126,7 @@ kubectl --context host -n karmada-system create deployment karmada-controller-ma
 kubectl --context host -n karmada-system create secret generic karmada-cert --from-literal=a=1
 ";
 
-/// What other pages add to an installation: confinement, the plugin's rights, agents at the gateway, and what renews tokens.
+/// The additions of other pages to an installation: confinement, the plugin's rights, agents at the gateway, and the renewal of tokens.
 const OPTIONS: &str = "
 kubectl --context karmada apply -k manifests/admission/confine
 kubectl --context karmada apply -f manifests/karmada/kubectl-remedy.yaml -f manifests/karmada/kubectl-remedy-join.yaml
@@ -202,7 +202,7 @@ async fn hand_over(fleet: &Fleet, reader: &Reader) -> Result<()> {
     Ok(())
 }
 
-/// Checks that what Karmada's Deployment had of arguments is still there beside ours.
+/// Checks that the arguments of Karmada's Deployment are still there beside ours.
 async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
     let command = "kubectl --context host -n karmada-system get deployment karmada-controller-manager -o jsonpath='{.spec.template.spec.containers[0].command}'";
     let command = reader.run(command).await?;
@@ -215,7 +215,7 @@ async fn adds_to_karmadas_arguments(reader: &Reader) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the chart's list of controllers is what it was, and `-remedy`.
+/// Checks that the chart's list of controllers is as before, with `-remedy`.
 async fn adds_to_the_charts_list(reader: &Reader) -> Result<()> {
     let values = "helm get values karmada -o json | jq -r .controllerManager.controllers";
     let before = reader.run(values).await?;
@@ -286,7 +286,7 @@ async fn uninstallation_leaves_nothing(server: ApiKind) -> Result<()> {
         reaches_karmada_at_an_address_that_its_certificate_lacks(&fleet, &reader).await?;
     }
     let controllers = controllers(&fleet, &reader, server).await?;
-    let agents = Agents::start(&fleet, 1, Others::Named).await?;
+    let agents = Agents::start(&fleet, 1).await?;
     fleet.create_ingress("moved", "karmada-rs").await?;
     fleet.serves(&MEMBERS).await?;
     let client = fleet.karmada.client();
@@ -434,7 +434,7 @@ fn detector() -> Value {
     })
 }
 
-/// Agents in the detector's place find each other by what the page renders.
+/// Agents in the detector's place find each other by the objects that the page renders.
 async fn replaced_detectors_find_each_other(server: ApiKind) -> Result<()> {
     Fleet::lay_network(&[])?;
     let fleet = Fleet::start(server, Profile::Debug).await?;
@@ -530,13 +530,13 @@ async fn in_place_of_detector(fleet: &Fleet, number: u8) -> Result<(DnsServer, R
     let address = node_address(number);
     netns::add_address(address.ip())?;
     let dns = DnsServer::start(dns::cluster()).await?;
-    let account = "system:serviceaccount:kube-system:service-name-resolution-detector";
-    let path = fleet.gateway.kubeconfig_for(account, None)?;
+    let (gateway, account) = (&fleet.gateway, "service-name-resolution-detector");
+    let path = gateway.account_kubeconfig("kube-system", account)?;
     let mut pod: Value = serde_json::from_slice(&fs::read(&path)?)?;
     pod["contexts"][0]["context"]["namespace"] = "kube-system".into();
     fs::write(&path, pod.to_string())?;
-    let account = "system:serviceaccount:karmada-es-member1:cluster-health-agent";
-    let karmada = fleet.karmada.kubeconfig_for(account, None)?;
+    let (karmada, account) = (&fleet.karmada, "cluster-health-agent");
+    let karmada = karmada.account_kubeconfig("karmada-es-member1", account)?;
     let flags = [
         format!("--host-kubeconfig={}", karmada.display()),
         format!("--cluster-name={}", MEMBER.name()),

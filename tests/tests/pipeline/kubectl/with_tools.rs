@@ -1,4 +1,4 @@
-//! What kubectl makes of several requests by itself; `api_conformance` has the requests.
+//! The commands of kubectl that take several requests; `api_conformance` has the requests.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails so")]
 
 mod check;
@@ -12,7 +12,7 @@ use std::{fs, path::Path};
 
 use anyhow::Result;
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     kubectl::Kubectl,
     on_both,
@@ -26,8 +26,7 @@ struct Served {
 
 impl Served {
     async fn start(server: ApiKind) -> Result<Self> {
-        let options = ControlPlaneOptions::named("karmada").on(server);
-        let karmada = ControlPlane::start(options).await?;
+        let karmada = ControlPlane::start("karmada", server).await?;
         karmada.install_crds(&crds::karmada()).await?;
         crds::explained(&karmada.client(), &crds::karmada()).await?;
         Ok(Self {

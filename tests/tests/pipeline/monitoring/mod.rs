@@ -76,7 +76,7 @@ fn reference() -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// Checks that a query asks for metrics that exist, by labels that they have, and groups by labels of one of them or by one that it
-/// makes of another. The series of several metrics keep what tells them apart.
+/// makes of another. The series of several metrics keep the labels that tell them apart.
 fn check(query: &str, reference: &BTreeMap<String, BTreeSet<String>>) {
     let nameless = Regex::new(r"(\w+)\(\s*\{[^}]*__name__=~[^}]*\}\[").unwrap();
     for [function] in nameless.captures_iter(query).map(|found| found.extract().1) {
@@ -151,7 +151,7 @@ fn alerts_say_what_and_where() {
         let runbook = format!("docs/runbooks/{name}.md");
         assert_eq!(annotations["runbook_url"], runbook.as_str());
         assert!(path(&runbook).exists(), "{runbook}");
-        // What its query groups by, and what it does not aggregate, is in its labels.
+        // The labels by which its query groups, and those that it does not aggregate, are in its text.
         let grouped = parse(alert["expr"].as_str().unwrap()).grouped;
         for label in ["member", "watch", "api"] {
             let is_said = summary.contains(&format!("$labels.{label}"));

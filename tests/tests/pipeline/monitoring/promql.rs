@@ -1,8 +1,8 @@
-//! What a query of Prometheus asks for, as far as it can be told from its words.
+//! The metrics and labels of a query of Prometheus, as far as its words tell them.
 
 use std::collections::BTreeSet;
 
-/// What a query asks for.
+/// The metrics and labels of a query.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     pub(super) series: Vec<Series>,
@@ -92,7 +92,7 @@ impl Series {
     }
 }
 
-/// Returns `true` if what follows a word makes it a function or an aggregation, as in `sum by (job) (…)`.
+/// Returns `true` if the text after a word makes it a function or an aggregation, as in `sum by (job) (…)`.
 fn is_called(rest: &str) -> bool {
     rest.starts_with('(') || matches!(split_word(rest).0, "by" | "without")
 }
@@ -107,7 +107,7 @@ fn split_word(text: &str) -> (&str, &str) {
     text.split_at(end.unwrap_or(text.len()))
 }
 
-/// Splits off what is between two brackets at the start of a text; nothing if there is none.
+/// Splits off the part between two brackets at the start of a text; nothing if there is none.
 fn enclosed(text: &str, open: char, close: char) -> (&str, &str) {
     let inside = text.strip_prefix(open);
     let split = inside.and_then(|inside| inside.split_once(close));

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 use lab_parts::kubeconfig::{self, Access};
 use lab_parts::port::CLOSED;
-use pipeline_tests::control_plane::{ControlPlane, ControlPlaneOptions};
+use pipeline_tests::control_plane::{ApiKind, ControlPlane};
 use pipeline_tests::kubectl::Kubectl;
 use pipeline_tests::netns::isolated;
 use pipeline_tests::programs::{Binary, Profile, Running};
@@ -125,14 +125,14 @@ fn metrics_pass_promtool() {
     });
 }
 
-/// The Operator's kinds accept what is installed, with every field.
+/// The Operator's kinds accept the installed objects, with every field.
 #[test]
 fn operator_accepts_manifests() {
     // Where there is a network.
     let definitions = definitions::prometheus_operator();
     isolated(test_name!(), async move || {
         let definitions = definitions?;
-        let api = ControlPlane::start(ControlPlaneOptions::named("host")).await?;
+        let api = ControlPlane::start("host", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for kind in ["podmonitors", "prometheusrules"] {
             let file = definitions.join(format!("monitoring.coreos.com_{kind}.yaml"));

@@ -14,7 +14,8 @@ use kube::{
         watcher::{Config, watcher},
     },
 };
-use pipeline_tests::propagation::create;
+use pipeline_tests::api::create;
+use pipeline_tests::api::merge;
 use serde_json::json;
 
 use super::{Stage, said};
@@ -25,11 +26,7 @@ pub(super) const BROKEN: &str = "web:broken";
 pub(super) async fn set_image(deployments: &Api<Deployment>, image: &str) -> Result<()> {
     let containers = json!([{ "name": "web", "image": image }]);
     let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-    let patch = Patch::Merge(patch);
-    deployments
-        .patch("web", &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
+    merge(deployments, "web", &patch).await
 }
 
 /// Creates a Deployment on the hub.
@@ -45,7 +42,7 @@ pub(super) async fn create_web(stage: &Stage, namespace: &str) -> Result<Api<Dep
     Ok(templates)
 }
 
-/// Waits until a rollout has stopped, and says so: one member has what is not available, and the others are held at the
+/// Waits until a rollout has stopped, and says so: one member has the version that is not available, and the others are held at the
 /// image of before.
 pub(super) async fn until_stopped(stage: &Stage, placement: &str, before: &str) -> Result<()> {
     let is_held = |one: &&ClusterPlacementStatus| {

@@ -1,15 +1,19 @@
-//! What would have an effect on the hub is placed in envelopes.
+//! Objects that would have an effect on the hub are placed in envelopes.
 
 use anyhow::{Context, Result};
 use fleet_api::{ClusterResourceEnvelope, ResourceEnvelope};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{DynamicObject, Patch, PatchParams},
+    api::DynamicObject,
     core::{GroupVersionKind, TypeMeta},
     discovery::{Scope, pinned_kind},
 };
-use pipeline_tests::{control_plane::ControlPlane, propagation::create, wait::until};
+use pipeline_tests::{
+    api::{create, merge},
+    control_plane::ControlPlane,
+    wait::until,
+};
 use serde_json::{Map, Value, from_value, json};
 
 use super::{Stage, stories};
@@ -124,11 +128,13 @@ async fn place_wrapped(
     [role, map]: [&Value; 2],
 ) -> Result<()> {
     let hub = stage.fleet.hub.client();
-    let named = |manifest: &Value| {
-        let kind = manifest["kind"].as_str().unwrap_or_default();
-        (format!("{kind}.yaml"), Value::from(manifest.to_string()))
-    };
-    let data: Map<_, _> = with_effects.iter().map(named).collect();
+    let data: Map<_, _> = with_effects
+        .iter()
+        .map(|manifest| {
+            let kind = manifest["kind"].as_str().unwrap_or_default();
+            (format!("{kind}.yaml"), Value::from(manifest.to_string()))
+        })
+        .collect();
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
     let of_map =
         json!({ "metadata": { "name": CONFIG_MAP, "annotations": annotations }, "data": data });
@@ -155,7 +161,7 @@ async fn place_wrapped(
     stage.fleet.place(NAME, spec).await
 }
 
-/// Cases F37 and F38: each member gets what is in envelopes of all three kinds, and the hub has no such object. One bad
+/// Cases F37 and F38: each member gets the objects in envelopes of all three kinds, and the hub has no such object. One bad
 /// entry is named, and nothing changes until it is mended.
 async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
     stage.fill(NAME).await?;
@@ -188,9 +194,8 @@ async fn wrapped_objects_reach_members(stage: &mut Stage) -> Result<()> {
 
 async fn bad_entry_is_named(stage: &Stage) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(stage.fleet.hub.client(), NAME);
-    let entry = |value: &str| Patch::Merge(json!({ "data": { "added": value } }));
-    let parameters = PatchParams::default();
-    maps.patch(CONFIG_MAP, &parameters, &entry("a: [")).await?;
+    let bad = json!({ "data": { "added": "a: [" } });
+    merge(&maps, CONFIG_MAP, &bad).await?;
     stage.edit(NAME, "edited").await?;
     stage
         .until_status(NAME, "refused", |status| {
@@ -209,8 +214,8 @@ async fn bad_entry_is_named(stage: &Stage) -> Result<()> {
     }
     let mended = json!({ "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "added", "namespace": NAME } });
-    let mended = entry(&mended.to_string());
-    maps.patch(CONFIG_MAP, &parameters, &mended).await?;
+    let mended = json!({ "data": { "added": mended.to_string() } });
+    merge(&maps, CONFIG_MAP, &mended).await?;
     for member in stage.fleet.members() {
         stage.until_value(member, NAME, "edited").await?;
     }

@@ -1,27 +1,19 @@
-//! What becomes of a placement in a member, whatever somebody does to it there, and whatever becomes of the hub.
+//! A placement in a member: beside objects of others, under the next programs, and when the member leaves.
 
 use anyhow::Result;
 use fleet_api::AppliedWork;
-use kube::{
-    Api, ResourceExt,
-    api::{Patch, PatchParams},
+use kube::{Api, ResourceExt};
+use pipeline_tests::{
+    api::{create, merge},
+    fleet::Member,
 };
-use pipeline_tests::{fleet::Member, propagation::create};
 use serde_json::json;
 
-use super::{KEY, MAP, Stage, edit, maps, namespaces, said, stories};
+use super::{KEY, MAP, Stage, maps, namespaces, said, stories};
 
 const MEMBER: Member = Member(1);
 
-/// Case F44: what somebody changes or deletes in the member is put right.
-async fn drift_is_put_right(stage: &mut Stage) -> Result<()> {
-    const NAME: &str = "drift";
-    stage.placed(NAME).await?;
-    stage.disturb(MEMBER, NAME).await?;
-    stage.remove(NAME).await
-}
-
-/// Case F47: what belongs to another in the member is left to it, and the placement says of which object and why; once
+/// Case F47: an object of another in the member is left to it, and the placement says of which object and why; once
 /// it is free, it is taken.
 async fn foreign_object_is_named(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "foreign";
@@ -49,25 +41,11 @@ async fn foreign_object_is_named(stage: &mut Stage) -> Result<()> {
         })
         .await?;
     stage.until_value(MEMBER, NAME, "theirs").await?;
-    let free = Patch::Merge(json!({ "metadata": { "labels": null } }));
+    let free = json!({ "metadata": { "labels": null } });
     let maps = maps(member, NAME);
-    maps.patch(MAP, &PatchParams::default(), &free).await?;
+    merge(&maps, MAP, &free).await?;
     stage.until_complete(NAME).await?;
     stage.until_value(MEMBER, NAME, "value").await?;
-    stage.remove(NAME).await
-}
-
-/// Case F54: without its hub a member keeps what it has; with it again, it gets what is new.
-async fn member_does_without_hub(stage: &mut Stage) -> Result<()> {
-    const NAME: &str = "outage";
-    stage.placed(NAME).await?;
-    stage.fleet.hub.stop_api().await?;
-    edit(stage.fleet.member(MEMBER), NAME, "of somebody").await?;
-    stage.until_value(MEMBER, NAME, "value").await?;
-    stage.fleet.hub.start_api().await?;
-    stage.edit(NAME, "edited").await?;
-    stage.until_value(MEMBER, NAME, "edited").await?;
-    stage.until_complete(NAME).await?;
     stage.remove(NAME).await
 }
 
@@ -79,7 +57,7 @@ async fn next_programs_write_nothing(stage: &mut Stage) -> Result<()> {
     stage.remove(NAME).await
 }
 
-/// Case F49: a member that leaves keeps what it has; when it joins again, nothing of that is written, and edits arrive.
+/// Case F49: a member that leaves keeps its objects; when it joins again, none of them is written, and edits arrive.
 async fn leaving_keeps_objects(stage: &mut Stage) -> Result<()> {
     const NAME: &str = "leaving";
     stage.placed(NAME).await?;
@@ -108,9 +86,7 @@ async fn leaving_keeps_objects(stage: &mut Stage) -> Result<()> {
 
 stories!(
     1:
-    drift_is_put_right,
     foreign_object_is_named,
-    member_does_without_hub,
     next_programs_write_nothing,
     leaving_keeps_objects,
 );

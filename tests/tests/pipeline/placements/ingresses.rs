@@ -2,18 +2,15 @@
 
 use anyhow::Result;
 use futures::future::try_join_all;
-use k8s_openapi::api::{
-    core::v1::{Namespace, Service},
-    discovery::v1::EndpointSlice,
-};
+use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use karmada_api::{MultiClusterIngress, Remedy};
 use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::create,
+    control_plane::{ApiKind, ControlPlane},
     fleet::{Member, maintenance},
     on_both,
     programs::Running,
-    propagation::create,
     served::Served,
     wait::until,
 };
@@ -43,7 +40,7 @@ async fn create_ingress(hub: &ControlPlane) -> Result<()> {
     .await
 }
 
-/// Returns what the controller of a member keeps of the Service, which selects no pod there.
+/// Returns the slice that the controller of a member keeps of the Service, which selects no pod there.
 fn slice(member: Member) -> Value {
     let labels = json!({
         "kubernetes.io/service-name": SERVICE,
@@ -62,7 +59,7 @@ fn slice(member: Member) -> Value {
 pub(crate) struct Site {
     pub(crate) stage: Stage<Vec<Running>>,
     pub(crate) gateway: ControlPlane,
-    /// What the gateway serves.
+    /// The addresses that the gateway serves.
     pub(crate) served: Served,
 }
 
@@ -70,7 +67,7 @@ impl Site {
     /// Starts one, and waits until all members serve.
     pub(crate) async fn start(server: ApiKind, members: u8) -> Result<Self> {
         let fleet = registered(server, members).await?;
-        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway").on(server)).await?;
+        let gateway = ControlPlane::start("gateway", server).await?;
         let mut programs = vec![fleet.run_controller(&[]).await?];
         let flags = ["--collect-endpoints"];
         let agents = fleet.members();
@@ -113,8 +110,7 @@ impl Site {
     /// Waits until nothing of the placement is in a member.
     pub(crate) async fn has_left(&self, member: Member) -> Result<()> {
         let namespaces = namespaces(self.stage.fleet.member(member));
-        let is_gone = |namespace: Option<&Namespace>| namespace.is_none();
-        until(&namespaces, NAMESPACE, "gone", is_gone).await?;
+        until(&namespaces, NAMESPACE, "gone", |found| found.is_none()).await?;
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Either of our programs beside KubeFleet's other one. That one is played: it writes what a running one wrote.
-//! `strategies`: what becomes of the fields in a member while the way to write them changes.
+//! Either of our programs beside KubeFleet's other one. That one is played: it writes the objects that a running one wrote.
+//! `strategies`: the fields in a member while the way to write them changes.
 
 use anyhow::Result;
 use fleet_api::{
@@ -16,12 +16,12 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
     placement::{PlacementFleet, PlacementPrograms},
     programs::Running,
-    propagation::create,
     wait::until,
 };
 use placement_rules::hash::of_manifest;
@@ -32,7 +32,7 @@ use super::{KEY, MAP, Stage, maps, namespaces, registered, said};
 
 const MEMBER: Member = Member(1);
 
-/// What was recorded: a placement, what it places, and its Work.
+/// The recorded objects: a placement, its content, and its Work.
 const PLACEMENT: &str = "crp-all";
 const PLACED: &str = "application-1";
 const WORK: &str = "crp-all-work";
@@ -65,16 +65,6 @@ fn is_joined(channel: &InternalMemberCluster, joined: &str) -> bool {
         .flat_map(|status| &status.agent_status);
     let mut said_by = agents.flat_map(|agent| said(&agent.conditions));
     said_by.any(|one| one == joined)
-}
-
-async fn merge_status<K>(api: &Api<K>, name: &str, status: &Value) -> Result<()>
-where
-    K: Clone + DeserializeOwned + std::fmt::Debug,
-{
-    let patch = Patch::Merge(json!({ "status": status }));
-    api.patch_status(name, &PatchParams::default(), &patch)
-        .await?;
-    Ok(())
 }
 
 /// The name by which KubeFleet's agent writes into a member.
@@ -123,8 +113,8 @@ impl TheirAgent<'_> {
             work.is_some_and(|work| work.metadata.generation == Some(generation))
         })
         .await?;
-        let held = Patch::Merge(json!({ "metadata": { "finalizers": [WORK_FINALIZER] } }));
-        works.patch(WORK, &PatchParams::default(), &held).await?;
+        let held = json!({ "metadata": { "finalizers": [WORK_FINALIZER] } });
+        merge(&works, WORK, &held).await?;
         let mut status = recorded!("crp-all-work")["status"].take();
         status["conditions"] = json!([]);
         let preparing = recorded!("work-write-ahead");
@@ -135,7 +125,7 @@ impl TheirAgent<'_> {
         merge_status(&works, WORK, &status).await
     }
 
-    /// Creates what is placed.
+    /// Creates the placed objects.
     async fn create_placed(&self) -> Result<()> {
         let member = self.0.member(MEMBER);
         let owners: Api<AppliedWork> = Api::all(member.client());
@@ -157,7 +147,7 @@ impl TheirAgent<'_> {
         merge_status(&owners, WORK, &status).await
     }
 
-    /// Changes what is placed.
+    /// Changes the placed objects.
     async fn change_placed(&self, value: &str) -> Result<()> {
         let params = PatchParams {
             field_manager: Some(THEIR_MANAGER.to_owned()),
@@ -193,7 +183,7 @@ impl<Programs> Stage<Programs> {
     }
 }
 
-/// What is said of a placement whose Works are being applied.
+/// The conditions of a placement while its Works are applied.
 const PENDING: &str = "Applied Unknown ApplyPending";
 
 /// Starts a fleet with our controller, into whose member KubeFleet's agent has placed a namespace.
@@ -219,7 +209,7 @@ async fn placed_by_theirs(server: ApiKind) -> Result<Stage<Running>> {
     Ok(stage)
 }
 
-/// Case F51: our controller goes by what KubeFleet's agent says; ours, which follows that one, writes nothing in the
+/// Case F51: our controller goes by the reports of KubeFleet's agent; ours, which follows that one, writes nothing in the
 /// member until something changes.
 async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     let stage = placed_by_theirs(server).await?;
@@ -253,7 +243,7 @@ async fn controller_beside_their_agent(server: ApiKind) -> Result<()> {
     stage.programs.stop().await
 }
 
-/// Makes what KubeFleet's controller makes of a cluster: its namespace, the rights of its agent, and its channel.
+/// Makes the objects that KubeFleet's controller makes of a cluster: its namespace, the rights of its agent, and its channel.
 async fn admit(fleet: &PlacementFleet) -> Result<()> {
     let name = MEMBER.name();
     fleet.register(MEMBER, json!({})).await?;
@@ -280,7 +270,7 @@ async fn admit(fleet: &PlacementFleet) -> Result<()> {
     create(&channels(fleet), channel).await
 }
 
-/// Returns what is said of each manifest of a Work, and of the Work.
+/// Returns the conditions of each manifest of a Work, and of the Work.
 fn told(status: &Value) -> Vec<Value> {
     let manifests = status["manifestConditions"]
         .as_array()
@@ -334,8 +324,8 @@ async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
 
     let mut spec = recorded["spec"].clone();
     spec["workload"]["manifests"][1]["data"][KEY] = json!("edited");
-    let change = Patch::Merge(json!({ "spec": spec }));
-    works.patch(WORK, &PatchParams::default(), &change).await?;
+    let change = json!({ "spec": spec });
+    merge(&works, WORK, &change).await?;
     until(
         &maps(member, PLACED),
         MAP,
@@ -351,10 +341,8 @@ async fn agent_beside_their_controller(server: ApiKind) -> Result<()> {
     let left: Option<Namespace> = namespaces(member).get_opt(PLACED).await?;
     assert!(left.is_none(), "{left:?}");
 
-    let leave = Patch::Merge(json!({ "spec": { "state": "Leave" } }));
-    channels
-        .patch(&name, &PatchParams::default(), &leave)
-        .await?;
+    let leave = json!({ "spec": { "state": "Leave" } });
+    merge(&channels, &name, &leave).await?;
     until(&channels, &name, "left", |found| {
         found.is_some_and(|channel| is_joined(channel, "Joined False InternalMemberClusterLeft"))
     })

@@ -1,15 +1,14 @@
 //! A placement on a hub becomes objects in the members, and a status. docs/cases.md lists the cases.
 //!
-//! - `fleet_wide`: which members get what, and when: three of them.
-//! - `in_member`: what becomes of it there: one of them.
-//! - `health`: which members get nothing because their health is bad. `ingresses`: which get no requests.
-//! - `scoped`: what is placed out of one namespace.
+//! - `fleet_wide`: a placement in three members.
+//! - `in_member`: a placement in one of them.
+//! - `health`: members that get nothing because their health is bad. `ingresses`: those that get no requests.
+//! - `scoped`: placements out of one namespace.
 //! - `many_kinds`: a hub of more kinds than a connection carries watches.
-//! - `envelopes`: what is placed without an effect on the hub.
-//! - `updates`: which members get what, and when, where runs go through stages.
+//! - `envelopes`: objects that are placed without an effect on the hub.
 //! - `mixed`: whether either program works beside KubeFleet's other one.
 //! - `website`: whether a site goes on serving meanwhile, by requests through real proxies.
-//! - `admission`: what is refused when it is written. `with_tools`: the page for users. `deployments` plays the members' own controllers.
+//! - `admission`: refusals at the write. `with_tools`: the page for users. `deployments` plays the members' own controllers.
 //!
 //! On the embedded API each story has a fleet of its own. On the real one they follow each other on one fleet, for its
 //! start takes longer than all of them: each has a namespace of its own.
@@ -25,28 +24,26 @@ pub(crate) mod ingresses;
 mod many_kinds;
 mod mixed;
 mod scoped;
-mod updates;
 mod website;
 mod with_tools;
 
 use anyhow::Result;
 use fleet_api::{
-    AppliedWork, Binding, MemberCluster, Placement, PolicySnapshot, ResourceSnapshot,
-    placement::PlacementStatus,
+    AppliedWork, Binding, Placement, PolicySnapshot, ResourceSnapshot, placement::PlacementStatus,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use karmada_api::Condition;
 use kube::{
     Api, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, ListParams},
 };
 use objects::Scope;
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
     placement::{PlacementFleet, PlacementPrograms},
-    propagation::create,
     wait::until,
 };
 use serde::de::DeserializeOwned;
@@ -97,7 +94,7 @@ const KEY: &str = "key";
 /// The region and the environment of each member.
 const LABELS: [[&str; 2]; 3] = [["east", "prod"], ["east", "canary"], ["west", "prod"]];
 
-/// What is said of a placement that is available in all of its clusters.
+/// The conditions of a placement that is available in all of its clusters.
 const COMPLETE: [&str; 6] = [
     "Scheduled True SchedulingPolicyFulfilled",
     "RolloutStarted True RolloutStarted",
@@ -107,7 +104,7 @@ const COMPLETE: [&str; 6] = [
     "Available True ResourceAvailable",
 ];
 
-/// What is said of a placement that has only looked.
+/// The conditions of a placement that has only looked.
 const REPORTED: [&str; 5] = [
     "Scheduled True SchedulingPolicyFulfilled",
     "RolloutStarted True RolloutStarted",
@@ -156,7 +153,7 @@ impl Stage {
     }
 }
 
-/// What is told of a member's heartbeats: by its agent, and by the controller.
+/// The kinds that show a member's heartbeats: its agent's, and the controller's.
 const HEARTBEATS: [&str; 2] = ["internalmemberclusters", "memberclusters"];
 
 /// Starts a fleet with its clusters, and no program.
@@ -171,13 +168,10 @@ async fn registered(server: ApiKind, members: u8) -> Result<PlacementFleet> {
 
 impl<Programs> Stage<Programs> {
     async fn until_joined(&self, member: Member) -> Result<()> {
-        let is_joined = |cluster: &MemberCluster| {
-            let status = cluster.status.as_ref();
+        until(&self.fleet.clusters(), &member.name(), "joined", |found| {
+            let status = found.and_then(|cluster| cluster.status.as_ref());
             let mut conditions = status.into_iter().flat_map(|status| &status.conditions);
             conditions.any(|one| one.type_ == "Joined" && one.status == "True")
-        };
-        until(&self.fleet.clusters(), &member.name(), "joined", |found| {
-            found.is_some_and(is_joined)
         })
         .await?;
         Ok(())
@@ -204,11 +198,7 @@ impl<Programs> Stage<Programs> {
     /// Has the objects of a placement be written so from now on; `apply` names every field.
     async fn apply_by(&self, placement: &str, apply: Value) -> Result<()> {
         let patch = json!({ "spec": { "strategy": { "applyStrategy": apply } } });
-        let (placements, parameters) = (self.fleet.placements(), PatchParams::default());
-        placements
-            .patch(placement, &parameters, &Patch::Merge(patch))
-            .await?;
-        Ok(())
+        merge(&self.fleet.placements(), placement, &patch).await
     }
 
     /// Fills a namespace, places it in every member, and waits until it is available there.
@@ -219,7 +209,7 @@ impl<Programs> Stage<Programs> {
         self.until_complete(namespace).await
     }
 
-    /// Waits until the newest of what a placement selects is available in all of its clusters.
+    /// Waits until the newest snapshot of a placement is available in all of its clusters.
     pub(crate) async fn until_complete(&self, placement: &str) -> Result<()> {
         self.until_status(placement, "complete", |status| {
             said(&status.conditions) == COMPLETE
@@ -227,7 +217,7 @@ impl<Programs> Stage<Programs> {
         .await
     }
 
-    /// Waits until a snapshot of what a placement selects is available in all of its clusters.
+    /// Waits until this snapshot of a placement is available in all of its clusters.
     async fn until_complete_at(&self, placement: &str, snapshot: u8) -> Result<()> {
         let snapshot = snapshot.to_string();
         self.until_status(placement, "complete with it", |status| {
@@ -253,7 +243,9 @@ impl<Programs> Stage<Programs> {
 
     /// Changes the `ConfigMap` on the hub.
     async fn edit(&self, namespace: &str, value: &str) -> Result<()> {
-        edit(&self.fleet.hub, namespace, value).await
+        let patch = json!({ "data": { KEY: value } });
+        let maps = maps(&self.fleet.hub, namespace);
+        merge(&maps, MAP, &patch).await
     }
 
     /// Waits until the `ConfigMap` of a member has this value.
@@ -265,16 +257,6 @@ impl<Programs> Stage<Programs> {
         })
         .await?;
         Ok(())
-    }
-
-    /// Changes and deletes the `ConfigMap` in a member, and waits each time until it is put right.
-    async fn disturb(&self, member: Member, namespace: &str) -> Result<()> {
-        let api = self.fleet.member(member);
-        edit(api, namespace, "of somebody").await?;
-        self.until_value(member, namespace, "value").await?;
-        let maps = maps(api, namespace);
-        maps.delete(MAP, &DeleteParams::default()).await?;
-        self.until_value(member, namespace, "value").await
     }
 
     /// Has a member leave the fleet, and waits until its cluster is gone.
@@ -364,12 +346,4 @@ fn namespaces(api: &ControlPlane) -> Api<Namespace> {
 
 fn maps(api: &ControlPlane, namespace: &str) -> Api<ConfigMap> {
     Api::namespaced(api.client(), namespace)
-}
-
-/// Changes the `ConfigMap` in an API.
-async fn edit(api: &ControlPlane, namespace: &str, value: &str) -> Result<()> {
-    let patch = Patch::Merge(json!({ "data": { KEY: value } }));
-    let maps = maps(api, namespace);
-    maps.patch(MAP, &PatchParams::default(), &patch).await?;
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What users place out of their namespace, which somebody else has placed.
+//! Users place out of their namespace, which somebody else has placed.
 
 use anyhow::Result;
 use fleet_api::{AppliedWork, Binding, PolicySnapshot, ResourceOverride, ResourceSnapshot};
@@ -8,7 +8,7 @@ use kube::{
     api::{DeleteParams, ListParams},
 };
 use objects::Scope;
-use pipeline_tests::{fleet::Member, propagation::create, wait::until};
+use pipeline_tests::{api::create, fleet::Member, wait::until};
 use serde_json::json;
 
 use super::{COMPLETE, KEY, MAP, Stage, maps, namespaces, said, stories, until_status};
@@ -38,7 +38,7 @@ async fn place(stage: &Stage) -> Result<()> {
     stage.fleet.place_in(NAME, NAME, spec).await
 }
 
-/// Waits until what the user places is available, and says so of his placement.
+/// Waits until the user's objects are available, and says so of his placement.
 async fn until_complete(stage: &Stage, overridden: &str) -> Result<()> {
     let placements = stage.fleet.placements_of(NAME);
     until_status(&placements, NAME, "complete", |status| {

@@ -18,11 +18,11 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::create,
     backend::HttpBackend,
     control_plane::ApiKind,
     fleet::{HOST, Member},
     netns::add_address,
-    propagation::create,
     traefik::Traefik,
     traffic::{LEFT_AFTER, Traffic, reaches},
 };

@@ -16,7 +16,7 @@ use crate::install::renewal::{OwnToken, renews};
 
 const MEMBER: Member = Member(1);
 
-/// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with what it has.
+/// Who follows the page from nothing has a hub, a member and a placement, and the member may leave again with its objects.
 async fn page_makes_a_fleet(server: ApiKind) -> Result<()> {
     make(server, Way::Kubectl).await
 }
@@ -67,12 +67,9 @@ async fn make(server: ApiKind, way: Way) -> Result<()> {
         })
         .await?;
     // In place of the pod, whose rights the last step makes.
-    let account = "system:serviceaccount:fleet-system:placement-agent";
+    let own = member.account_kubeconfig("fleet-system", "placement-agent")?;
     let flags = [
-        format!(
-            "--kubeconfig={}",
-            member.kubeconfig_for(account, None)?.display()
-        ),
+        format!("--kubeconfig={}", own.display()),
         kubeconfig("hub-kubeconfig", &name),
         format!("--cluster-name={name}"),
     ];

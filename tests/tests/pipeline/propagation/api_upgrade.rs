@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 use karmada_api::names;
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -19,10 +20,9 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::lazy::{lazily, policy_applied_to};
-use super::{WEB, change};
+use super::{WEB, change, policy_applied};
 
-pub(super) const KIND: &str = "Shop";
+const KIND: &str = "Shop";
 
 /// The limit until an upgraded definition is in effect, and the interval between two looks: there is no event.
 const UPGRADED_WITHIN: Duration = Duration::from_mins(2);
@@ -40,26 +40,28 @@ fn shops(api: &ControlPlane) -> Api<DynamicObject> {
     Api::namespaced_with(api.client(), NAMESPACE, &resource)
 }
 
-/// Lets an API serve [`KIND`].
-pub(super) async fn serve_shops(api: &ControlPlane) -> Result<()> {
-    let definition = definition(&json!({ "type": "string" }))?;
-    crds::apply(&api.client(), &[definition]).await
-}
-
-/// Starts a fleet of two members, both of which are said to serve [`KIND`], and these do.
-pub(super) async fn with_shops(server: ApiKind, serving: &[Member]) -> Result<PropagationFleet> {
+/// Starts a fleet of two members that serve [`KIND`].
+async fn with_shops(server: ApiKind) -> Result<PropagationFleet> {
     let fleet = PropagationFleet::start(server, 2).await?;
-    serve_shops(&fleet.karmada).await?;
+    let definition = definition(&json!({ "type": "string" }))?;
+    let definitions = std::slice::from_ref(&definition);
+    crds::apply(&fleet.karmada.client(), definitions).await?;
     fleet.allow("example.com/shops").await?;
-    for &member in serving {
-        serve_shops(fleet.member(member)).await?;
-    }
     for member in fleet.members() {
-        fleet
-            .enable(member, [("example.com/v1", KIND, "shops")])
-            .await?;
+        crds::apply(&fleet.member(member).client(), definitions).await?;
+        let kinds = [("example.com/v1", KIND, "shops")];
+        fleet.enable(member, kinds).await?;
     }
     Ok(fleet)
+}
+
+/// A Lazy policy that places the shop in one member.
+fn lazily(member: Member) -> Value {
+    json!({
+        "activationPreference": "Lazy",
+        "resourceSelectors": [{ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB }],
+        "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
+    })
 }
 
 /// Gives the tier of all shops in the fleet's API a default.
@@ -78,7 +80,7 @@ async fn upgrade(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Creates the shop whose template travels.
-pub(super) async fn create_shop(fleet: &PropagationFleet) -> Result<()> {
+async fn create_shop(fleet: &PropagationFleet) -> Result<()> {
     let shop = json!({ "apiVersion": "example.com/v1", "kind": KIND,
         "metadata": { "name": WEB }, "spec": { "size": 3 } });
     let shop = serde_json::from_value(shop)?;
@@ -88,7 +90,7 @@ pub(super) async fn create_shop(fleet: &PropagationFleet) -> Result<()> {
 }
 
 /// Waits until a member has the shop.
-pub(super) async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()> {
+async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()> {
     until(&shops(fleet.member(member)), WEB, "there", |copy| {
         copy.is_some()
     })
@@ -99,19 +101,13 @@ pub(super) async fn comes(fleet: &PropagationFleet, member: Member) -> Result<()
 /// Cases P30 and P49: a program that starts reads a template with a new default, and that is no edit.
 async fn new_defaults_move_nothing(server: ApiKind) -> Result<()> {
     let (one, two) = (Member(1), Member(2));
-    let fleet = with_shops(server, &[one, two]).await?;
-    let for_shops = |member| {
-        let mut policy = lazily(member);
-        policy["resourceSelectors"] =
-            json!([{ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB }]);
-        policy
-    };
-    fleet.create_policy(WEB, for_shops(one)).await?;
+    let fleet = with_shops(server).await?;
+    fleet.create_policy(WEB, lazily(one)).await?;
     let programs = fleet.run().await?;
     create_shop(&fleet).await?;
     comes(&fleet, one).await?;
-    change(&fleet, WEB, for_shops(two)).await?;
-    policy_applied_to(&fleet, KIND, "False", "waits for the next edit").await?;
+    change(&fleet, WEB, lazily(two)).await?;
+    policy_applied(&fleet, KIND, "False", "waits for the next edit").await?;
 
     upgrade(&fleet).await?;
     programs.stop().await?;
@@ -121,9 +117,8 @@ async fn new_defaults_move_nothing(server: ApiKind) -> Result<()> {
     let clusters = binding.spec.clusters.unwrap_or_default();
     assert_eq!(clusters[0].name, one.name());
 
-    let edit = Patch::Merge(json!({ "metadata": { "labels": { "team": "front" } } }));
-    let parameters = PatchParams::default();
-    shops(&fleet.karmada).patch(WEB, &parameters, &edit).await?;
+    let edit = json!({ "metadata": { "labels": { "team": "front" } } });
+    merge(&shops(&fleet.karmada), WEB, &edit).await?;
     comes(&fleet, two).await?;
     until(&shops(fleet.member(one)), WEB, "gone", |copy| {
         copy.is_none()

@@ -1,4 +1,4 @@
-//! Bad input, and what members refuse: each has one clear message and holds up nothing else.
+//! Bad input, and copies that members refuse: each has one clear message and holds up nothing else.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -7,19 +7,17 @@ use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, ResourceQuota, Secret},
     rbac::v1::ClusterRole,
 };
-use karmada_api::{ClusterPropagationPolicy, ClusterView, PropagationPolicy};
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams},
-};
+use karmada_api::ClusterView;
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::{create, merge, merge_status},
     both,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     test_name,
-    wait::{until, until_event},
+    wait::until,
 };
 use propagation_rules::{claim::Claim, namespaces::SKIP_LABEL};
 use serde_json::json;
@@ -29,7 +27,6 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::api_upgrade::{KIND, comes, create_shop, serve_shops, with_shops};
 use super::{WEB, has_data, maps, until_work};
 
 /// A namespace besides that of the fleet's objects.
@@ -37,17 +34,7 @@ const ELSEWHERE: &str = "elsewhere";
 
 /// Waits until the Work of the `ConfigMap` in `member` was not applied, for a reason that has `text`.
 pub(crate) async fn is_refused(fleet: &PropagationFleet, member: Member, text: &str) -> Result<()> {
-    is_not_applied(fleet, member, "ConfigMap", text).await
-}
-
-/// Waits until the Work of an object of a kind was not applied as [`is_refused`] does.
-async fn is_not_applied(
-    fleet: &PropagationFleet,
-    member: Member,
-    kind: &str,
-    text: &str,
-) -> Result<()> {
-    until_work(fleet, member, kind, text, |work| {
+    until_work(fleet, member, "ConfigMap", text, |work| {
         let applied = work.and_then(|work| work.condition("Applied"));
         applied.is_some_and(|applied| applied.status == "False" && applied.message.contains(text))
     })
@@ -63,84 +50,7 @@ async fn everywhere(fleet: &PropagationFleet) -> Result<()> {
     fleet.create_policy(WEB, spec).await
 }
 
-/// Policies that make no sense hold up no other.
-async fn invalid_policies_delay_no_other(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let selects = |api_version: &str, kind: &str, name: &str| json!([{ "apiVersion": api_version, "kind": kind, "name": name }]);
-    let everywhere = json!({});
-    let contradictory = json!({
-        "clusterAffinity": {},
-        "clusterAffinities": [{ "affinityName": "first" }],
-    });
-    for (name, selectors, placement) in [
-        ("absent", selects("v1", "ConfigMap", "absent"), &everywhere),
-        (
-            "unknown-group",
-            selects("widgets.test.io/v1", "Widget", WEB),
-            &everywhere,
-        ),
-        (
-            "unknown-version",
-            selects("v7", "ConfigMap", WEB),
-            &everywhere,
-        ),
-        ("unknown-kind", selects("v1", "Widget", WEB), &everywhere),
-        (
-            "contradictory",
-            selects("v1", "ConfigMap", WEB),
-            &contradictory,
-        ),
-        ("zz-everything", selects("v1", "ConfigMap", ""), &everywhere),
-    ] {
-        let spec = json!({ "resourceSelectors": selectors, "placement": placement });
-        fleet.create_policy(name, spec).await?;
-    }
-    let widgets = selects("widgets.test.io/v1", "Widget", "");
-    let spec = json!({ "resourceSelectors": widgets, "placement": everywhere });
-    fleet.create_cluster_policy("unknown-group", spec).await?;
-    // Policies may be older than any controller.
-    let _programs = fleet.run().await?;
-    let settings = json!({ "metadata": { "name": WEB }, "data": { "a": "1" } });
-    create(&maps(&fleet.karmada), settings).await?;
-    has_data(&fleet, Member(1), &[("a", "1")]).await?;
-    are_told(&fleet).await
-}
-
-/// Waits for what is recorded of each policy that cannot be applied.
-async fn are_told(fleet: &PropagationFleet) -> Result<()> {
-    for (kind, name, text) in [
-        (
-            PropagationPolicy::KIND,
-            "contradictory",
-            "clusterAffinities cannot co-exist with clusterAffinity",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-group",
-            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-version",
-            "UnknownKind Selects kinds that the API does not serve: ConfigMap of v7",
-        ),
-        (
-            PropagationPolicy::KIND,
-            "unknown-kind",
-            "UnknownKind Selects kinds that the API does not serve: Widget of v1",
-        ),
-        (
-            ClusterPropagationPolicy::KIND,
-            "unknown-group",
-            "UnknownKind Selects kinds that the API does not serve: Widget of widgets.test.io/v1",
-        ),
-    ] {
-        until_event(&fleet.karmada.client(), kind, name, text).await?;
-    }
-    Ok(())
-}
-
-/// The policy of one namespace has what is there, and the kubernetes Service is in every member anyway.
+/// The policy of one namespace has the objects there, and the kubernetes Service is in every member anyway.
 async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     fleet.karmada.namespace(ELSEWHERE).await?;
@@ -168,20 +78,20 @@ async fn broad_policy_delays_no_other(server: ApiKind) -> Result<()> {
         (maps(&fleet.karmada), WEB),
         (elsewhere(&fleet.karmada), "everything"),
     ] {
-        let is_of = |map: Option<&ConfigMap>| {
+        until(&map, WEB, policy, |map: Option<&ConfigMap>| {
             let claim = map.and_then(|map| Claim::of(&map.metadata));
             claim.is_some_and(|claim| claim.name == policy)
-        };
-        until(&map, WEB, policy, is_of).await?;
+        })
+        .await?;
     }
-    // What opens the members stays here.
+    // The members' credentials stay here.
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
     let credentials = secrets.get(&Member(1).name()).await?;
     assert_eq!(Claim::of(&credentials.metadata), None);
     Ok(())
 }
 
-/// One answers what is no HTTP, the other what is no Kubernetes API.
+/// One member does not speak HTTP, the other is no Kubernetes API.
 async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 3).await?;
     let page = "HTTP/1.1 200 OK\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>";
@@ -190,11 +100,8 @@ async fn garbled_member_delays_no_other(server: ApiKind) -> Result<()> {
     let clusters: Api<ClusterView> = Api::all(fleet.karmada.client());
     for (member, address) in [(Member(2), noise), (Member(3), pages)] {
         let endpoint = json!({ "apiEndpoint": format!("http://{address}") });
-        let elsewhere = Patch::Merge(json!({ "spec": endpoint }));
-        let parameters = PatchParams::default();
-        clusters
-            .patch(&member.name(), &parameters, &elsewhere)
-            .await?;
+        let elsewhere = json!({ "spec": endpoint });
+        merge(&clusters, &member.name(), &elsewhere).await?;
     }
     everywhere(&fleet).await?;
     let _programs = fleet.run().await?;
@@ -221,28 +128,12 @@ async fn answering(answer: &'static str) -> Result<(SocketAddr, JoinSet<()>)> {
     Ok((address, task))
 }
 
-/// The kind is among those enabled in its Cluster.
-async fn missing_kind_is_awaited(server: ApiKind) -> Result<()> {
-    let fleet = with_shops(server, &[Member(1)]).await?;
-    create_shop(&fleet).await?;
-    let selector = json!({ "apiVersion": "example.com/v1", "kind": KIND, "name": WEB });
-    let spec = json!({ "resourceSelectors": [selector], "placement": {} });
-    fleet.create_policy(WEB, spec).await?;
-    let _programs = fleet.run().await?;
-    comes(&fleet, Member(1)).await?;
-    let text = "the member does not serve Shop of example.com/v1";
-    is_not_applied(&fleet, Member(2), KIND, text).await?;
-    serve_shops(fleet.member(Member(2))).await?;
-    comes(&fleet, Member(2)).await
-}
-
 /// A member without the namespace says so and gets the copy once it has it.
 async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 2).await?;
     let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
-    let stays = Patch::Merge(json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } }));
-    let parameters = PatchParams::default();
-    namespaces.patch(NAMESPACE, &parameters, &stays).await?;
+    let stays = json!({ "metadata": { "labels": { SKIP_LABEL: "true" } } });
+    merge(&namespaces, NAMESPACE, &stays).await?;
     fleet.member(Member(1)).namespace(NAMESPACE).await?;
     everywhere(&fleet).await?;
     let _programs = fleet.run().await?;
@@ -252,7 +143,7 @@ async fn missing_namespace_is_awaited(server: ApiKind) -> Result<()> {
     has_data(&fleet, Member(2), &[("a", "1")]).await
 }
 
-/// Close to the 1.5 MiB that etcd takes, with what binding, Work and member add to it.
+/// Close to the 1.5 MiB that etcd takes, with the additions of binding, Work and member.
 async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     let _programs = fleet.run().await?;
@@ -279,10 +170,8 @@ async fn large_template_reaches_members(server: ApiKind) -> Result<()> {
 
 on_both!(
     long:
-    invalid_policies_delay_no_other,
     broad_policy_delays_no_other,
     garbled_member_delays_no_other,
-    missing_kind_is_awaited,
     missing_namespace_is_awaited,
     large_template_reaches_members,
 );
@@ -309,10 +198,8 @@ pub(crate) async fn leave_no_room(member: &ControlPlane) -> Result<()> {
     create(&quotas, quota).await?;
     // In place of the controller of quotas.
     let used = json!({ "configmaps": "0" });
-    let status = Patch::Merge(json!({ "status": { "hard": none["hard"], "used": used } }));
-    let parameters = PatchParams::default();
-    quotas.patch_status(WEB, &parameters, &status).await?;
-    Ok(())
+    let status = json!({ "hard": none["hard"], "used": used });
+    merge_status(&quotas, WEB, &status).await
 }
 
 async fn out_of_quota(server: ApiKind) -> Result<()> {

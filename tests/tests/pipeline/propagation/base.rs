@@ -3,22 +3,20 @@
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use karmada_api::{ClusterResourceBinding, names};
-use kube::{
-    Api, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     wait::{until, until_event},
 };
 use serde_json::json;
 
 use super::{
-    ROLE, WEB, a_restart_writes_nothing, deployed, deployment, deployments, divided, has_image,
-    is_fully_applied, running, set_image, until_work,
+    ROLE, WEB, deployed, deployment, deployments, divided, has_image, is_fully_applied, set_image,
+    until_work,
 };
 
 /// Case P1: a Deployment and a policy lead to a binding, Works, objects in the members with their share of
@@ -41,11 +39,9 @@ async fn deployment_travels_and_reports(server: ApiKind) -> Result<()> {
             "true"
         );
         // In place of the member's own controllers.
-        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
-            "availableReplicas": 2, "observedGeneration": copy.metadata.generation } });
-        deployments
-            .patch_status(WEB, &PatchParams::default(), &Patch::Merge(status))
-            .await?;
+        let status = json!({ "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
+            "availableReplicas": 2, "observedGeneration": copy.metadata.generation });
+        merge_status(&deployments, WEB, &status).await?;
     }
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
     until(&templates, WEB, "ready everywhere", |template| {
@@ -91,15 +87,15 @@ async fn cluster_role_travels(server: ApiKind) -> Result<()> {
     until_event(&client, "ClusterRole", ROLE, "ApplyPolicySucceed").await
 }
 
-/// Cases P4 and P7: an edit reaches the members; what is changed or deleted there is put right.
+/// Cases P4 and P7: an edit reaches the members; changed and deleted copies are put right.
 async fn edits_arrive_and_drift_goes(server: ApiKind) -> Result<()> {
     let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
     set_image(&fleet, "web:2").await?;
     has_image(&fleet, Member(1), "web:2").await?;
 
     let copies = deployments(fleet.member(Member(1)));
-    let drift = Patch::Merge(json!({ "spec": { "paused": true, "replicas": 1 } }));
-    copies.patch(WEB, &PatchParams::default(), &drift).await?;
+    let drift = json!({ "spec": { "paused": true, "replicas": 1 } });
+    merge(&copies, WEB, &drift).await?;
     until(&copies, WEB, "as before", |copy| {
         let spec = copy.and_then(|copy| copy.spec.as_ref());
         spec.is_some_and(|spec| spec.replicas == Some(4))
@@ -111,47 +107,6 @@ async fn edits_arrive_and_drift_goes(server: ApiKind) -> Result<()> {
         copy.is_some_and(|copy| copy.metadata.uid != first)
     })
     .await?;
-    Ok(())
-}
-
-/// Case P5: without its policy a template loses its claim and keeps its copies.
-async fn deleted_policy_leaves_copies(server: ApiKind) -> Result<()> {
-    let (fleet, _programs) = deployed(server, &[Member(1)]).await?;
-    fleet
-        .policies()
-        .delete(WEB, &DeleteParams::default())
-        .await?;
-    until(&fleet.policies(), WEB, "gone", |policy| policy.is_none()).await?;
-    until_unclaimed(&fleet).await?;
-    assert_eq!(running(&fleet, Member(1)).await?, "web:1");
-    let work = PropagationFleet::work_name("Deployment", WEB);
-    fleet.works(Member(1)).get(&work).await?;
-    Ok(())
-}
-
-/// Cases P4 and P10: a template that is deleted while a member does not answer is gone elsewhere at once, and
-/// there when the member is back.
-async fn deletion_waits_for_its_member(server: ApiKind) -> Result<()> {
-    let (mut fleet, _programs) = deployed(server, &[Member(1), Member(2)]).await?;
-    fleet.karmada.start_controllers().await?;
-    fleet.member_mut(Member(2)).stop_api().await?;
-    let templates = deployments(&fleet.karmada);
-    templates.delete(WEB, &DeleteParams::default()).await?;
-    until_work(&fleet, Member(1), "Deployment", "gone", |work| {
-        work.is_none()
-    })
-    .await?;
-    until_work(&fleet, Member(2), "Deployment", "leaving", |work| {
-        work.is_some_and(|work| work.metadata.deletion_timestamp.is_some())
-    })
-    .await?;
-    fleet.member_mut(Member(2)).start_api().await?;
-    until_work(&fleet, Member(2), "Deployment", "gone", |work| {
-        work.is_none()
-    })
-    .await?;
-    let copies = deployments(fleet.member(Member(2)));
-    assert!(copies.get_opt(WEB).await?.is_none());
     Ok(())
 }
 
@@ -174,66 +129,31 @@ async fn deleted_template_takes_copies(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Case P13: a PUT that wipes the claims of a template gets them back, which is no edit.
-async fn wiped_claims_return(server: ApiKind) -> Result<()> {
-    let (fleet, programs) = deployed(server, &[Member(1)]).await?;
-    is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
-    programs.settled().await?;
-    let work = PropagationFleet::work_name("Deployment", WEB);
-    let before = fleet.works(Member(1)).get(&work).await?;
-    let templates = deployments(&fleet.karmada);
-    let put = serde_json::from_value(deployment("web:1"))?;
-    let replaced = templates.replace(WEB, &PostParams::default(), &put).await?;
-    assert!(!is_claimed(&replaced));
-    until(&templates, WEB, "claimed again", |template| {
-        template.is_some_and(is_claimed)
-    })
-    .await?;
-
-    set_image(&fleet, "web:2").await?;
-    has_image(&fleet, Member(1), "web:2").await?;
-    let after = fleet.works(Member(1)).get(&work).await?;
-    let changes = |work: &karmada_api::Work| work.metadata.generation.unwrap();
-    // The new image alone.
-    assert_eq!(changes(&after) - changes(&before), 1);
-    Ok(())
-}
-
-/// Waits until no policy has claimed the deployment.
-async fn until_unclaimed(fleet: &PropagationFleet) -> Result<()> {
-    let templates = deployments(&fleet.karmada);
-    until(&templates, WEB, "unclaimed", |template| {
-        template.is_some_and(|template| !is_claimed(template))
-    })
-    .await?;
-    let binding = names::binding("Deployment", WEB);
-    until(&fleet.bindings(), &binding, "unclaimed", |binding| {
-        binding.is_some_and(|binding| !is_claimed(binding))
-    })
-    .await?;
-    Ok(())
-}
-
-/// Returns `true` if a policy has claimed the template, or its binding.
-pub(super) fn is_claimed(template: &impl ResourceExt) -> bool {
-    template.labels().contains_key(names::POLICY_ID)
-        && template.annotations().contains_key(names::POLICY_NAME)
-}
-
 /// A start on a fleet where nothing changed writes nothing but leases, neither here nor in a member.
 async fn a_second_start_writes_nothing(server: ApiKind) -> Result<()> {
     let (fleet, programs) = deployed(server, &[Member(1)]).await?;
     is_fully_applied(&fleet, &names::binding("Deployment", WEB)).await?;
-    a_restart_writes_nothing(&fleet, programs, Member(1)).await
+    programs.settled().await?;
+    programs.stop().await?;
+    let member = fleet.member(Member(1));
+    let (before, there) = (
+        fleet.karmada.successful_writes().await?,
+        member.successful_writes().await?,
+    );
+    let programs = fleet.run().await?;
+    programs.settled().await?;
+    programs.stop().await?;
+    let written = fleet.karmada.successful_writes().await?.since(&before);
+    assert_eq!(written.to_string(), "no writes");
+    let written = member.successful_writes().await?.since(&there);
+    assert_eq!(written.to_string(), "no writes");
+    Ok(())
 }
 
 on_both!(
     deployment_travels_and_reports,
     cluster_role_travels,
     edits_arrive_and_drift_goes,
-    deleted_policy_leaves_copies,
     deleted_template_takes_copies,
-    wiped_claims_return,
-    deletion_waits_for_its_member,
     a_second_start_writes_nothing,
 );

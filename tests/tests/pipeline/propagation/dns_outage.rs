@@ -11,11 +11,12 @@ use lab_parts::{
     thresholds::ProbeTiming,
 };
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member, on_dns},
     manifests, on_both,
     programs::{Binary, Profile, Running},
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -38,8 +39,7 @@ async fn watch_over(fleet: &PropagationFleet) -> Result<[Running; 3]> {
         manifests::apply(&karmada.client(), &format!("karmada/{file}.yaml")).await?;
     }
     let namespace = execution_namespace(&MEMBER.name());
-    let account = format!("system:serviceaccount:{namespace}:cluster-health-agent");
-    let kubeconfig = karmada.kubeconfig_for(&account, None)?;
+    let kubeconfig = karmada.account_kubeconfig(&namespace, "cluster-health-agent")?;
     let own = [
         format!("--karmada-kubeconfig={}", kubeconfig.display()),
         format!("--cluster-name={}", MEMBER.name()),

@@ -1,4 +1,4 @@
-//! Copies are what their templates say, whatever somebody in the member does to them, and byte for byte.
+//! Copies equal their templates byte for byte, whatever somebody in the member does to them.
 
 use anyhow::Result;
 use karmada_api::names;
@@ -7,6 +7,7 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
 };
 use pipeline_tests::{
+    api::merge,
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
@@ -19,16 +20,12 @@ use serde_json::{Value, from_value, json};
 use super::has_condition;
 
 const MEMBER: Member = Member(1);
-const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// Returns the objects of a kind in an API.
 fn objects(api: &ControlPlane, version: &str, kind: &str) -> Api<DynamicObject> {
     let (group, version) = version.split_once('/').unwrap_or(("", version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    match kind {
-        "ClusterRole" => Api::all_with(api.client(), &resource),
-        _ => Api::namespaced_with(api.client(), NAMESPACE, &resource),
-    }
+    Api::namespaced_with(api.client(), NAMESPACE, &resource)
 }
 
 /// Creates a template.
@@ -57,8 +54,7 @@ async fn has(fleet: &PropagationFleet, of: [&str; 3], pointer: &str, wanted: &Va
         found.unwrap_or(&Value::Null) == wanted
     })
     .await?;
-    let namespace = if kind == "ClusterRole" { "" } else { NAMESPACE };
-    let work = names::work(kind, namespace, name);
+    let work = names::work(kind, NAMESPACE, name);
     until(&fleet.works(MEMBER), &work, "applied", |work| {
         work.is_some_and(|work| has_condition(work, "Applied", "True"))
     })
@@ -106,50 +102,14 @@ async fn ensure_restart_writes_nothing(
     Ok(())
 }
 
-const PORTS: &str = "/spec/ports";
 const CONTAINERS: &str = "/spec/template/spec/containers";
-const SERVICE: [&str; 4] = ["v1", "Service", "services", "web"];
 const DEPLOYMENT: [&str; 4] = ["apps/v1", "Deployment", "deployments", "web"];
-const ROLE: [&str; 4] = [RBAC, "ClusterRole", "clusterroles", "shop-all"];
 
 fn deployment(containers: &Value) -> Value {
     json!({ "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": { "name": "web", "namespace": NAMESPACE },
         "spec": { "replicas": 1, "selector": { "matchLabels": { "app": "web" } }, "template": {
             "metadata": { "labels": { "app": "web" } }, "spec": { "containers": containers } } } })
-}
-
-/// Replaces a field of the object `web`, as somebody in the member does.
-async fn replace(copies: &Api<DynamicObject>, path: &str, value: Value) -> Result<()> {
-    let edits = json!([{ "op": "replace", "path": path, "value": value }]);
-    let edits = Patch::<()>::Json(from_value(edits)?);
-    copies.patch("web", &PatchParams::default(), &edits).await?;
-    Ok(())
-}
-
-/// Case P70: a port is changed in the member, and a container renamed. Neither stays, beside ours or in its place.
-async fn edits_are_put_right(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    propagate(&fleet, &[SERVICE, DEPLOYMENT]).await?;
-    let port = json!({ "name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP" });
-    let service = json!({ "apiVersion": "v1", "kind": "Service",
-        "metadata": { "name": "web", "namespace": NAMESPACE },
-        "spec": { "selector": { "app": "web" }, "ports": [port] } });
-    create(&fleet, &service).await?;
-    create(&fleet, &deployment(&containers(&["web"]))).await?;
-    let programs = fleet.run().await?;
-    let member = fleet.member(MEMBER);
-    for ([version, kind, _, name], list, field, ours, edited) in [
-        (SERVICE, PORTS, "port", json!(80), json!(8080)),
-        (DEPLOYMENT, CONTAINERS, "name", json!("web"), json!("other")),
-    ] {
-        let (of, path) = ([version, kind, name], format!("{list}/0/{field}"));
-        has(&fleet, of, &path, &ours).await?;
-        replace(&objects(member, version, kind), &path, edited).await?;
-        has(&fleet, of, &path, &ours).await?;
-        has(&fleet, of, &format!("{list}/1"), &Value::Null).await?;
-    }
-    ensure_restart_writes_nothing(&fleet, programs).await
 }
 
 /// Case P71: a sidecar that another program has tuned leaves with its template.
@@ -170,44 +130,14 @@ async fn touched_sidecar_leaves(server: ApiKind) -> Result<()> {
 
     let templates = objects(&fleet.karmada, "apps/v1", "Deployment");
     let spec = json!({ "template": { "spec": { "containers": containers(&["web"]) } } });
-    let without = Patch::Merge(json!({ "spec": spec }));
-    templates
-        .patch("web", &PatchParams::default(), &without)
-        .await?;
+    let without = json!({ "spec": spec });
+    merge(&templates, "web", &without).await?;
     has(&fleet, of, &format!("{CONTAINERS}/1"), &Value::Null).await?;
     has(&fleet, of, &format!("{CONTAINERS}/0/name"), &json!("web")).await?;
     ensure_restart_writes_nothing(&fleet, programs).await
 }
 
-/// Case P72: rules that the member's own controller adds up stay when the template changes.
-async fn aggregated_rules_stay(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    propagate(&fleet, &[ROLE]).await?;
-    let role = json!({ "apiVersion": RBAC, "kind": "ClusterRole",
-        "metadata": { "name": "shop-all", "labels": { "team": "a" } }, "rules": [],
-        "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "to-shop": "true" } }] } });
-    create(&fleet, &role).await?;
-    let programs = fleet.run().await?;
-    let of = [RBAC, "ClusterRole", "shop-all"];
-    has(&fleet, of, "/metadata/labels/team", &json!("a")).await?;
-    let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
-    let adds = Patch::Apply(json!({ "apiVersion": RBAC, "kind": "ClusterRole",
-        "metadata": { "name": "shop-all" }, "rules": rules }));
-    let by_controller = PatchParams::apply("clusterrole-aggregation-controller").force();
-    let copies = objects(fleet.member(MEMBER), RBAC, "ClusterRole");
-    copies.patch("shop-all", &by_controller, &adds).await?;
-
-    let templates = objects(&fleet.karmada, RBAC, "ClusterRole");
-    let relabelled = Patch::Merge(json!({ "metadata": { "labels": { "team": "b" } } }));
-    templates
-        .patch("shop-all", &PatchParams::default(), &relabelled)
-        .await?;
-    has(&fleet, of, "/metadata/labels/team", &json!("b")).await?;
-    has(&fleet, of, "/rules", &rules).await?;
-    ensure_restart_writes_nothing(&fleet, programs).await
-}
-
-/// Case P73: a member with an older CRD gets what it knows. Case P74: texts arrive byte for byte.
+/// Case P73: a member with an older CRD gets the fields that it knows. Case P74: texts arrive byte for byte.
 async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     fleet.allow("example.com/shirts").await?;
@@ -259,8 +189,6 @@ async fn copies_have_what_members_know(server: ApiKind) -> Result<()> {
 
 on_both!(
     long:
-    edits_are_put_right,
     touched_sidecar_leaves,
-    aggregated_rules_stay,
     copies_have_what_members_know,
 );

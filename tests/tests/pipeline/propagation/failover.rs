@@ -1,13 +1,13 @@
 //! DNS that dies in the primary group moves a workload to its backup.
 
 use anyhow::Result;
-use k8s_openapi::api::apps::v1::Deployment;
-use karmada_api::{ClusterView, ResourceBinding, condition::DNS_READY, names};
+use karmada_api::{ClusterView, condition::DNS_READY, names};
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::Member,
     manifests, on_both,
@@ -17,8 +17,7 @@ use pipeline_tests::{
 };
 use serde_json::json;
 
-use super::evictions::{reschedule, takes_workloads};
-use super::{WEB, deployments};
+use super::{WEB, deployments, maps};
 
 /// The programs of a fleet without Karmada that moves workloads.
 struct Programs {
@@ -110,20 +109,16 @@ async fn is_placed(
         .iter()
         .map(|number| Member(*number).name())
         .collect();
-    let is = |binding: &ResourceBinding| {
-        let targets = binding.spec.clusters.iter().flatten();
+    let what = format!("in {wanted:?}");
+    until(&fleet.bindings(), binding, &what, |found| {
+        let targets = found.and_then(|binding| binding.spec.clusters.as_ref());
+        let targets = targets.into_iter().flatten();
         let mut targets: Vec<_> = targets.map(|target| target.name.clone()).collect();
         targets.sort();
-        let status = binding.status.as_ref();
+        let status = found.and_then(|binding| binding.status.as_ref());
         let named = status.and_then(|status| status.scheduler_observed_affinity_name.as_deref());
-        targets == wanted && named == group
-    };
-    until(
-        &fleet.bindings(),
-        binding,
-        &format!("in {wanted:?}"),
-        |it| it.is_some_and(is),
-    )
+        found.is_some() && targets == wanted && named == group
+    })
     .await?;
     Ok(())
 }
@@ -132,18 +127,42 @@ async fn is_placed(
 async fn runs(fleet: &PropagationFleet, member: Member, there: bool) -> Result<()> {
     let copies = deployments(fleet.member(member));
     let what = if there { "there" } else { "gone" };
-    let is = |copy: Option<&Deployment>| copy.is_some() == there;
-    until(&copies, WEB, what, is).await?;
+    until(&copies, WEB, what, |copy| copy.is_some() == there).await?;
     if there {
-        let status = json!({ "status": { "observedGeneration": 1, "replicas": 1,
-            "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1 } });
-        let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-        copies.patch_status(WEB, &parameters, &status).await?;
+        let status = json!({ "observedGeneration": 1, "replicas": 1,
+            "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1 });
+        merge_status(&copies, WEB, &status).await?;
     }
     Ok(())
 }
 
-/// Case P57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
+/// Asks the scheduler to decide about the deployment anew.
+async fn reschedule(fleet: &PropagationFleet) -> Result<()> {
+    let asked = json!({ "spec": { "rescheduleTriggeredAt": "2099-01-01T00:00:00Z" } });
+    let name = names::binding("Deployment", WEB);
+    merge(&fleet.bindings(), &name, &asked).await
+}
+
+/// Waits until the scheduler gives new workloads to the member. A trigger that overtook the news of its taint would be
+/// spent in vain: nothing orders the two watches.
+async fn takes_workloads(fleet: &PropagationFleet, member: Member) -> Result<()> {
+    let canary = "canary";
+    create(
+        &maps(&fleet.karmada),
+        json!({ "metadata": { "name": canary } }),
+    )
+    .await?;
+    let policy = json!({
+        "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": canary }],
+        "placement": { "clusterAffinity": { "clusterNames": [member.name()] } },
+    });
+    fleet.create_policy(canary, policy).await?;
+    let copies = maps(fleet.member(member));
+    until(&copies, canary, "there", |copy| copy.is_some()).await?;
+    Ok(())
+}
+
+/// Cases P53 and P57: DNS that is reported dead taints the cluster; the backup group takes over once that is not tolerated any
 /// longer, and the copy in the primary one goes when the others are healthy. The cluster that is in both groups keeps
 /// its copy. With DNS back the taint goes, and the workload goes back when asked. The Service is everywhere all the
 /// time.

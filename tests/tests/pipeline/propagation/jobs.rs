@@ -2,15 +2,13 @@
 
 use anyhow::Result;
 use k8s_openapi::api::batch::v1::Job;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge_status},
     both,
     control_plane::ApiKind,
     fleet::Member,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     test_name,
     wait::until,
 };
@@ -48,12 +46,10 @@ async fn finished_job_leaves(server: ApiKind) -> Result<()> {
         json!({ "type": kind, "status": "True", "reason": "CompletionsReached", "message": "",
             "lastProbeTime": at, "lastTransitionTime": at })
     });
-    let ended = Patch::Merge(json!({ "status": {
+    let ended = json!({
         "startTime": at, "completionTime": at, "succeeded": 1, "conditions": conditions,
-    } }));
-    copies
-        .patch_status(ONCE, &PatchParams::default(), &ended)
-        .await?;
+    });
+    merge_status(&copies, ONCE, &ended).await?;
     until(&templates, ONCE, "gone", |template| template.is_none()).await?;
     until(&copies, ONCE, "gone", |copy| copy.is_none()).await?;
     Ok(())

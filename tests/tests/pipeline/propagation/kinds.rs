@@ -4,12 +4,10 @@ use anyhow::{Context, Result};
 use karmada_api::names;
 use kube::{
     Api,
-    api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
-        ResourceExt,
-    },
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams, ResourceExt},
 };
 use pipeline_tests::{
+    api::merge,
     both,
     control_plane::{ApiKind, ControlPlane},
     fleet::Member,
@@ -32,13 +30,15 @@ impl Template {
     fn all() -> Result<Vec<Self>> {
         let text = include_str!("../../../fixtures/kinds.yaml");
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(text)?;
-        let template = |object: DynamicObject| {
-            let types = object.types.as_ref().context("no kind")?;
-            let kind = GroupVersionKind::try_from(types)?;
-            let resource = ApiResource::from_gvk(&kind);
-            Ok(Self { object, resource })
-        };
-        objects.into_iter().map(template).collect()
+        objects
+            .into_iter()
+            .map(|object| {
+                let types = object.types.as_ref().context("no kind")?;
+                let kind = GroupVersionKind::try_from(types)?;
+                let resource = ApiResource::from_gvk(&kind);
+                Ok(Self { object, resource })
+            })
+            .collect()
     }
 
     fn api(&self, api: &ControlPlane) -> Api<DynamicObject> {
@@ -101,8 +101,10 @@ async fn are_applied(fleet: &PropagationFleet, templates: &[Template]) -> Result
 fn ensure_one_write_each(templates: &[Template], written: &WriteCounts) {
     for template in templates {
         let ApiResource { group, plural, .. } = &template.resource;
-        let is_same = |one: &&Template| one.resource == template.resource;
-        let copies = templates.iter().filter(is_same).count();
+        let copies = templates
+            .iter()
+            .filter(|one| one.resource == template.resource)
+            .count();
         let of_kind = |write: &WriteKind| (&write.group, &write.resource) == (group, plural);
         let writes = written.0.iter().filter(|(write, _)| of_kind(write));
         let writes: u64 = writes.map(|(_, count)| count).sum();
@@ -115,10 +117,10 @@ fn ensure_one_write_each(templates: &[Template], written: &WriteCounts) {
 
 /// Labels each template, and waits until the copies are labelled.
 async fn edit(fleet: &PropagationFleet, templates: &[Template]) -> Result<()> {
-    let edit = Patch::Merge(json!({ "metadata": { "labels": { "tier": "front" } } }));
+    let edit = json!({ "metadata": { "labels": { "tier": "front" } } });
     for template in templates {
         let (api, name) = (template.api(&fleet.karmada), template.object.name_any());
-        api.patch(&name, &PatchParams::default(), &edit).await?;
+        merge(&api, &name, &edit).await?;
     }
     for template in templates {
         let api = template.api(fleet.member(Member(1)));

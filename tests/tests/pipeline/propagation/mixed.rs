@@ -4,16 +4,15 @@ use anyhow::Result;
 use karmada_api::{ResourceBinding, ResourceInterpreterCustomization, Work, names};
 use kube::{
     Api, Resource, ResourceExt,
-    api::{
-        ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-    },
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams},
 };
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{Member, NAMESPACE},
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create},
+    propagation::{PropagationFleet, PropagationPrograms},
     wait::until,
 };
 use serde::de::DeserializeOwned;
@@ -154,15 +153,14 @@ where
         let annotations = object.annotations().keys();
         let ours = annotations.filter(|key| key.starts_with("karmada-rs.io/"));
         let gone: serde_json::Map<_, _> = ours.map(|key| (key.clone(), Value::Null)).collect();
-        let patch = Patch::Merge(json!({ "metadata": { "annotations": gone } }));
-        let parameters = PatchParams::default();
-        api.patch(&object.name_any(), &parameters, &patch).await?;
+        let patch = json!({ "metadata": { "annotations": gone } });
+        merge(api, &object.name_any(), &patch).await?;
     }
     Ok(())
 }
 
-/// Case I85: what a Karmada left is taken over, of kinds of other projects and those that scripts interpret, too. Who
-/// observes sees no difference, and then each binding gets the record of what it follows, and nothing else is written.
+/// Case I85: the objects that a Karmada left are taken over, of kinds of other projects and those that scripts interpret, too. Who
+/// observes sees no difference, and then each binding gets the record of its policy, and nothing else is written.
 async fn takeover_writes_nothing_else(server: ApiKind) -> Result<()> {
     let fleet = PropagationFleet::start(server, 1).await?;
     define(&fleet).await?;

@@ -1,12 +1,12 @@
 //! A workload travels from a policy to the members, and a pause holds it. docs/cases.md lists the cases.
 //!
-//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`, `overrides`, `dependencies`: what arrives where, and goes again.
-//! - `suspension`, `while_suspended`, `moves`: what a pause holds, and what it does not.
-//! - `lazy`, `api_upgrade`: policies that wait for the next edit of a template.
-//! - `evictions`, `failover`: when a workload leaves a cluster.
+//! - `base`, `copies`, `exact`, `kinds`, `many_kinds`, `jobs`, `services`, `naming`: copies that arrive, and go again.
+//! - `suspension`: a pause, and its end.
+//! - `dependencies`, `api_upgrade`: policies that wait for the next edit of a template.
+//! - `failover`: when a workload leaves a cluster.
 //! - `stories`, `dns_outage`: the examples of the proposals, from their first line to their last.
-//! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: what must delay nobody else.
-//! - `protected`: what stays though its namespace is deleted.
+//! - `recorded`, `takeover`: objects and fleets of a real Karmada; `mixed`: a large one. `restored`: a member's data put back. `bad_input`: mistakes that must delay nobody else.
+//! - `protected`: workloads that outlive their namespace.
 //! - `rights`: which kinds may be propagated.
 //! - `record` writes down each version of an object that a member has had.
 #![expect(clippy::unwrap_used, reason = "a test fails so")]
@@ -17,17 +17,13 @@ mod base;
 mod copies;
 mod dependencies;
 mod dns_outage;
-mod evictions;
 mod exact;
 mod failover;
 mod jobs;
 mod kinds;
-mod lazy;
 mod many_kinds;
 mod mixed;
-mod moves;
 mod naming;
-mod overrides;
 mod protected;
 mod record;
 mod recorded;
@@ -37,22 +33,19 @@ mod services;
 mod stories;
 mod suspension;
 mod takeover;
-mod while_suspended;
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use karmada_api::{ClusterPropagationPolicy, ResourceBindingStatus, Work};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use karmada_api::{ResourceBindingStatus, Work, names};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE},
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
-    wait::until,
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
+    wait::{until, until_told},
 };
 use serde_json::{Value, json};
 
@@ -79,17 +72,17 @@ pub(crate) fn deployment(image: &str) -> Value {
 /// A policy for the deployment: half of its replicas in each of two members.
 pub(crate) fn divided(members: &[Member]) -> Value {
     let names: Vec<_> = members.iter().map(|member| member.name()).collect();
-    let weight =
-        |name: &String| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 });
+    let weights = names
+        .iter()
+        .map(|name| json!({ "targetCluster": { "clusterNames": [name] }, "weight": 1 }));
+    let weights: Vec<_> = weights.collect();
     json!({
         "resourceSelectors": [{ "apiVersion": "apps/v1", "kind": "Deployment", "name": WEB }],
         "placement": {
             "clusterAffinity": { "clusterNames": names },
             "replicaScheduling": {
                 "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-                "weightPreference": {
-                    "staticWeightList": names.iter().map(weight).collect::<Vec<_>>(),
-                },
+                "weightPreference": { "staticWeightList": weights },
             },
         },
     })
@@ -111,30 +104,6 @@ pub(crate) async fn deployed(
     Ok((fleet, programs))
 }
 
-/// Asserts that the programs, started again on a fleet where nothing changed, write nothing but leases, neither here nor
-/// in a member.
-async fn a_restart_writes_nothing(
-    fleet: &PropagationFleet,
-    programs: PropagationPrograms,
-    member: Member,
-) -> Result<()> {
-    programs.settled().await?;
-    programs.stop().await?;
-    let member = fleet.member(member);
-    let (before, there) = (
-        fleet.karmada.successful_writes().await?,
-        member.successful_writes().await?,
-    );
-    let programs = fleet.run().await?;
-    programs.settled().await?;
-    programs.stop().await?;
-    let written = fleet.karmada.successful_writes().await?.since(&before);
-    assert_eq!(written.to_string(), "no writes");
-    let written = member.successful_writes().await?.since(&there);
-    assert_eq!(written.to_string(), "no writes");
-    Ok(())
-}
-
 fn image(deployment: &Deployment) -> Option<String> {
     let value = serde_json::to_value(deployment).ok()?;
     Some(value.pointer(IMAGE)?.as_str()?.to_owned())
@@ -142,8 +111,10 @@ fn image(deployment: &Deployment) -> Option<String> {
 
 async fn has_image(fleet: &PropagationFleet, member: Member, wanted: &str) -> Result<()> {
     let deployments = deployments(fleet.member(member));
-    let runs = |object: Option<&Deployment>| object.and_then(image).as_deref() == Some(wanted);
-    until(&deployments, WEB, wanted, runs).await?;
+    until(&deployments, WEB, wanted, |object| {
+        object.and_then(image).as_deref() == Some(wanted)
+    })
+    .await?;
     Ok(())
 }
 
@@ -151,27 +122,13 @@ async fn set_image(fleet: &PropagationFleet, wanted: &str) -> Result<()> {
     let deployments = deployments(&fleet.karmada);
     let containers = json!([{ "name": WEB, "image": wanted }]);
     let patch = json!({ "spec": { "template": { "spec": { "containers": containers } } } });
-    deployments
-        .patch(WEB, &PatchParams::default(), &Patch::Merge(patch))
-        .await?;
-    Ok(())
+    merge(&deployments, WEB, &patch).await
 }
 
 /// Changes fields of a policy's spec.
 async fn change(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch(policy, &parameters, &patch).await?;
-    Ok(())
-}
-
-/// Changes fields of the spec of a policy for objects of any namespace, or of none.
-async fn change_cluster_policy(fleet: &PropagationFleet, policy: &str, spec: Value) -> Result<()> {
-    let policies: Api<ClusterPropagationPolicy> = Api::all(fleet.karmada.client());
-    let patch = Patch::Merge(json!({ "spec": spec }));
-    let parameters = PatchParams::default();
-    policies.patch(policy, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": spec });
+    merge(&fleet.policies(), policy, &patch).await
 }
 
 async fn suspend(fleet: &PropagationFleet, suspension: Value) -> Result<()> {
@@ -185,10 +142,8 @@ pub(crate) fn deployments(api: &ControlPlane) -> Api<Deployment> {
 
 /// Sets the replicas of the deployment.
 async fn scale(deployments: &Api<Deployment>, replicas: i32) -> Result<()> {
-    let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-    let parameters = PatchParams::default();
-    deployments.patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "spec": { "replicas": replicas } });
+    merge(deployments, WEB, &patch).await
 }
 
 /// Waits until the Work of the object [`WEB`] of a kind in `member` is as wanted.
@@ -295,10 +250,8 @@ pub(crate) fn maps(api: &ControlPlane) -> Api<ConfigMap> {
 
 /// Changes the `ConfigMap` in an API.
 pub(crate) async fn set_data(api: &ControlPlane, data: Value) -> Result<()> {
-    let patch = Patch::Merge(json!({ "data": data }));
-    let parameters = PatchParams::default();
-    maps(api).patch(WEB, &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "data": data });
+    merge(&maps(api), WEB, &patch).await
 }
 
 /// Waits until the `ConfigMap` in `member` has this data.
@@ -313,14 +266,6 @@ pub(crate) async fn has_data(
         copy.is_some_and(|copy| copy.data.as_ref() == Some(&wanted))
     })
     .await?;
-    Ok(())
-}
-
-/// Waits until the `ConfigMap` in every member has this value of `a` and nothing else.
-async fn all_have(fleet: &PropagationFleet, value: &str) -> Result<()> {
-    for member in fleet.members() {
-        has_data(fleet, member, &[("a", value)]).await?;
-    }
     Ok(())
 }
 
@@ -346,12 +291,16 @@ async fn holds(fleet: &PropagationFleet, member: Member, value: &str) -> Result<
     .await
 }
 
-/// Waits until the Works of the `ConfigMap` in all members are suspended, and hold this value of `a`.
-async fn all_hold(fleet: &PropagationFleet, value: &str) -> Result<()> {
-    for member in fleet.members() {
-        holds(fleet, member, value).await?;
-    }
-    Ok(())
+/// Waits until the condition `PolicyApplied` of the binding of the object [`WEB`] of a kind has this status and a message with
+/// `text`.
+async fn policy_applied(
+    fleet: &PropagationFleet,
+    kind: &str,
+    status: &str,
+    text: &str,
+) -> Result<()> {
+    let name = names::binding(kind, WEB);
+    until_told(&fleet.bindings(), &name, ["PolicyApplied", status], text).await
 }
 
 /// Waits until the binding of that name is scheduled and applied everywhere.
@@ -366,11 +315,10 @@ pub(crate) async fn is_fully_applied(fleet: &PropagationFleet, binding: &str) ->
 fn is_applied_everywhere(status: Option<&ResourceBindingStatus>) -> bool {
     let conditions = status.and_then(|status| status.conditions.as_deref());
     let conditions = conditions.unwrap_or_default();
-    let is = |kind: &str| {
+    ["Scheduled", "FullyApplied"].iter().all(|kind| {
         let mut conditions = conditions.iter();
-        conditions.any(|condition| condition.type_ == kind && condition.status == "True")
-    };
-    is("Scheduled") && is("FullyApplied")
+        conditions.any(|condition| condition.type_ == *kind && condition.status == "True")
+    })
 }
 
 /// Returns the image that a member runs.

@@ -2,28 +2,19 @@
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{
-    Api,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
-};
+use kube::{Api, api::DeleteParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane},
-    crds,
-    fleet::{Member, NAMESPACE},
-    on_both,
-    propagation::{PropagationFleet, create},
+    api::create, control_plane::ApiKind, fleet::Member, on_both, propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::json;
-
-const GROUPS: [&str; 2] = ["a.example.com", "b.example.com"];
 
 /// Returns the resource that a role of this name is about, so that each has rules of its own.
 fn resource(name: &str) -> String {
     format!("r{}", name.len())
 }
 
-/// Case P65: names that differ in `:` and `.`, in case, or in what a binding's name may not have.
+/// Case P65: names that differ in `:` and `.`, in case, or in characters that a binding's name may not have.
 async fn every_role_travels(server: ApiKind) -> Result<()> {
     let long = "x".repeat(250);
     let names = [
@@ -82,51 +73,4 @@ async fn get(roles: &Api<ClusterRole>, name: &str) -> Result<ClusterRole> {
     Ok(roles.get(&in_path(name)).await?)
 }
 
-fn widgets(api: &ControlPlane, group: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", "Widget"));
-    Api::namespaced_with(api.client(), NAMESPACE, &resource)
-}
-
-/// Case P66: two kinds of one name.
-async fn kinds_of_two_groups_travel(server: ApiKind) -> Result<()> {
-    let fleet = PropagationFleet::start(server, 1).await?;
-    let size = json!({ "size": { "type": "integer" } });
-    let definitions = GROUPS
-        .iter()
-        .map(|group| crds::definition(group, "Widget", "widgets", &size))
-        .collect::<Result<Vec<_>>>()?;
-    for api in [&fleet.karmada, fleet.member(Member(1))] {
-        crds::apply(&api.client(), &definitions).await?;
-    }
-    for group in GROUPS {
-        fleet.allow(&format!("{group}/widgets")).await?;
-    }
-    let versions = GROUPS.map(|group| format!("{group}/v1"));
-    let kinds = versions
-        .iter()
-        .map(|version| (&**version, "Widget", "widgets"));
-    fleet.enable(Member(1), kinds).await?;
-    let _programs = fleet.run().await?;
-    let selectors =
-        GROUPS.map(|group| json!({ "apiVersion": format!("{group}/v1"), "kind": "Widget" }));
-    let spec = json!({ "resourceSelectors": selectors,
-        "placement": { "clusterAffinity": { "clusterNames": ["member1"] } } });
-    fleet.create_policy("widgets", spec).await?;
-    for (group, size) in GROUPS.into_iter().zip(1..) {
-        let widget = json!({ "apiVersion": format!("{group}/v1"), "kind": "Widget",
-            "metadata": { "name": "one" }, "spec": { "size": size } });
-        widgets(&fleet.karmada, group)
-            .create(&PostParams::default(), &serde_json::from_value(widget)?)
-            .await?;
-    }
-    for (group, size) in GROUPS.into_iter().zip(1..) {
-        let copies = widgets(fleet.member(Member(1)), group);
-        until(&copies, "one", group, |copy| {
-            copy.is_some_and(|copy| copy.data["spec"]["size"] == size)
-        })
-        .await?;
-    }
-    Ok(())
-}
-
-on_both!(long: every_role_travels, kinds_of_two_groups_travel);
+on_both!(long: every_role_travels);

@@ -1,18 +1,16 @@
-//! What is protected stays where it runs, though its namespace is deleted. On a real API only: the embedded one evaluates no admission
+//! A protected workload stays where it runs, though its namespace is deleted. On a real API only: the embedded one evaluates no admission
 //! policies.
 
 mod real {
     use anyhow::ensure;
     use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
     use karmada_api::ResourceBinding;
-    use kube::{
-        Api,
-        api::{DeleteParams, Patch, PatchParams},
-    };
+    use kube::{Api, api::DeleteParams};
     use pipeline_tests::{
+        api::{create, merge},
         control_plane::ApiKind,
         fleet::{Member, NAMESPACE, isolated},
-        propagation::{PropagationFleet, create, namespaced},
+        propagation::{PropagationFleet, namespaced},
         test_name,
         wait::until,
     };
@@ -22,7 +20,7 @@ mod real {
 
     const PROTECTION: &str = "resourcetemplate.karmada.io/deletion-protected";
 
-    /// Case P87: the namespace of a protected Deployment is deleted. Its binding, its policy and what is not protected are deleted at
+    /// Case P87: the namespace of a protected Deployment is deleted. Its binding, its policy and the unprotected objects are deleted at
     /// once; the Deployment stays until its label is gone, and so does its copy.
     #[test]
     fn copies_outlive_their_namespace() {
@@ -84,10 +82,7 @@ mod real {
             ensure!(is_left, "the copy is gone");
 
             let unlabelled = json!({ "metadata": { "labels": { PROTECTION: null } } });
-            let parameters = PatchParams::default();
-            templates
-                .patch(WEB, &parameters, &Patch::Merge(unlabelled))
-                .await?;
+            merge(&templates, WEB, &unlabelled).await?;
             until(&copies, WEB, "gone", |copy| copy.is_none()).await?;
             until(&namespaces, NAMESPACE, "gone", |one| one.is_none()).await?;
             programs.stop().await

@@ -1,4 +1,4 @@
-//! A record of what a member runs, in which nothing is lost that lasts only for a moment.
+//! A record of a member's versions, in which nothing is lost that lasts only for a moment.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{WEB, deployments, image};
 /// The version of a deployment: its image and its replicas.
 pub(super) type Ran = (String, i32);
 
-/// The limit until a record has what happened before.
+/// The limit until a record has all earlier versions.
 const RECORDED_WITHIN: Duration = Duration::from_mins(1);
 
 /// A record of the versions of the deployment's copy in a member, one after the other; `None` stands for no copy.
@@ -75,8 +75,10 @@ impl Record {
         let versions = self.first(expected.len()).await?;
         let first = versions.iter().flatten().next();
         let first = first.map_or(0, |(_, replicas)| *replicas);
-        let owned = |(image, more): &(&str, i32)| Some(((*image).to_owned(), first + more));
-        let expected: Vec<_> = expected.iter().map(owned).collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(image, more)| Some(((*image).to_owned(), first + more)))
+            .collect();
         ensure!(
             versions == expected,
             "it ran {versions:?}, not {expected:?}"
@@ -84,7 +86,7 @@ impl Record {
         Ok(())
     }
 
-    /// Waits until this much has happened, and returns what has.
+    /// Waits until this much has happened, and returns it.
     async fn first(&self, count: usize) -> Result<Vec<Option<Ran>>> {
         let mut versions = self.versions.clone();
         let all = versions.wait_for(|versions| versions.len() >= count);

@@ -1,4 +1,4 @@
-//! What a whole Karmada writes for one propagation, our programs write to the letter.
+//! Our programs write to the letter the objects that a whole Karmada writes for one propagation.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,11 @@ use kube::{
     api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, TypeMeta},
 };
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -60,7 +61,7 @@ pub(super) fn written(mut template: Value) -> Value {
 pub(super) struct Ids(pub(super) BTreeMap<String, String>);
 
 impl Ids {
-    /// Pairs what is random in two objects: UUIDs, and the generation that the template had.
+    /// Pairs the random values of two objects: UUIDs, and the generation that the template had.
     fn pair(&mut self, recorded: &Value, ours: &Value) {
         match (recorded, ours) {
             (Value::Object(recorded), Value::Object(ours)) => {

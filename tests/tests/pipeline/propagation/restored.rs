@@ -2,15 +2,13 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     wait::until,
 };
 use serde_json::json;
@@ -19,7 +17,7 @@ use super::{data, maps};
 
 const COPIES: usize = 30;
 
-/// Case P68: what was written after the copy is written again, without a restart of ours.
+/// Case P68: later writes than the copy are made again, without a restart of ours.
 async fn member_is_filled_again(server: ApiKind) -> Result<()> {
     let mut fleet = PropagationFleet::start(server, 1).await?;
     let programs = fleet.run().await?;
@@ -46,10 +44,8 @@ async fn member_is_filled_again(server: ApiKind) -> Result<()> {
         .await?;
         has(&copies, &name, "1").await?;
     }
-    let edit = Patch::Merge(json!({ "data": { "v": "2" } }));
-    templates
-        .patch("old", &PatchParams::default(), &edit)
-        .await?;
+    let edit = json!({ "data": { "v": "2" } });
+    merge(&templates, "old", &edit).await?;
     has(&copies, "old", "2").await?;
     programs.settled().await?;
 

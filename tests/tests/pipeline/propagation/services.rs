@@ -1,4 +1,4 @@
-//! What each API allocates to a Service by itself.
+//! The ports that each API allocates to a Service by itself.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;

@@ -1,17 +1,14 @@
 //! Two rollouts as users make them.
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::OverridePolicy;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::ApiKind,
     fleet::Member,
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     wait::until,
 };
 use serde_json::{Value, json};
@@ -77,9 +74,8 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         let copy = deployments(fleet.member(member)).get(WEB).await?;
         generations.push(copy.metadata.generation.unwrap());
     }
-    let scale = Patch::Merge(json!({ "spec": { "replicas": 6 } }));
-    let (templates, parameters) = (deployments(&fleet.karmada), PatchParams::default());
-    templates.patch(WEB, &parameters, &scale).await?;
+    let scale = json!({ "spec": { "replicas": 6 } });
+    merge(&deployments(&fleet.karmada), WEB, &scale).await?;
     let tag = json!({ "component": "Tag", "operator": "replace", "value": "canary" });
     let rule = |member: Member, mut overriders: Value| {
         overriders["plaintext"] = json!([{ "path": PARTITION, "operator": "add",
@@ -107,7 +103,7 @@ async fn change_while_paused(fleet: &PropagationFleet) -> Result<()> {
         .await?;
     }
 
-    // A merge patch: what stays is `suspension: {}`.
+    // A merge patch leaves `suspension: {}`.
     suspend(fleet, json!({ "dispatching": null })).await?;
     for (member, image) in members.into_iter().zip(["web:1", "web:canary"]) {
         work_has(fleet, member, "Applied", "True", image).await?;
@@ -130,13 +126,16 @@ fn partition(member: Member) -> i32 {
 }
 
 async fn has_replicas(fleet: &PropagationFleet, member: Member, replicas: i32) -> Result<()> {
-    let is = |copy: Option<&Deployment>| copy.is_some_and(|copy| ran(copy).1 == replicas);
+    let copies = deployments(fleet.member(member));
     let what = format!("{replicas} replicas");
-    until(&deployments(fleet.member(member)), WEB, &what, is).await?;
+    until(&copies, WEB, &what, |copy| {
+        copy.is_some_and(|copy| ran(copy).1 == replicas)
+    })
+    .await?;
     Ok(())
 }
 
-/// A rollout, and what each member runs meanwhile, with how many replicas more than at first.
+/// A rollout, and the versions of each member meanwhile, with how many replicas more than at first.
 struct Story {
     members: &'static [Member],
     ran: &'static [&'static [(&'static str, i32)]],
@@ -199,7 +198,7 @@ async fn rollout_goes_member_by_member(server: ApiKind) -> Result<()> {
     ROLL_OUT.play(server, roll_out).await
 }
 
-/// Cases P17 and P18: what would leave a paused fleet can be read in its Works; each member gets it as one change at resume.
+/// Cases P17 and P18: the changes that a paused fleet holds can be read in its Works; each member gets it as one change at resume.
 async fn paused_changes_arrive_at_resume(server: ApiKind) -> Result<()> {
     CHANGE_WHILE_PAUSED.play(server, change_while_paused).await
 }

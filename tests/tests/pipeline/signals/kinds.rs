@@ -21,7 +21,8 @@ use lab_parts::{
 };
 use parking_lot::Mutex;
 use pipeline_tests::{
-    agents::{self, Agents, MEMBER, Others, has_condition},
+    agents::{self, Agents, MEMBER, has_condition},
+    api::merge_status,
     control_plane::{ApiKind, ControlPlane},
     fleet::Fleet,
     grpc_health::GrpcHealth,
@@ -38,29 +39,25 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::fleet;
-
 const NODES: u8 = 3;
-const AGENTS: &str = "system:serviceaccount:karmada-rs:cluster-health-agent";
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Works,
     Fails,
 }
 
-/// What a server of ours speaks, by TLS.
+/// The protocol of a server of ours, over TLS.
 #[derive(Clone, Copy)]
 enum Protocol {
     Http,
     Grpc,
 }
 
-/// What is asked by a probe.
+/// The server that a probe asks.
 enum Server {
     /// Ours, which says that it is in this state.
     Ours(Arc<Mutex<State>>),
-    /// A port with what accepts its connections, if it is open.
+    /// A port with the tasks that accept its connections, if it is open.
     Port(SocketAddr, JoinSet<()>),
     /// The nodes of the cluster, which are ready, or not.
     Nodes(Api<Node>),
@@ -68,7 +65,7 @@ enum Server {
     Prometheus(Prometheus),
 }
 
-/// A signal, and what its probe asks.
+/// A signal, and the server of its probe.
 pub(super) struct Probed {
     /// Its name, and that of its condition.
     name: &'static str,
@@ -184,12 +181,12 @@ impl Probed {
 pub(super) async fn each_fails_alone(fleet: &Fleet, mut all: Vec<Probed>) -> Result<()> {
     let member = &fleet.gateway;
     manifests::apply(&member.client(), "member/signals/rights.yaml").await?;
-    let access = member.kubeconfig_for(AGENTS, None)?;
+    let access = member.account_kubeconfig("karmada-rs", "cluster-health-agent")?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("signals.yaml");
     let probes = all.iter().map(|one| (one.name, &one.probe));
     fs::write(&path, declaring(probes))?;
-    let agents = Agents::start_with(fleet, NODES, Others::Named, |_| {
+    let agents = Agents::start_with(fleet, NODES, |_| {
         vec![
             format!("--signals-file={}", path.display()),
             format!("--member-kubeconfig={}", access.display()),
@@ -306,9 +303,8 @@ async fn report(nodes: &Api<Node>, state: State) -> Result<()> {
         let by = PatchParams::apply("kubelet");
         nodes.patch(&name, &by, &Patch::Apply(node)).await?;
         let conditions = json!([{ "type": "Ready", "status": ready }]);
-        let status = Patch::Merge(json!({ "status": { "conditions": conditions } }));
-        let parameters = PatchParams::default();
-        nodes.patch_status(&name, &parameters, &status).await?;
+        let status = json!({ "conditions": conditions });
+        merge_status(nodes, &name, &status).await?;
     }
     Ok(())
 }
@@ -358,7 +354,7 @@ async fn ours(member: &ControlPlane, folder: &Path) -> Result<Vec<Probed>> {
 /// A website and a service of gRPC by TLS, a port, and the nodes of the cluster: each fails, nobody can tell how it is, and it
 /// works again, while the others stay as they are. Case S11.
 async fn each_kind_fails_alone(server: ApiKind) -> Result<()> {
-    let fleet = fleet(server).await?;
+    let fleet = agents::fleet(server).await?;
     let folder = tempfile::tempdir()?;
     let all = ours(&fleet.gateway, folder.path()).await?;
     each_fails_alone(&fleet, all).await

@@ -4,6 +4,7 @@ use std::{fs, net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
+    agents,
     control_plane::ApiKind,
     fleet::isolated,
     grpc_health::GrpcHealth,
@@ -14,15 +15,12 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
-use super::{
-    fleet,
-    kinds::{Probed, declaring, each_fails_alone, query},
-};
+use super::kinds::{Probed, declaring, each_fails_alone, query};
 
 /// The limit until a server says something else.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Tries these probes, and returns what is said of them.
+/// Tries these probes, and returns the report.
 async fn check(probes: &[(&str, Value)]) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("signals.yaml");
@@ -157,7 +155,7 @@ fn grpc_votes_by_services() {
 #[test]
 fn real_servers_fail_alone() {
     isolated(test_name!(), async || {
-        let fleet = fleet(ApiKind::Embedded).await?;
+        let fleet = agents::fleet(ApiKind::Embedded).await?;
         let all = vec![Probed::by_grpc(1).await?, Probed::by_prometheus(2).await?];
         each_fails_alone(&fleet, all).await
     });

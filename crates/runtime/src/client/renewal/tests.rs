@@ -170,9 +170,7 @@ async fn expiry_is_metric_and_warning() {
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
     let (mut renewal, registry) = start(&path).await;
-    let shown = || {
-        registry.encode().unwrap()
-    };
+    let shown = || registry.encode().unwrap();
     let series = |time: Timestamp| {
         let second = time.as_second();
         format!(

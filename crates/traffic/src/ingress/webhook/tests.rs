@@ -5,7 +5,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::IngressSpec;
 use karmada_api::provider::ProviderIngress;
 use objects::Key;
-use serde_json::{from_value, json};
+use serde_json::{Value, from_value, json};
 
 use super::*;
 use crate::ingress::fixtures::{

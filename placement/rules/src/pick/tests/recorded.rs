@@ -3,7 +3,7 @@ use serde_json::{from_value, json, to_value};
 use super::*;
 use crate::fixtures::{items, without_server_fields};
 
-/// Cases F2, F22 and F23: the decisions of a running KubeFleet for the three members of its fleet, word for word.
+/// Cases F1, F2, F3, F22 and F23: the decisions of a running KubeFleet for the three members of its fleet, word for word.
 #[test]
 fn recorded_decisions_are_ours() {
     for (name, at) in [

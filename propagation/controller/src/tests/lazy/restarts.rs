@@ -125,7 +125,7 @@ async fn deselected_template_waits() {
     only_an_edit_moves(Event::Unmatch).await;
 }
 
-/// W3: in Karmada the predecessor still owns the binding, and its edit brings the successor's clusters.
+/// Case P44, W3: in Karmada the predecessor still owns the binding, and its edit brings the successor's clusters.
 #[tokio::test(start_paused = true)]
 async fn former_policys_edit_moves_nothing() {
     only_an_edit_moves(Event::EditOfPredecessor).await;

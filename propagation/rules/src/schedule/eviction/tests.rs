@@ -169,7 +169,7 @@ fn policy_chooses_purge_mode() {
     }
 }
 
-fn task(cluster: &str, seconds: i64) -> Value {
+fn stored_task(cluster: &str, seconds: i64) -> Value {
     json!({ "fromCluster": cluster, "gracePeriodSeconds": seconds,
     "creationTimestamp": "2026-11-22T07:55:00Z", "newer": true })
 }
@@ -177,7 +177,11 @@ fn task(cluster: &str, seconds: i64) -> Value {
 /// The tasks that are over go, and the others keep their places and unknown fields.
 #[test]
 fn removals_keep_other_tasks() {
-    let tasks = json!([task("a", 60), task("b", 900), task("c", 60)]);
+    let tasks = json!([
+        stored_task("a", 60),
+        stored_task("b", 900),
+        stored_task("c", 60)
+    ]);
     let binding = binding(&json!([]), &tasks);
     let mut stored = serde_json::to_value(&binding).unwrap();
     stored["spec"]["gracefulEvictionTasks"] = tasks.clone();

@@ -4,7 +4,7 @@ use std::process::Output;
 
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
@@ -50,12 +50,12 @@ fn upgrade(api: &ControlPlane, flags: &[&str]) -> Result<Output> {
     )
 }
 
-/// A chart takes over what kubectl has applied, without force; what somebody changes by hand then ends an upgrade with a
+/// A chart takes over the objects that kubectl has applied, without force; a change by hand then ends an upgrade with a
 /// conflict, until that is given.
 #[test]
 fn applied_objects_are_taken_over() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("host")).await?;
+        let api = ControlPlane::start("host", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         api.namespace("karmada-system").await?;
         kubectl.feed("apply -f -", &manifests(&["host"])?).await?;

@@ -1,4 +1,4 @@
-//! What charts and kustomizations pull.
+//! The images that charts and kustomizations pull.
 
 use std::{collections::BTreeSet, fs};
 

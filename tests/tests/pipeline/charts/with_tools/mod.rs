@@ -8,7 +8,7 @@ mod users;
 
 use anyhow::{Context, ensure};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
@@ -20,7 +20,7 @@ use super::{
     values::examples,
 };
 
-/// What each chart must be told.
+/// The values that each chart requires.
 const CHARTS: [(&str, &[&str]); 7] = [
     ("karmada-rs", &[]),
     ("karmada-rs-agent", &[r#"clusterName="member1""#]),
@@ -87,12 +87,14 @@ fn lint_finds_nothing() {
     }
 }
 
-/// No value is there for nothing: each changes what is rendered, where everything is installed.
+/// No value is there for nothing: each changes the rendered text, where everything is installed.
 #[test]
 fn every_value_has_an_effect() {
     let every = |programs: &[&str]| -> Vec<String> {
-        let on = |name: &&str| format!("{name}.enabled=true");
-        programs.iter().map(on).collect()
+        programs
+            .iter()
+            .map(|name| format!("{name}.enabled=true"))
+            .collect()
     };
     let host = every(&[
         "remedyController",
@@ -128,7 +130,7 @@ fn every_value_has_an_effect() {
             .collect();
         for example in examples(name).unwrap() {
             let mut value = example.value;
-            // What is installed here for a value to have an effect.
+            // The parts that are installed here for a value to have an effect.
             if installed.contains(&format!("{}=true", example.path)) {
                 value = false.into();
             }
@@ -149,7 +151,7 @@ fn every_value_has_an_effect() {
 #[test]
 fn apiserver_admits_every_object() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for namespace in [
             "karmada-system",

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
@@ -22,12 +22,12 @@ const NAMESPACES: [&str; 6] = [
 ];
 
 /// Who applied a kustomization with kubectl may go on with a chart: Helm 4 applies on the server's side, and no field of the same
-/// manifest conflicts. Of what is atomic there, the manifests have every field, defaults too. Definitions of kinds are left out: the
+/// manifest conflicts. Of atomic parts there, the manifests have every field, defaults too. Definitions of kinds are left out: the
 /// versions of one are atomic, and conflict.
 #[test]
 fn same_manifest_has_no_conflict() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for namespace in NAMESPACES {
             api.namespace(namespace).await?;

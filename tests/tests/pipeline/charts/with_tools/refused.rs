@@ -2,7 +2,7 @@
 
 use super::super::rendering::{chart, helm};
 
-/// The chart, the values, and what is said of them.
+/// The chart, the values, and their refusal.
 const WRONG: [(&str, &str, &str); 22] = [
     (
         "karmada-rs",
@@ -116,16 +116,17 @@ const WRONG: [(&str, &str, &str); 22] = [
     ),
 ];
 
-/// Each is told in one line where it is, and what would do.
+/// Each is told in one line, with its place and a good value.
 #[test]
 fn wrong_values_are_named() {
     for (name, values, expected) in WRONG {
         let output = helm(&["template", "--set", values], &chart(name)).unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name} {values}");
-        let is_about =
-            |line: &&str| line.starts_with("- at ") || line.starts_with("Error: execution ");
-        let lines: Vec<_> = errors.lines().filter(is_about).collect();
+        let lines: Vec<_> = errors
+            .lines()
+            .filter(|line| line.starts_with("- at ") || line.starts_with("Error: execution "))
+            .collect();
         assert!(
             matches!(lines[..], [line] if line.contains(expected)),
             "{name} {values}: {errors}"

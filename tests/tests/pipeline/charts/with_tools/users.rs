@@ -2,14 +2,14 @@
 
 use anyhow::{Result, ensure};
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     kubectl::Kubectl,
     netns, test_name,
 };
 
 use super::super::rendering::{manifests, render};
 
-/// Does what `restricted-v2` of OpenShift does to pods of a user that is not of the namespace's range.
+/// Changes pods as `restricted-v2` of OpenShift changes those of a user that is not of the namespace's range.
 const ADMISSION: &str = "
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -37,7 +37,7 @@ const PROGRAMS: &str = r#"propagationController={"enabled":true}"#;
 #[test]
 fn users_of_the_platform_run() {
     netns::isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("member")).await?;
+        let api = ControlPlane::start("member", ApiKind::Real).await?;
         let kubectl = Kubectl::new(api.kubeconfig_path().to_owned())?;
         for namespace in ["karmada-system", "karmada-rs"] {
             api.namespace(namespace).await?;

@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, ensure};
 use pipeline_tests::{
     aggregation::aggregate,
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
-    kubeconfig, manifests,
+    manifests,
     rights::grant,
     test_name,
 };
@@ -446,7 +446,7 @@ fn of_remedy_controller() -> Vec<Attempt> {
     ]
 }
 
-/// The agents on the nodes of gateways say what they reach, and nothing else.
+/// The agents on the nodes of gateways report on reachability, and nothing else.
 fn of_gateway_agent() -> Vec<Attempt> {
     let status = format!("{CLUSTER}/status");
     let condition_of = "this condition of a Cluster is not this account's";
@@ -523,7 +523,7 @@ fn of_agent() -> Vec<Attempt> {
     ]
 }
 
-/// What any policy says. Where two refuse a request, the API tells either.
+/// The start of any policy's refusal. Where two refuse a request, the API tells either.
 const EITHER: &str = "denied request";
 
 /// Somebody with every right over Clusters and Works, but not of the programs.
@@ -638,7 +638,7 @@ fn of_user() -> Vec<Attempt> {
     ]
 }
 
-/// Returns what somebody may do who reads the Secret of a member, too.
+/// Returns the requests of somebody who reads the Secret of a member, too.
 fn of_joiner() -> Vec<Attempt> {
     vec![
         attempt(
@@ -655,7 +655,7 @@ pub(super) fn endpoint(url: &str) -> Value {
     json!({ "spec": { "apiEndpoint": url } })
 }
 
-/// Makes what the attempts are about, as those do who may.
+/// Makes the objects of the attempts, as those do who may.
 pub(super) async fn furnish(api: &ControlPlane) -> Result<()> {
     for namespace in ["shop", "karmada-es-member1"] {
         api.namespace(namespace).await?;
@@ -728,11 +728,11 @@ pub(super) async fn furnish(api: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// Case P75: with the token of any program of a fleet, nothing but what it writes can be written.
+/// Case P75: with the token of any program of a fleet, nothing can be written but its own objects.
 #[test]
 fn stolen_tokens_reach_no_further() {
     isolated(test_name!(), async || {
-        let api = ControlPlane::start(ControlPlaneOptions::named("karmada")).await?;
+        let api = ControlPlane::start("karmada", ApiKind::Real).await?;
         api.install_crds(&crds::karmada()).await?;
         for namespace in ["karmada-system", "karmada-cluster"] {
             api.namespace(namespace).await?;
@@ -792,7 +792,7 @@ fn stolen_tokens_reach_no_further() {
 
 /// Waits until the rights of a user are in effect, by which he may make this change.
 async fn until_may(api: &ControlPlane, user: &str, path: &str, change: &Value) -> Result<()> {
-    let client = kubeconfig::client(&api.kubeconfig_for(user, None)?).await?;
+    let client = api.client_for(user).await?;
     while send(&client, "PATCH", path, change).await.is_err() {}
     Ok(())
 }
@@ -800,7 +800,7 @@ async fn until_may(api: &ControlPlane, user: &str, path: &str, change: &Value) -
 /// Waits until the policies and the rights are in effect, which the API watches: the policies come in the order of
 /// their files, and the last of them refuses this.
 async fn until_guarded(api: &ControlPlane) -> Result<()> {
-    let user = kubeconfig::client(&api.kubeconfig_for(USER, None)?).await?;
+    let user = api.client_for(USER).await?;
     let work = named("probe", &json!({ "spec": { "workload": {} } }));
     loop {
         match send(&user, "POST", &format!("{WORKS}?dryRun=All"), &work).await {

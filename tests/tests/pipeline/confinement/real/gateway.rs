@@ -1,10 +1,10 @@
 //! The ingress-controller in the gateway cluster.
 
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::isolated,
-    kubeconfig, manifests, test_name,
+    manifests, test_name,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn of_ingress_controller_in_gateway() -> Vec<Attempt> {
 #[test]
 fn stolen_token_spares_the_gateway() {
     isolated(test_name!(), async || {
-        let gateway = ControlPlane::start(ControlPlaneOptions::named("gateway")).await?;
+        let gateway = ControlPlane::start("gateway", ApiKind::Real).await?;
         for namespace in ["karmada-rs", "shop"] {
             gateway.namespace(namespace).await?;
         }
@@ -94,7 +94,7 @@ fn stolen_token_spares_the_gateway() {
             .guard(["admission/gateway/ingress-controller.yaml"])
             .await?;
         let account = "system:serviceaccount:karmada-rs:ingress-controller";
-        let client = kubeconfig::client(&gateway.kubeconfig_for(account, None)?).await?;
+        let client = gateway.client_for(account).await?;
         let foreign = "/api/v1/namespaces/shop/services/theirs?dryRun=All";
         until_refused(
             &client,

@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use pipeline_tests::{
-    control_plane::{ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     fleet::isolated,
-    kubeconfig, manifests,
+    manifests,
     rights::grant,
     test_name,
 };
@@ -216,7 +216,7 @@ fn works(cluster: &str) -> String {
     format!("/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-{cluster}/works")
 }
 
-/// Returns what somebody may do who may write the `ConfigMap`s and envelopes of a placed namespace.
+/// Returns the requests of somebody who may write the `ConfigMap`s and envelopes of a placed namespace.
 fn of_writer() -> Vec<Attempt> {
     let maps = "/api/v1/namespaces/shop/configmaps";
     let envelopes = "/apis/placement.kubernetes-fleet.io/v1beta1/namespaces/shop/resourceenvelopes";
@@ -252,7 +252,7 @@ fn of_writer() -> Vec<Attempt> {
 #[test]
 fn stolen_tokens_spare_the_hub() {
     isolated(test_name!(), async || {
-        let hub = ControlPlane::start(ControlPlaneOptions::named("hub")).await?;
+        let hub = ControlPlane::start("hub", ApiKind::Real).await?;
         hub.install_crds(&[manifests::path("placement/crds")])
             .await?;
         for namespace in ["fleet-system", "shop", "fleet-member-member2"] {
@@ -267,9 +267,8 @@ fn stolen_tokens_spare_the_hub() {
             "placement/hub/envelopes.yaml",
         ])
         .await?;
-        let account = |name: &str| format!("system:serviceaccount:fleet-system:{name}");
-        let controller = account("placement-controller");
-        let client = kubeconfig::client(&hub.kubeconfig_for(&controller, None)?).await?;
+        let controller = "system:serviceaccount:fleet-system:placement-controller";
+        let client = hub.client_for(controller).await?;
         let outside = named("outside", &json!({}));
         until_refused(
             &client,
@@ -279,15 +278,15 @@ fn stolen_tokens_spare_the_hub() {
             "writes in fleet-member-* only",
         )
         .await;
-        play(&hub, &controller, of_placement_controller()).await?;
-        let agent = account("member1");
-        let client = kubeconfig::client(&hub.kubeconfig_for(&agent, None)?).await?;
+        play(&hub, controller, of_placement_controller()).await?;
+        let agent = "system:serviceaccount:fleet-system:member1";
+        let client = hub.client_for(agent).await?;
         // Its rights were made now.
         while send(&client, "GET", &works("member1"), &Value::Null)
             .await
             .is_err()
         {}
-        play(&hub, &agent, of_placement_agent()).await?;
+        play(&hub, agent, of_placement_agent()).await?;
         play_health_agent(&hub).await?;
         play_writer(&hub).await
     });
@@ -299,7 +298,7 @@ async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
     send(&hub.client(), "POST", clusters, &named("member1", &cluster)).await?;
     manifests::apply(&hub.client(), "placement/hub/cluster-health-agent.yaml").await?;
     let agent = "system:serviceaccount:fleet-member-member1:cluster-health-agent";
-    let client = kubeconfig::client(&hub.kubeconfig_for(agent, None)?).await?;
+    let client = hub.client_for(agent).await?;
     let status = format!("{clusters}/member1/status?dryRun=All");
     let usage = json!({ "status": { "resourceUsage": {} } });
     until_refused(
@@ -311,12 +310,12 @@ async fn play_health_agent(hub: &ControlPlane) -> Result<()> {
     )
     .await;
     play(hub, agent, of_health_agent()).await?;
-    // What the agent has written is not the next account's to remove.
+    // The next account may not remove the agent's objects.
     let bare = json!({ "status": { "conditions": null } });
     send(&hub.client(), "PATCH", &self::status("member1"), &bare).await?;
     manifests::apply(&hub.client(), "placement/remedies/rights.yaml").await?;
     let controller = "system:serviceaccount:fleet-system:remedy-controller";
-    let client = kubeconfig::client(&hub.kubeconfig_for(controller, None)?).await?;
+    let client = hub.client_for(controller).await?;
     // Its rights were made now.
     while send(&client, "GET", clusters, &Value::Null).await.is_err() {}
     play(hub, controller, of_remedy_controller()).await?;
@@ -330,7 +329,7 @@ async fn play_writer(hub: &ControlPlane) -> Result<()> {
             "verbs": ["create"] },
     ]);
     grant(&hub.client(), "writer", &rights).await?;
-    let client = kubeconfig::client(&hub.kubeconfig_for("writer", None)?).await?;
+    let client = hub.client_for("writer").await?;
     let maps = "/api/v1/namespaces/shop/configmaps?dryRun=All";
     let annotations = json!({ "kubernetes-fleet.io/envelope-configmap": "true" });
     let envelope = json!({ "metadata": { "name": "envelope", "annotations": annotations } });

@@ -1,4 +1,4 @@
-//! What is tried with the token of each program, where that may write, and of each other account.
+//! The attempts with the token of each program, where that may write, and of each other account.
 
 mod fleet;
 mod gateway;

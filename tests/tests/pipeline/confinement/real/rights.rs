@@ -1,13 +1,13 @@
-//! The accounts that RBAC alone confines, or a policy for everybody: what is in their manifests, and nothing else.
+//! The accounts that RBAC alone confines, or a policy for everybody: the rights of their manifests, and no others.
 
 use anyhow::{Result, ensure};
 use http::Request;
 use pipeline_tests::{
     agents::MEMBER,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds,
     fleet::{isolated, maintenance},
-    kubeconfig, test_name,
+    test_name,
 };
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ for file in ingresses/rights kubectl-remedy; do kubectl --context member1 apply 
 kubectl --context member1 create clusterrolebinding operator --clusterrole karmada-rs:kubectl-remedy --user operator
 ";
 
-/// An account, what it may do once its rights are in effect, and what it may not.
+/// An account, the requests that it may make once its rights are in effect, and those that it may not.
 type Account = (&'static str, Attempt, Vec<Attempt>);
 
 fn reads(path: &str) -> Attempt {
@@ -102,7 +102,7 @@ fn takes_token_of(account: &str) -> Attempt {
     ))
 }
 
-/// Returns what none of those may do who only look, or block by Remedies.
+/// Returns the requests that nobody may make who only looks, or blocks by Remedies.
 fn beyond_looking() -> Vec<Attempt> {
     vec![
         reads(SECRET),
@@ -369,7 +369,7 @@ fn in_member() -> Vec<Account> {
 /// Waits until the rights of each account are in effect, and plays its attempts. None may act as somebody else.
 async fn try_each(api: &ControlPlane, accounts: Vec<Account>) -> Result<()> {
     for (account, (method, path, body, _), beyond) in accounts {
-        let client = kubeconfig::client(&api.kubeconfig_for(account, None)?).await?;
+        let client = api.client_for(account).await?;
         while send(&client, method, &path, &body).await.is_err() {}
         play(api, account, beyond).await?;
         let request = Request::get("/api").header("Impersonate-User", "somebody");
@@ -389,8 +389,10 @@ async fn try_each(api: &ControlPlane, accounts: Vec<Account>) -> Result<()> {
 #[test]
 fn rbac_confines_stolen_tokens() {
     isolated(test_name!(), async || {
-        let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-        let (karmada, member) = tokio::try_join!(start("karmada"), start("member1"))?;
+        let (karmada, member) = tokio::try_join!(
+            ControlPlane::start("karmada", ApiKind::Real),
+            ControlPlane::start("member1", ApiKind::Real)
+        )?;
         karmada.install_crds(&crds::karmada()).await?;
         let kind = ("externaldns.k8s.io", "DNSEndpoint", "dnsendpoints");
         let kind = crds::definition(kind.0, kind.1, kind.2, &json!({}))?;
@@ -408,7 +410,7 @@ fn rbac_confines_stolen_tokens() {
         }
 
         karmada.guard(["admission/clusters.yaml"]).await?;
-        let client = kubeconfig::client(&karmada.kubeconfig_for("drainer", None)?).await?;
+        let client = karmada.client_for("drainer").await?;
         let moved = endpoint("https://127.0.0.1:3");
         let path = format!("{CLUSTER}?dryRun=All");
         until_refused(&client, "PATCH", &path, &moved, MOVES).await;

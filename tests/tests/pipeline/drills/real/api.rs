@@ -14,11 +14,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::create,
     control_plane::{ApiKind, ControlPlane},
     fleet::{Fleet, Member, isolated},
-    kubeconfig,
     programs::{Binary, Profile, Running},
-    propagation::create,
     test_name,
     wait::{until, until_event},
 };
@@ -70,10 +69,9 @@ async fn crowd(karmada: &ControlPlane) -> Result<()> {
 
 /// Lists all clusters again and again until it is dropped, from several places.
 async fn flood(karmada: &ControlPlane) -> Result<JoinSet<()>> {
-    let path = karmada.kubeconfig_for(REPORTS, None)?;
     let mut flood = JoinSet::new();
     for _ in 0..4 {
-        let client = kubeconfig::client(&path).await?;
+        let client = karmada.client_for(REPORTS).await?;
         flood.spawn(async move {
             while let Ok(list) =
                 Request::get("/apis/cluster.karmada.io/v1alpha1/clusters").body(Vec::new())
@@ -150,7 +148,7 @@ async fn undo_each(bindings: &Api<ResourceBinding>, name: &str) -> Result<Infall
     }
 }
 
-/// A Karmada upgrade has started Karmada's own controllers again, which put back what they made of a template.
+/// A Karmada upgrade has started Karmada's own controllers again, which put back their own binding of a template.
 #[test]
 fn rival_undoes_writes() {
     isolated(test_name!(), async || {

@@ -7,15 +7,13 @@ use k8s_openapi::api::{
     core::v1::{Secret, ServiceAccount},
     rbac::v1::ClusterRoleBinding,
 };
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge},
     control_plane::{ApiKind, ControlPlane},
     fleet::{Member, NAMESPACE, isolated},
     programs::{Binary, Running},
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     test_name,
 };
 use serde_json::json;
@@ -56,10 +54,8 @@ async fn use_token(fleet: &PropagationFleet, life: [Timestamp; 2]) -> Result<()>
     let token = fleet.member(MEMBER).account_token(namespace, name, life);
     let token = BASE64_STANDARD.encode(token.await?);
     let secrets: Api<Secret> = Api::namespaced(fleet.karmada.client(), "karmada-cluster");
-    let patch = Patch::Merge(json!({ "data": { "token": token } }));
-    let parameters = PatchParams::default();
-    secrets.patch(&MEMBER.name(), &parameters, &patch).await?;
-    Ok(())
+    let patch = json!({ "data": { "token": token } });
+    merge(&secrets, &MEMBER.name(), &patch).await
 }
 
 /// The member grants tokens of an hour, and nobody renewed the last one. No test waits for an hour: the program is given

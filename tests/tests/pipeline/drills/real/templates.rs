@@ -4,10 +4,11 @@ use anyhow::Result;
 use karmada_api::ResourceInterpreterCustomization;
 use kube::Api;
 use pipeline_tests::{
+    api::create,
     control_plane::ApiKind,
     fleet::{Member, isolated},
     programs::{Binary, Profile},
-    propagation::{PropagationFleet, create},
+    propagation::PropagationFleet,
     test_name,
     wait::until_event,
 };

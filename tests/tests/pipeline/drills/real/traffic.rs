@@ -3,7 +3,7 @@
 use anyhow::ensure;
 use karmada_api::{TRAFFIC_CONTROL, condition::DNS_READY};
 use pipeline_tests::{
-    agents::{Agents, MEMBER, Others, PREFIX, has_condition, name},
+    agents::{Agents, MEMBER, PREFIX, has_condition, name},
     control_plane::ApiKind,
     fleet::{Fleet, INGRESS, Member, isolated},
     haproxy::Haproxy,
@@ -51,7 +51,7 @@ fn dns_flaps_on_one_node() {
         Fleet::lay_network(&[])?;
         let fleet = Fleet::start(ApiKind::Real, Profile::Debug).await?;
         fleet.join(MEMBER).await?;
-        let agents = Agents::start(&fleet, 3, Others::Named).await?;
+        let agents = Agents::start(&fleet, 3).await?;
         let leader = agents.leader().await?;
         agents.votes(leader, "healthy", 3).await?;
         has_condition(&fleet, DNS_READY, "True", "no node fails").await?;

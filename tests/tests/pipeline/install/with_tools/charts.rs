@@ -8,7 +8,7 @@ use super::{
     MEMBERS, before_us, controllers, nothing_is_listed, uninstall,
 };
 
-/// What has one of our names.
+/// The objects that have one of our names.
 const LEFT: &str = "
 for context in karmada gateway; do
   kubectl --context $context get clusterroles,clusterrolebindings,validatingadmissionpolicies,ingressclasses,deployments,daemonsets -A -o name

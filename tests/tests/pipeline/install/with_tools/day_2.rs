@@ -7,7 +7,7 @@ mod real {
 
     use anyhow::{Context, Result, ensure};
     use pipeline_tests::{
-        control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::{Member, isolated},
         programs::{Binary, Profile, Running},
         propagation::PropagationFleet,
@@ -19,7 +19,7 @@ mod real {
     /// Joins by the command of docs/install.md. No pod runs, so that no agent reports.
     const JOIN: &str = "kubectl remedy join --all --context karmada --image YOUR-REGISTRY/cluster-health-agent:0.1.0 --server https://203.0.113.7:5443 --wait=false";
 
-    /// Makes the next version of what is checked out.
+    /// Makes the next version of the checked out one.
     const NEXT_VERSION: &str =
         r"sed -Ei 's/^(version|appVersion): .*/\1: 0.2.0/' manifests/helm/*/Chart.yaml";
 
@@ -81,7 +81,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
             let kinds = [ApiKind::Real, ApiKind::Embedded];
             let (fleet, host) = tokio::try_join!(
                 PropagationFleet::start_on(kinds, 2, Profile::Debug),
-                ControlPlane::start(ControlPlaneOptions::named("host")),
+                ControlPlane::start("host", ApiKind::Real),
             )?;
             let names = [1, 2].map(|number| Member(number).name());
             let contexts = [
@@ -137,7 +137,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
             self.reader.run(&lines.join("\n")).await.map(drop)
         }
 
-        /// Upgrades the charts with the rights, which makes what is missing.
+        /// Upgrades the charts with the rights, which makes the missing ones.
         async fn make_accounts(&self) -> Result<()> {
             let steps = self.steps("Upgrade");
             let [charts, ..] = &steps[..] else {
@@ -154,8 +154,9 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
         /// Returns the steps of a section of the page, in which no agent is waited for: no pod runs.
         fn steps(&self, section: &str) -> Vec<String> {
             let steps = self.reader.steps(Page::Day2, section).into_iter();
-            let join = |step: String| step.replace("remedy join ", "remedy join --wait=false ");
-            steps.map(join).collect()
+            steps
+                .map(|step| step.replace("remedy join ", "remedy join --wait=false "))
+                .collect()
         }
 
         async fn run(&self, script: &str) -> Result<String> {
@@ -316,7 +317,7 @@ until [[ $(kubectl --context member1 -n karmada-rs get secret cluster-health-age
         stage.run(BOTH_AUTHORITIES).await.map(drop)
     }
 
-    /// Who installed by charts follows the page from its first section to its last: each command does what the page says.
+    /// Who installed by charts follows the page from its first section to its last: each command does its work as the page says.
     #[test]
     #[ignore = "long"]
     fn page_keeps_a_fleet_running() {
@@ -349,8 +350,10 @@ kubectl --context host get deployments,daemonsets,cronjobs -A -o jsonpath='{.ite
     #[test]
     fn kustomizations_upgrade_all_programs() {
         isolated(test_name!(), async || {
-            let start = async |name| ControlPlane::start(ControlPlaneOptions::named(name)).await;
-            let (karmada, host) = tokio::try_join!(start("karmada"), start("host"))?;
+            let (karmada, host) = tokio::try_join!(
+                ControlPlane::start("karmada", ApiKind::Real),
+                ControlPlane::start("host", ApiKind::Real)
+            )?;
             let contexts = [
                 ("karmada", &karmada),
                 ("host", &host),

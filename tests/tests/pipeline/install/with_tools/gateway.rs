@@ -12,13 +12,11 @@ mod real {
         core::v1::{Secret, Service},
         networking::v1::Ingress,
     };
-    use kube::{
-        Api,
-        api::{Patch, PatchParams},
-    };
+    use kube::Api;
     use pipeline_tests::{
+        api::merge_status,
         backend::HttpBackend,
-        control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+        control_plane::{ApiKind, ControlPlane},
         fleet::{
             Fleet, GATEWAY_CLASS, HOST, Member, NAMESPACE, PROXY, SERVICE, isolated, proxy_access,
         },
@@ -59,7 +57,7 @@ kubectl --context karmada -n shop wait rb web-service --for condition=FullyAppli
             let kinds = [ApiKind::Real, ApiKind::Embedded];
             let (fleet, host) = tokio::try_join!(
                 PropagationFleet::start_on(kinds, 2, Profile::Debug),
-                ControlPlane::start(ControlPlaneOptions::named("host")),
+                ControlPlane::start("host", ApiKind::Real),
             )?;
             host.namespace(SYSTEM).await?;
             let access = proxy_access(&host).await?;
@@ -133,10 +131,9 @@ kubectl --context karmada -n shop wait rb web-service --for condition=FullyAppli
                 address.set_port(80);
                 backends.push(HttpBackend::start(address, &member.name()).await?);
                 let entry = json!({ "ip": address.ip() });
-                let status = json!({ "status": { "loadBalancer": { "ingress": [entry] } } });
+                let status = json!({ "loadBalancer": { "ingress": [entry] } });
                 let services: Api<Service> = namespaced(self.fleet.member(member).client());
-                let (parameters, status) = (PatchParams::default(), Patch::Merge(status));
-                services.patch_status(SERVICE, &parameters, &status).await?;
+                merge_status(&services, SERVICE, &status).await?;
             }
             Ok(backends)
         }

@@ -1,4 +1,4 @@
-//! What `list.sh` finds in an API.
+//! The findings of `list.sh` in an API.
 
 use std::{
     env,
@@ -20,7 +20,7 @@ case "$*" in
 esac
 "#;
 
-/// Who uninstalls by hand sees what was forgotten: whatever is applied at any place is listed while it is there.
+/// Who uninstalls by hand sees forgotten objects: whatever is applied at any place is listed while it is there.
 #[test]
 fn every_object_is_listed() {
     let objects = applied().into_iter();

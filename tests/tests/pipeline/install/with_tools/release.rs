@@ -1,4 +1,4 @@
-//! What a release publishes, for whom it is all there is.
+//! The files of a release, for those who have nothing else.
 
 mod real {
     use std::fs;

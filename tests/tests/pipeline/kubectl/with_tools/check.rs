@@ -8,11 +8,12 @@ use k8s_openapi::{
 };
 use kube::{Api, api::PostParams};
 use pipeline_tests::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    api::create,
+    control_plane::{ApiKind, ControlPlane},
     fleet::NAMESPACE,
     kubectl::Kubectl,
     on_both,
-    propagation::{PropagationFleet, create, namespaced},
+    propagation::{PropagationFleet, namespaced},
     relay::Relay,
 };
 use serde_json::{Value, from_value, json};
@@ -47,7 +48,7 @@ async fn check_names_what_waits(server: ApiKind) -> Result<()> {
         .create_policy("idle", policy("none", "member1"))
         .await?;
     let kubectl = Kubectl::new(fleet.karmada.kubeconfig_path().to_owned())?;
-    // What it tells is the work of programs that are under way: ask until they have done it.
+    // The programs are still at work: ask until they have done it.
     let stdout = loop {
         let checked = kubectl.remedy(&["check", "-n", NAMESPACE], "").await?;
         // No remedy-controller leads here.
@@ -78,9 +79,9 @@ async fn check_names_what_waits(server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Before an installation, a check tells what is missing and who leads, and writes nothing.
+/// Before an installation, a check names missing objects and who leads, and writes nothing.
 async fn check_comes_before_installation(server: ApiKind) -> Result<()> {
-    let empty = ControlPlane::start(ControlPlaneOptions::named("empty").on(server)).await?;
+    let empty = ControlPlane::start("empty", server).await?;
     let kubectl = Kubectl::new(empty.kubeconfig_path().to_owned())?;
     let checked = kubectl.remedy(&["check", "--pre"], "").await?;
     assert_eq!(checked.code, Some(1), "{checked:?}");

@@ -80,7 +80,7 @@ patches:
             }))?;
             let bindings: Api<ClusterRoleBinding> = Api::all(karmada.client());
             bindings.create(&PostParams::default(), &binding).await?;
-            let as_user = |user| Kubectl::new(karmada.kubeconfig_for(user, None)?);
+            let as_user = |user| Kubectl::new(karmada.kubeconfig_for(user)?);
             let sixty = Self {
                 kubectl: as_user(USER)?,
                 renewal: as_user("system:serviceaccount:karmada-system:kubectl-remedy-renew")?,
@@ -94,7 +94,7 @@ patches:
             Ok(sixty)
         }
 
-        /// Runs a command, and prints what it took. Returns its end and the number of writes to the API meanwhile.
+        /// Runs a command, and prints the time that it took. Returns its end and the number of writes to the API meanwhile.
         async fn run(&self, arguments: &[&str]) -> Result<(Finished, u64)> {
             let karmada = &self.fleet.karmada;
             let (writes, reads) = (karmada.successful_writes().await?, karmada.reads().await?);
@@ -140,7 +140,7 @@ patches:
     }
 
     /// Who runs sixty clusters joins them all by one command, finds out that nobody carries its Works out, and has that
-    /// command complete it. Their agents report with what they got, their tokens are renewed, and nothing stays when they leave.
+    /// command complete it. Their agents report with their credentials, their tokens are renewed, and nothing stays when they leave.
     #[test]
     #[ignore = "long"]
     fn sixty_clusters_join_and_leave() {
@@ -207,7 +207,7 @@ patches:
         });
     }
 
-    /// An agent that has nothing but what its member got knows its cluster, leads there, and is what a join waits for.
+    /// An agent with nothing but its member's credentials knows its cluster, leads there, and a join waits for it.
     async fn reports(sixty: &Sixty) -> Result<()> {
         let name = LAST.name();
         let join = ["join", &name, "--timeout=1s"];
@@ -230,17 +230,17 @@ patches:
         let agent = Running::start_unready(Binary::Agent, Profile::Debug, flags).await?;
         let namespace = format!("karmada-es-{}", LAST.name());
         let leases: Api<Lease> = Api::namespaced(sixty.fleet.karmada.client(), &namespace);
-        let is_held = |lease: Option<&Lease>| {
+        until(&leases, "cluster-health-agent", "held", |lease| {
             let spec = lease.and_then(|lease| lease.spec.as_ref());
             spec.is_some_and(|spec| spec.holder_identity.is_some())
-        };
-        until(&leases, "cluster-health-agent", "held", is_held).await?;
+        })
+        .await?;
         let joined = sixty.kubectl.remedy(&["join", &name], "").await?;
         ensure!(joined.code == Some(0), "{joined:?}");
         agent.stop().await
     }
 
-    /// What a component changes is there after the next join and a renewal, and goes when nobody wants it any more.
+    /// The objects of a component are there after the next join and a renewal, and goes when nobody wants it any more.
     async fn keeps_components(sixty: &Sixty) -> Result<()> {
         let folder = sixty.kubectl.home().join("component");
         fs::create_dir(&folder)?;
@@ -256,12 +256,12 @@ patches:
         ] {
             let finished = sixty.kubectl.remedy(line, "").await?;
             ensure!(finished.code == Some(0), "{finished:?}");
-            let is_changed = |agents: Option<&DaemonSet>| {
+            until(&agents, "cluster-health-agent", "changed", |agents| {
                 let spec = agents.and_then(|agents| agents.spec.as_ref());
                 let pod = spec.and_then(|spec| spec.template.spec.as_ref());
                 pod.is_some_and(|pod| pod.priority_class_name.as_deref() == class)
-            };
-            until(&agents, "cluster-health-agent", "changed", is_changed).await?;
+            })
+            .await?;
         }
         Ok(())
     }
@@ -275,8 +275,13 @@ patches:
         let count = lines(&renewed.stdout, " renewed; its token ends at");
         ensure!(count == usize::from(CLUSTERS), "{renewed:?}");
         let secrets: Api<Secret> = Api::namespaced(sixty.member(), "karmada-rs");
-        let is_new = |secret: Option<&Secret>| secret.is_some_and(|secret| secret.data != old);
-        until(&secrets, "cluster-health-agent-karmada", "renewed", is_new).await?;
+        until(
+            &secrets,
+            "cluster-health-agent-karmada",
+            "renewed",
+            |secret| secret.is_some_and(|secret| secret.data != old),
+        )
+        .await?;
         let folder = sixty.kubectl.home().join("renewed");
         let kubeconfig = sixty.mounted(&folder).await?;
         let kubeconfig = kubeconfig.to_str().context("no text")?;

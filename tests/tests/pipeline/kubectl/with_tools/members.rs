@@ -13,12 +13,13 @@ mod real {
     use kube::{Api, api::DeleteParams};
     use objects::condition::find;
     use pipeline_tests::{
+        api::create,
         control_plane::{ApiKind, ControlPlane},
         fleet::{Member, NAMESPACE, isolated},
         kubectl::{Finished, Kubectl},
         manifests,
         programs::{Binary, Profile},
-        propagation::{PropagationFleet, create, namespaced},
+        propagation::{PropagationFleet, namespaced},
         test_name,
         wait::until,
     };
@@ -111,7 +112,7 @@ mod real {
 
     /// Writes a kubeconfig with the fleet for `user`, and each member for its admin, in a context of its name.
     fn kubeconfig(fleet: &PropagationFleet, user: &str) -> Result<PathBuf> {
-        let own = fleet.karmada.kubeconfig_for(user, None)?;
+        let own = fleet.karmada.kubeconfig_for(user)?;
         let read = |path: &std::path::Path| -> Result<Value> {
             Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
         };
@@ -257,7 +258,7 @@ mod real {
         Ok(())
     }
 
-    /// Whoever leaves leaves nothing of ours; what was propagated goes with it. By a context of another member nothing is lost there.
+    /// Whoever leaves leaves nothing of ours; its copies go with it. By a context of another member nothing is lost there.
     async fn leaves(stage: &Stage, before: &Snapshot) -> Result<()> {
         let accounts = stage.fleet.member(SECOND).client();
         let accounts: Api<ServiceAccount> = Api::namespaced(accounts, "karmada-rs");

@@ -32,7 +32,7 @@ impl Operated {
         let fleet = Fleet::with_members(server, Profile::Debug, &members).await?;
         grant_file(&fleet.karmada.client(), USER, "karmada/kubectl-remedy").await?;
         let operated = Self {
-            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
+            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER)?)?,
             remedies: fleet.remedy_controller().await?,
             ingresses: fleet.ingress_controller().await?,
             fleet,
@@ -203,7 +203,7 @@ async fn drain_is_taken_back(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// What would leave a backend without a cluster is refused unless forced.
+/// A block that would leave a backend without a cluster is refused unless forced.
 async fn last_cluster_needs_force(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;
@@ -237,7 +237,7 @@ async fn last_cluster_needs_force(server: ApiKind) -> Result<()> {
     operated.stop().await
 }
 
-/// What is planned on a condition happens and is explained.
+/// The plan of a condition happens and is explained.
 async fn plan_comes_true(server: ApiKind) -> Result<()> {
     let operated = Operated::start(server).await?;
     let fleet = &operated.fleet;

@@ -3,16 +3,14 @@
 use anyhow::Result;
 use k8s_openapi::api::apps::v1::Deployment;
 use karmada_api::work::{APPLIED, DISPATCHING};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::Api;
 use pipeline_tests::{
+    api::{create, merge, merge_status},
     control_plane::ApiKind,
     fleet::{Member, NAMESPACE},
     kubectl::{Finished, Kubectl},
     on_both,
-    propagation::{PropagationFleet, PropagationPrograms, create, namespaced},
+    propagation::{PropagationFleet, PropagationPrograms, namespaced},
     rights::{grant, grant_file},
     wait::until,
 };
@@ -41,7 +39,7 @@ impl Watched {
         });
         create(&namespaced::<Deployment>(client), deployment).await?;
         Ok(Self {
-            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER, None)?)?,
+            kubectl: Kubectl::new(fleet.karmada.kubeconfig_for(USER)?)?,
             _programs: fleet.run().await?,
             fleet,
         })
@@ -52,7 +50,7 @@ impl Watched {
         self.kubectl.remedy(&line, "").await
     }
 
-    /// Asks until the first line begins so: what is asked about is the work of programs that are under way.
+    /// Asks until the first line begins so: the programs are still at work.
     async fn says(&self, subject: &str, sentence: &str) -> Result<String> {
         loop {
             let answer = self.why(subject, &["-n", NAMESPACE]).await?;
@@ -133,9 +131,8 @@ async fn unselected_is_nowhere(watched: &Watched) -> Result<()> {
 /// The policy selects it, and its copies get ready.
 async fn copies_come_up(watched: &Watched) -> Result<()> {
     let fleet = &watched.fleet;
-    let patch = Patch::Merge(json!({ "spec": policy(WEB, &Value::Null) }));
-    let parameters = PatchParams::default();
-    fleet.policies().patch("shop", &parameters, &patch).await?;
+    let patch = json!({ "spec": policy(WEB, &Value::Null) });
+    merge(&fleet.policies(), "shop", &patch).await?;
     for member in fleet.members() {
         watched.work_has(member, APPLIED, "True").await?;
     }
@@ -151,11 +148,9 @@ async fn copies_come_up(watched: &Watched) -> Result<()> {
     for member in fleet.members() {
         let copies: Api<Deployment> = namespaced(fleet.member(member).client());
         let generation = copies.get(WEB).await?.metadata.generation;
-        let status = json!({ "status": { "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
-            "availableReplicas": 2, "observedGeneration": generation } });
-        copies
-            .patch_status(WEB, &parameters, &Patch::Merge(status))
-            .await?;
+        let status = json!({ "replicas": 2, "readyReplicas": 2, "updatedReplicas": 2,
+            "availableReplicas": 2, "observedGeneration": generation });
+        merge_status(&copies, WEB, &status).await?;
     }
     let well = "Deployment shop/web is in member1 and member2, as it is to be.\n";
     for subject in ["deployments.apps/web", "rb/web-deployment"] {
@@ -172,10 +167,9 @@ async fn copies_come_up(watched: &Watched) -> Result<()> {
 /// The policy pauses one cluster.
 async fn pause_is_told(watched: &Watched) -> Result<()> {
     let fleet = &watched.fleet;
-    let parameters = PatchParams::default();
     let pause = json!({ "dispatchingOnClusters": { "clusterNames": ["member2"] } });
-    let patch = Patch::Merge(json!({ "spec": policy(WEB, &pause) }));
-    fleet.policies().patch("shop", &parameters, &patch).await?;
+    let patch = json!({ "spec": policy(WEB, &pause) });
+    merge(&fleet.policies(), "shop", &patch).await?;
     watched.work_has(Member(2), DISPATCHING, "False").await?;
     let paused = "Deployment shop/web is paused in member2, which has all there is to have now.\n";
     watched.says("deploy/web", paused).await?;
@@ -193,7 +187,7 @@ async fn pause_is_told(watched: &Watched) -> Result<()> {
     Ok(())
 }
 
-/// What is not there, and what is never propagated.
+/// Absent objects, and those that are never propagated.
 async fn wrong_names_are_errors(watched: &Watched) -> Result<()> {
     for (subject, problem) in [
         ("deploy/none", "there is no Deployment shop/none"),

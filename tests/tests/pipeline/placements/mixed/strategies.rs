@@ -10,6 +10,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use pipeline_tests::{
+    api::{merge, merge_status},
     control_plane::{ApiKind, ControlPlane},
     on_both,
     placement::PlacementFleet,
@@ -18,7 +19,7 @@ use pipeline_tests::{
 use serde_json::{Value, json};
 
 use super::{
-    MEMBER, PENDING, PLACED, PLACEMENT, THEIR_MANAGER, TheirAgent, WORK, join_theirs, merge_status,
+    MEMBER, PENDING, PLACED, PLACEMENT, THEIR_MANAGER, TheirAgent, WORK, join_theirs,
     placed_by_theirs, told, write_work,
 };
 use crate::placements::{KEY, MAP, REPORTED, maps, said};
@@ -66,25 +67,24 @@ fn is_told(work: &Work, expected: &[Value]) -> bool {
     told(&json!(work.status)) == expected && ages.all(|observed| observed == generation)
 }
 
-/// Returns what an agent says of a namespace and a map with which it has only compared its manifests.
+/// Returns the report of an agent on a namespace and a map with which it has only compared its manifests.
 fn compared(map: &str) -> Vec<Value> {
-    let of = |reason: &str| json!(["DiffReported", "True", reason]);
     ["NoDiffFound", map, "AllManifestsDiffReported"]
-        .map(of)
+        .map(|reason: &str| json!(["DiffReported", "True", reason]))
         .into()
 }
 
 /// A change of a Work.
 struct Change {
     strategy: Value,
-    /// What its map has.
+    /// The value of its map.
     data: Value,
     /// The number of applications in the member that it takes.
     applied: u64,
 }
 
 impl Change {
-    /// Makes the change as KubeFleet's controller does, and checks what our agent makes of it.
+    /// Makes the change as KubeFleet's controller does, and checks our agent's result.
     async fn make(&self, fleet: &PlacementFleet) -> Result<()> {
         let (works, member) = (fleet.works(MEMBER), fleet.member(MEMBER));
         let copies = maps(member, PLACED);
@@ -93,8 +93,8 @@ impl Change {
         manifests[1]["data"] = self.data.clone();
         let spec = json!({ "applyStrategy": written_out(&self.strategy),
             "workload": { "manifests": manifests } });
-        let change = Patch::Merge(json!({ "spec": spec }));
-        works.patch(WORK, &PatchParams::default(), &change).await?;
+        let change = json!({ "spec": spec });
+        merge(&works, WORK, &change).await?;
 
         let is_reported = self.strategy["type"] == "ReportDiff";
         let is_same = json!(had.data) == self.data;
@@ -124,8 +124,8 @@ impl Change {
     }
 }
 
-/// Case F51: KubeFleet's hub changes how a Work is written: our agent writes nothing for that alone, and what is new once;
-/// what has left a manifest goes, by whichever strategy it came.
+/// Case F51: KubeFleet's hub changes how a Work is written: our agent writes nothing for that alone, and news once;
+/// parts that have left a manifest go, by whichever strategy it came.
 async fn their_strategies_are_followed(server: ApiKind) -> Result<()> {
     let fleet = PlacementFleet::start(server, 1).await?;
     let ours = join_theirs(&fleet).await?;
@@ -157,7 +157,7 @@ async fn their_strategies_are_followed(server: ApiKind) -> Result<()> {
 }
 
 impl TheirAgent<'_> {
-    /// Applies what is placed, as its agent does where the server is to apply it.
+    /// Applies the placed objects, as its agent does where the server is to apply it.
     async fn apply_placed(&self) -> Result<()> {
         let copies = maps(self.0.member(MEMBER), PLACED);
         let copy = copies.get(MAP).await?;
@@ -187,8 +187,8 @@ impl TheirAgent<'_> {
     }
 }
 
-/// Case F51: our controller hands each strategy on to KubeFleet's agent, and goes by what that says. Ours follows it while it
-/// only looks, that one follows ours, and ours again: what either wrote goes when it leaves.
+/// Case F51: our controller hands each strategy on to KubeFleet's agent, and goes by its report. Ours follows it while it
+/// only looks, that one follows ours, and ours again: the parts that either wrote go when they leave.
 async fn agents_follow_each_other(server: ApiKind) -> Result<()> {
     let stage = placed_by_theirs(server).await?;
     let theirs = TheirAgent(&stage.fleet);
@@ -260,10 +260,9 @@ async fn agents_follow_each_other(server: ApiKind) -> Result<()> {
 
 /// Changes keys of the map on the hub.
 async fn change_key(hub: &ControlPlane, data: Value) -> Result<()> {
-    let change = Patch::Merge(json!({ "data": data }));
+    let change = json!({ "data": data });
     let maps = maps(hub, PLACED);
-    maps.patch(MAP, &PatchParams::default(), &change).await?;
-    Ok(())
+    merge(&maps, MAP, &change).await
 }
 
 /// Waits until the map in the member has this, and nothing else.

@@ -42,7 +42,7 @@ fn works() -> Result<[Vec<Value>; 3]> {
 }
 
 impl Left {
-    /// Makes the fleet: what the user wrote, what Karmada made of it, and what it carried to the members.
+    /// Makes the fleet: the user's objects, those that Karmada made of them, and the copies in the members.
     pub(super) async fn by_a_karmada(server: ApiKind) -> Result<Self> {
         let fleet = PropagationFleet::start(server, 3).await?;
         let mut left = Self {
@@ -84,7 +84,7 @@ impl Left {
         Ok(left)
     }
 
-    /// Learns the IDs of what the fleet has already.
+    /// Learns the IDs of the objects that the fleet has already.
     async fn know_owners(&mut self) -> Result<()> {
         let client = self.fleet.karmada.client();
         let namespace = Api::<Namespace>::all(client.clone()).get(NAMESPACE).await?;
@@ -158,7 +158,7 @@ impl Left {
         Ok(())
     }
 
-    /// Creates in a member what a recorded Work carries there.
+    /// Creates the objects of a recorded Work in a member.
     async fn dispatch(&mut self, member: Member, work: &Value) -> Result<()> {
         let manifests = work["spec"]["workload"]["manifests"].as_array();
         for manifest in manifests.into_iter().flatten() {
@@ -207,7 +207,7 @@ fn as_karmada() -> PatchParams {
     }
 }
 
-/// Creates an object of others without what only the server may set.
+/// Creates an object of others without the fields that only the server may set.
 async fn create(client: Client, object: &Value) -> Result<DynamicObject> {
     let (api, name) = api_of(client, object)?;
     let mut object: DynamicObject = serde_json::from_value(object.clone())?;
@@ -229,7 +229,7 @@ pub(super) fn is_binding(object: &Value) -> bool {
     kind.is_some_and(|kind| kind.ends_with("ResourceBinding"))
 }
 
-/// Returns an object without the record of what its binding follows.
+/// Returns an object without the record of the policy that its binding follows.
 pub(super) fn without_record(object: &Value) -> Value {
     let mut object = object.clone();
     if is_binding(&object)

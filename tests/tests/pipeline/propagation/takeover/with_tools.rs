@@ -41,7 +41,7 @@ const HOST: Member = Member(3);
 /// The namespace of Karmada, in its own API and in the cluster that hosts it.
 const SYSTEM: &str = "karmada-system";
 
-/// Takes away the rights that fleets of tests have from the start, and makes what only Karmada writes.
+/// Takes away the rights that fleets of tests have from the start, and makes the objects that only Karmada writes.
 const BEFORE_US: &str = "
 kubectl --context karmada delete -k manifests/propagation
 kubectl --context karmada apply -f - <<END
@@ -52,7 +52,7 @@ spec: {holderIdentity: ''}
 END
 ";
 
-/// Makes what Karmada has in its host. The embedded API would need no part of it.
+/// Makes the objects of Karmada in its host. The embedded API would need no part of it.
 const ON_THE_HOST: &str = "
 kubectl --context host create namespace karmada-system
 kubectl --context host -n karmada-system create deployment karmada-scheduler --image=a -- \
@@ -159,8 +159,9 @@ impl TakeOver {
         ];
         for ((program, name), least) in observers.all().into_iter().zip(looked_at) {
             let reconciles = format!("karmada_{name}_reconciles_total");
-            let enough = |count: f64| count >= f64::from(least);
-            program.until_metric(&reconciles, enough).await?;
+            program
+                .until_metric(&reconciles, |count: f64| count >= f64::from(least))
+                .await?;
         }
         observers.rest().await?;
         would_write_nothing(&observers).await?;
@@ -170,7 +171,7 @@ impl TakeOver {
         Ok(())
     }
 
-    /// Waits until each binding of a policy has the record of what it follows, and the programs rest.
+    /// Waits until each binding of a policy has the record of its policy, and the programs rest.
     async fn is_taken_over(&self, programs: &PropagationPrograms) -> Result<()> {
         for recorded in self.left.recorded(is_scheduled) {
             let (api, name) = api_of(self.left.fleet.karmada.client(), recorded)?;
@@ -277,7 +278,7 @@ impl TakeOver {
         Ok(())
     }
 
-    /// Returns what Karmada's own Deployments are to run, where there are any.
+    /// Returns the specs of Karmada's own Deployments, where there are any.
     async fn of_karmada(&self) -> Result<Vec<Value>> {
         match self.server {
             ApiKind::Embedded | ApiKind::EmbeddedByTls => Ok(Vec::new()),
@@ -339,7 +340,7 @@ impl TakeOver {
     }
 }
 
-/// Makes what the programs need.
+/// Makes the objects that the programs need.
 async fn make_rights(reader: &Reader, server: ApiKind) -> Result<()> {
     let steps = reader.steps(Page::Propagation, "Install");
     let [rights, kubeconfigs, ..] = &steps[..] else {
@@ -357,7 +358,7 @@ async fn make_rights(reader: &Reader, server: ApiKind) -> Result<()> {
     Ok(())
 }
 
-/// Returns what Karmada's own Deployments are to run.
+/// Returns the replicas of Karmada's own Deployments.
 async fn of_karmada(host: &ControlPlane) -> Result<Vec<Value>> {
     let deployments: Api<Deployment> = Api::namespaced(host.client(), SYSTEM);
     let mut specs = Vec::new();

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::{Ingress, IngressBackend, IngressSpec, IngressTLS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Cluster, addresses, desired, desired_of, fixture, gateway, service_name};
 use crate::ingress::fixtures::{ingress, slice, template};

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use pipeline_tests::{
     both,
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
+    control_plane::{ApiKind, ControlPlane},
     crds, test_name,
 };
 
@@ -75,7 +75,7 @@ impl Installer {
     }
 }
 
-/// Follows the page from the first step to the last, but for the checks of what our programs do: none runs.
+/// Follows the page from the first step to the last, but for the checks of our programs: none runs.
 async fn follow(reader: &Reader, host: &ControlPlane, installer: &Installer) -> Result<()> {
     let steps = reader.steps(Page::Swap, SECTION);
     let [observe, still, start, _, back] = &steps[..] else {
@@ -99,8 +99,7 @@ async fn follow(reader: &Reader, host: &ControlPlane, installer: &Installer) -> 
 
 /// After the way back, Karmada's programs are as their installer made them.
 async fn installer_state_returns(server: ApiKind) -> Result<()> {
-    let options = ControlPlaneOptions::named("karmada").on(server);
-    let api = ControlPlane::start(options).await?;
+    let api = ControlPlane::start("karmada", server).await?;
     api.install_crds(&crds::karmada()).await?;
     for namespace in [SYSTEM, "karmada-cluster"] {
         api.namespace(namespace).await?;

@@ -11,10 +11,12 @@ use karmada_api::execution_namespace;
 use kube::Api;
 use serde_json::json;
 
-use super::{Fleet, INGRESS, Member, NAMESPACE, SERVICE, objects::apply};
 use crate::{
-    control_plane::{ApiKind, ControlPlane, ControlPlaneOptions},
-    crds, manifests,
+    api::apply,
+    control_plane::{ApiKind, ControlPlane},
+    crds,
+    fleet::{Fleet, INGRESS, Member, NAMESPACE, SERVICE},
+    manifests,
     programs::{Binary, Profile, Running},
     propagation::{install, register, start_program},
     wait::until,
@@ -37,22 +39,20 @@ pub struct OwnMembers {
     pub apis: Vec<ControlPlane>,
 }
 
-impl Fleet {
+impl OwnMembers {
     /// Starts a fleet like [`Fleet::with_members`], but without a Karmada.
-    pub async fn with_own_members(
+    pub async fn start(
         server: ApiKind,
         profile: Profile,
         members: &[Member],
-    ) -> Result<(Self, OwnMembers)> {
-        let mut fleet = Self::start(server, profile).await?;
+    ) -> Result<(Fleet, Self)> {
+        let mut fleet = Fleet::start(server, profile).await?;
         let names = members.iter().map(|member| member.name());
-        let starting = names.map(async |name| {
-            ControlPlane::start(ControlPlaneOptions::named(&name).on(server)).await
-        });
+        let starting = names.map(async |name| ControlPlane::start(&name, server).await);
         let apis = try_join_all(starting).await?;
-        let programs = fleet.propagate().await?;
+        let programs = propagate(&mut fleet.karmada, profile).await?;
         for (member, api) in members.iter().zip(&apis) {
-            fleet.join_own(*member, api).await?;
+            join(&fleet, *member, api).await?;
         }
         for sample in ["shop/web", "export/web"] {
             let file = format!("samples/{sample}.yaml");
@@ -62,37 +62,36 @@ impl Fleet {
             run_pods(*member, api).await?;
         }
         fleet.create_ingress(INGRESS, "karmada-rs").await?;
-        Ok((fleet, OwnMembers { programs, apis }))
+        Ok((fleet, Self { programs, apis }))
     }
+}
 
-    /// Makes the API that of a fleet without Karmada, and starts the programs that bring workloads to members.
-    async fn propagate(&mut self) -> Result<Vec<(String, Running)>> {
-        let karmada = &mut self.karmada;
-        karmada.install_crds(&[crds::exports()]).await?;
-        karmada.start_controllers().await?;
-        install(karmada).await?;
-        for rights in ["cluster/cluster-controller", "collect-endpoints/rights"] {
-            let file = format!("propagation/{rights}.yaml");
-            manifests::apply(&karmada.client(), &file).await?;
-        }
-        karmada.guard(["admission/clusters.yaml"]).await?;
-        let mut programs = Vec::new();
-        for (program, flags) in PROGRAMS {
-            let running = start_program(karmada, self.profile, program, flags).await?;
-            programs.push((program.name().to_owned(), running));
-        }
-        Ok(programs)
+/// Makes the API that of a fleet without Karmada, and starts the programs that bring workloads to members.
+async fn propagate(karmada: &mut ControlPlane, profile: Profile) -> Result<Vec<(String, Running)>> {
+    karmada.install_crds(&[crds::exports()]).await?;
+    karmada.start_controllers().await?;
+    install(karmada).await?;
+    for rights in ["cluster/cluster-controller", "collect-endpoints/rights"] {
+        let file = format!("propagation/{rights}.yaml");
+        manifests::apply(&karmada.client(), &file).await?;
     }
+    karmada.guard(["admission/clusters.yaml"]).await?;
+    let mut programs = Vec::new();
+    for (program, flags) in PROGRAMS {
+        let running = start_program(karmada, profile, program, flags).await?;
+        programs.push((program.name().to_owned(), running));
+    }
+    Ok(programs)
+}
 
-    /// Lets a member join, and gives its agents their rights.
-    async fn join_own(&self, member: Member, api: &ControlPlane) -> Result<()> {
-        register(&self.karmada, member, api).await?;
-        let name = member.name();
-        let namespaces: Api<Namespace> = Api::all(self.karmada.client());
-        let exists = |namespace: Option<&Namespace>| namespace.is_some();
-        until(&namespaces, &execution_namespace(&name), "made", exists).await?;
-        self.grant_agents(&name).await
-    }
+/// Lets a member join, and gives its agents their rights.
+async fn join(fleet: &Fleet, member: Member, api: &ControlPlane) -> Result<()> {
+    register(&fleet.karmada, member, api).await?;
+    let name = member.name();
+    let namespaces: Api<Namespace> = Api::all(fleet.karmada.client());
+    let namespace = execution_namespace(&name);
+    until(&namespaces, &namespace, "made", |found| found.is_some()).await?;
+    fleet.grant_agents(&name).await
 }
 
 /// Stands for the controllers of a member: once the Service is there, its pods run at the member's backend.
