@@ -1,4 +1,4 @@
-//! Instant queries, as Prometheus, Thanos and VictoriaMetrics answer them.
+//! Instant queries, as Prometheus, Thanos and `VictoriaMetrics` answer them.
 
 use serde_json::Value;
 
@@ -51,25 +51,25 @@ mod tests {
 
     use super::*;
 
-    fn success(kind: &str, result: Value) -> Value {
+    fn success(kind: &str, result: &Value) -> Value {
         json!({ "status": "success", "data": { "resultType": kind, "result": result } })
     }
 
-    /// As Prometheus 3 answers, and as VictoriaMetrics says that it lacks something.
+    /// As Prometheus 3 answers, and as `VictoriaMetrics` says that it lacks something.
     #[test]
     fn answers_are_read() {
         let element = json!([{ "metric": {}, "value": [1, "+Inf"] }]);
         let no_number = json!([{ "metric": {}, "value": [1, 2] }]);
-        let mut partial = success("scalar", json!([1, "2"]));
+        let mut partial = success("scalar", &json!([1, "2"]));
         partial["isPartial"] = json!(true);
         let error = json!({ "status": "error", "errorType": "execution", "error": "too many" });
         for (answer, expected) in [
-            (success("scalar", json!([1, "2.5"])), Ok(vec![2.5])),
-            (success("vector", element), Ok(vec![f64::INFINITY])),
-            (success("vector", json!([])), Ok(vec![])),
-            (success("vector", no_number), Err("no number")),
-            (success("matrix", json!([])), Err("a matrix")),
-            (success("string", json!([1, "2"])), Err("a string")),
+            (success("scalar", &json!([1, "2.5"])), Ok(vec![2.5])),
+            (success("vector", &element), Ok(vec![f64::INFINITY])),
+            (success("vector", &json!([])), Ok(vec![])),
+            (success("vector", &no_number), Err("no number")),
+            (success("matrix", &json!([])), Err("a matrix")),
+            (success("string", &json!([1, "2"])), Err("a string")),
             (partial, Err("stores that are away")),
             (error, Err("execution: too many")),
             (json!({ "status": "success" }), Err("no result")),

@@ -45,8 +45,8 @@ impl<'a> Named<'a> {
 mod tests {
     use super::*;
 
-    fn named<'a>(type_: &'a str, group: Option<&'a str>, name: &'a str) -> Option<Named<'a>> {
-        Some(Named { type_, group, name })
+    fn named<'a>(type_: &'a str, group: Option<&'a str>, name: &'a str) -> Named<'a> {
+        Named { type_, group, name }
     }
 
     /// Arguments read as kubectl reads them, and a name alone is that of a cluster.
@@ -54,18 +54,18 @@ mod tests {
     fn arguments_read_as_kubectls() {
         for (argument, expected) in [
             ("member1", None),
-            ("deploy/web", named("deploy", None, "web")),
+            ("deploy/web", Some(named("deploy", None, "web"))),
             (
                 "deployments.apps/web",
-                named("deployments", Some("apps"), "web"),
+                Some(named("deployments", Some("apps"), "web")),
             ),
             (
                 "shirt.example.com/one",
-                named("shirt", Some("example.com"), "one"),
+                Some(named("shirt", Some("example.com"), "one")),
             ),
             (
                 "clusterrole/system:a",
-                named("clusterrole", None, "system:a"),
+                Some(named("clusterrole", None, "system:a")),
             ),
         ] {
             assert_eq!(Named::parse(argument).unwrap(), expected, "{argument}");

@@ -182,8 +182,8 @@ mod tests {
         json!({ "placementType": "PickN", "numberOfClusters": number })
     }
 
-    fn short(left: usize, before: usize) -> Option<Departure> {
-        Some(Departure::Short { left, before })
+    fn short(left: usize, before: usize) -> Departure {
+        Departure::Short { left, before }
     }
 
     /// The fate of a placement depends on its policy and on the clusters that are left.
@@ -194,7 +194,7 @@ mod tests {
         for (policy, clusters, expected) in [
             (pick_n(1), &["m1"][..], Some(Departure::Whole)),
             (pick_n(2), &["m1", "m2"][..], Some(Departure::Whole)),
-            (pick_n(3), &["m1", "m2", "m3"][..], short(2, 3)),
+            (pick_n(3), &["m1", "m2", "m3"][..], Some(short(2, 3))),
             (pick_n(1), &["m2"][..], None),
             (all.clone(), &["m1", "m2", "m3"][..], Some(Departure::Whole)),
             (fixed, &["m1"][..], Some(Departure::Fixed)),

@@ -46,7 +46,7 @@ fn step(
         };
         let asked = both.into_iter().flatten();
         for answer in asked.clone() {
-            worst = worse(worst, work.failure(answer, server));
+            worst = Some(worse(worst, work.failure(answer, server)));
         }
         // It has no time limit for a response over TCP.
         let endless = asked.clone().find(|answer| {

@@ -79,8 +79,8 @@ impl Work<'_> {
 }
 
 /// Returns the worse of two failures.
-pub(super) fn worse(one: Option<Failure>, other: Failure) -> Option<Failure> {
-    Some(one.map_or(other, |one| one.or_worse(other)))
+pub(super) fn worse(one: Option<Failure>, other: Failure) -> Failure {
+    one.map_or(other, |one| one.or_worse(other))
 }
 
 /// Follows a resolver through the candidates in `order`. `step` returns the possible ends of one, in each order
@@ -110,17 +110,17 @@ pub(super) fn follow(
                 Step::Found | Step::Unknown => good = true,
                 Step::Mixed(failure) => {
                     good = true;
-                    bad = worse(bad, failure);
+                    bad = Some(worse(bad, failure));
                 }
                 Step::Wrong(failure) | Step::Abort(failure) | Step::End(failure) => {
-                    bad = worse(bad, failure);
+                    bad = Some(worse(bad, failure));
                 }
                 Step::Next(failure) => {
-                    denied = worse(denied, failure);
+                    denied = Some(worse(denied, failure));
                     next = true;
                 }
                 Step::Last(failure) => {
-                    denied = worse(denied, failure);
+                    denied = Some(worse(denied, failure));
                     last = true;
                 }
             }
@@ -133,7 +133,7 @@ pub(super) fn follow(
     }
     if open {
         // No candidate is left.
-        bad = denied.map_or(bad, |failure| worse(bad, failure));
+        bad = denied.map(|failure| worse(bad, failure)).or(bad);
     }
     match (bad, good) {
         (Some(failure), false) => Some(Impairment {

@@ -381,10 +381,10 @@ pub(super) async fn bindings(stage: &Stage) -> Vec<String> {
     let bindings = stage.list(BINDINGS).await.into_iter();
     let mut states: Vec<_> = bindings
         .map(|binding| {
-            let [cluster, state] =
+            let [target, current] =
                 ["targetCluster", "state"].map(|field| binding["spec"][field].as_str().unwrap());
             let gone = if binding.is_deleting() { " gone" } else { "" };
-            format!("{cluster} {state}{gone}")
+            format!("{target} {current}{gone}")
         })
         .collect();
     states.sort();

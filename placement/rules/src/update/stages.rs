@@ -211,8 +211,8 @@ mod tests {
         }
     }
 
-    fn text(text: &str) -> Option<IntOrString> {
-        Some(IntOrString::String(text.to_owned()))
+    fn text(text: &str) -> IntOrString {
+        IntOrString::String(text.to_owned())
     }
 
     #[test]
@@ -221,9 +221,9 @@ mod tests {
             (None, 5, Some(1)),
             (Some(IntOrString::Int(3)), 2, Some(3)),
             (Some(IntOrString::Int(0)), 2, None),
-            (text("70%"), 3, Some(2)),
-            (text("10%"), 3, Some(1)),
-            (text("many"), 3, None),
+            (Some(text("70%")), 3, Some(2)),
+            (Some(text("10%")), 3, Some(1)),
+            (Some(text("many")), 3, None),
         ] {
             assert_eq!(concurrency(bound.as_ref(), clusters), most, "{bound:?}");
         }

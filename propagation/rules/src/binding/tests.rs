@@ -48,6 +48,10 @@ fn record(policy: &Candidate<'_>, template: &Value) -> Record {
 }
 
 /// Plans with the policy and the binding as they are read.
+#[expect(
+    clippy::unwrap_in_result,
+    reason = "there is a plan or none, and a fixture that is no fixture fails its test"
+)]
 fn planned(object: &Value, policy: &Value, existing: Option<&Value>) -> Option<Write> {
     let policy: PropagationPolicy = serde_json::from_value(policy.clone()).unwrap();
     let claim = Claim::by(&Candidate::from(&policy)).unwrap();

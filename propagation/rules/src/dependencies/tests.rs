@@ -404,9 +404,9 @@ fn attached_binding_matches_karmadas() {
 }
 
 fn on(names: &[&str]) -> Vec<TargetCluster> {
-    let named = names.iter();
-    let named = named.map(|name| from_value(json!({ "name": name })).unwrap());
-    named.collect()
+    let targets = names.iter();
+    let targets = targets.map(|name| from_value(json!({ "name": name })).unwrap());
+    targets.collect()
 }
 
 /// A copy is needed where the referrer runs or may still run.

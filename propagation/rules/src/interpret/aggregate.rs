@@ -292,7 +292,7 @@ fn claim<'a>(members: &[MemberStatus<'a>]) -> Option<&'a str> {
     let phases: Vec<_> = phases.collect();
     let lost = phases.iter().find(|phase| **phase == "Lost");
     let unbound = phases.iter().find(|phase| **phase != "Bound");
-    lost.or(unbound).or(phases.first()).copied()
+    lost.or(unbound).or_else(|| phases.first()).copied()
 }
 
 fn volume(members: &[MemberStatus<'_>]) -> Option<&'static str> {

@@ -156,8 +156,8 @@ fn absent_labels_stay_absent() {
 }
 
 fn in_text(path: &str, language: &str, operator: &str) -> Value {
-    let patch = json!({ "subPath": "/a/b", "operator": operator, "value": 2 });
-    json!({ "fieldOverrider": [{ "fieldPath": path, language: [patch] }] })
+    let edit = json!({ "subPath": "/a/b", "operator": operator, "value": 2 });
+    json!({ "fieldOverrider": [{ "fieldPath": path, language: [edit] }] })
 }
 
 #[test]
@@ -592,6 +592,10 @@ fn overrides_never_escape() {
     overrides.apply(&mut deployment(), &cluster("m1")).unwrap();
 }
 
+#[expect(
+    clippy::unwrap_in_result,
+    reason = "the error is that of the overrides, and not of the fixture"
+)]
 fn applied_by(
     kind: &str,
     object: &Value,

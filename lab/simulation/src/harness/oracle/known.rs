@@ -265,15 +265,15 @@ impl Known {
     }
 
     /// Returns the object that a JSON patch or a merge patch makes of the version that it demands.
-    pub(crate) fn patched(&self, path: &ObjectPath, patch: &Value) -> Check<Value> {
-        let mut object = self.base(path, guard(patch, "resourceVersion"))?.clone();
-        if !patch.is_array() {
-            json_patch::merge(&mut object, patch);
+    pub(crate) fn patched(&self, path: &ObjectPath, change: &Value) -> Check<Value> {
+        let mut object = self.base(path, guard(change, "resourceVersion"))?.clone();
+        if !change.is_array() {
+            json_patch::merge(&mut object, change);
             return Ok(object);
         }
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch.clone()).map_err(|error| error.to_string())?;
-        json_patch::patch(&mut object, &patch)
+        let operations: json_patch::Patch =
+            serde_json::from_value(change.clone()).map_err(|error| error.to_string())?;
+        json_patch::patch(&mut object, &operations)
             .map_err(|error| format!("it does not fit the version that it names: {error}"))?;
         Ok(object)
     }

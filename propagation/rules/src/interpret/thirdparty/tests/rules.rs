@@ -233,8 +233,8 @@ fn unknown_spark_state_matters_least() {
     ] {
         let states = states.iter();
         let states = states.map(|state| json!({ "applicationState": { "state": state } }));
-        let status = status("sparkapplication", &states.collect::<Vec<_>>());
-        assert_eq!(status["applicationState"]["state"], worst);
+        let added_up = status("sparkapplication", &states.collect::<Vec<_>>());
+        assert_eq!(added_up["applicationState"]["state"], worst);
     }
 }
 
