@@ -5,7 +5,7 @@ use crate::modules::{Modules, read};
 use crate::packages::{Circle, packages};
 
 /// The circles between modules that are still there: the package, the modules and why.
-const KNOWN: [(&str, &str, &str); 4] = [
+const KNOWN: [(&str, &str, &str); 3] = [
     (
         "crates/runtime",
         "admin args client conflicts delivery error events lease metrics program tasks telemetry watch write",
@@ -15,11 +15,6 @@ const KNOWN: [(&str, &str, &str); 4] = [
         "crates/runtime",
         "client::error client::exec client::token",
         "the error of the client has that of a credential plugin in it, and a plugin's token is one of the client's",
-    ),
-    (
-        "lab/apiserver",
-        "kinds metadata",
-        "the rules of a kind look at finalizers, and metadata are validated by the names that their kind allows",
     ),
     (
         "tests",
