@@ -40,7 +40,7 @@ impl Call {
     /// Resolves the kind of a request.
     ///
     /// # Errors
-    /// Returns what kube-apiserver returns for a path, scope, subresource or form that is not
+    /// Returns the error of kube-apiserver for a path, scope, subresource or form that is not
     /// served.
     pub(crate) fn new(
         server: &ApiServer,

@@ -58,7 +58,7 @@ impl ApiServer {
         }
     }
 
-    /// Returns an independent server that starts with what this one stores now, without its faults,
+    /// Returns an independent server that starts with the present objects of this one, without its faults,
     /// watches and counted requests.
     ///
     /// This is cheap compared to [`Self::install`]: the fork shares compiled schemas and stored

@@ -2,7 +2,7 @@
 //! dry-run support.
 //!
 //! [`index`] lists the documents, [`document`] makes that of one version: `paths` adds the operations of each kind,
-//! and the schemas come from the kinds themselves. `names` says what schemas and documents are called.
+//! and the schemas come from the kinds themselves. `names` has the names of schemas and documents.
 
 mod names;
 mod paths;

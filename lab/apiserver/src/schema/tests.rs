@@ -206,7 +206,7 @@ fn duplicate_element_is_reported_once() {
     assert_eq!(fields, ["spec.tags[2]"]);
 }
 
-/// What is right has no causes.
+/// A valid object has no causes.
 #[test]
 fn valid_object_has_no_causes() {
     for spec in [
@@ -328,7 +328,7 @@ fn own_crds_compile() {
     }
 }
 
-/// Built-in kinds know what their Rust types do not say.
+/// Built-in kinds have facts that their Rust types lack.
 #[test]
 fn builtin_kinds_have_extra_facts() {
     let schema = Schema::builtin::<Service>().unwrap();
@@ -373,7 +373,7 @@ fn node_needs_no_status() {
     assert_eq!(schema.validate(&node), []);
 }
 
-/// What Go cannot read into its types is unreadable.
+/// A value that does not fit the type in Go is unreadable.
 #[test]
 fn wrong_go_types_are_unreadable() {
     let schema = Schema::builtin::<Lease>().unwrap();

@@ -48,7 +48,7 @@ async fn apply(server: &Server, path: &str, manager: &str, spec: Value) -> Resul
     }
 }
 
-/// An apply creates what is not there.
+/// An apply creates an absent object.
 pub(super) async fn apply_creates(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let path = format!("{one}?fieldManager=me");
@@ -70,7 +70,7 @@ pub(super) async fn apply_creates(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An apply removes what it no longer contains.
+/// An apply removes the fields that it no longer contains.
 pub(super) async fn apply_removes_dropped_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
@@ -94,7 +94,7 @@ pub(super) async fn apply_removes_dropped_fields(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An apply leaves alone what others own.
+/// An apply leaves the fields of others alone.
 pub(super) async fn apply_leaves_foreign_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
@@ -378,8 +378,8 @@ pub(super) async fn an_apply_may_be_yaml(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An applied configuration is YAML, even if it looks like JSON: what JSON keeps as it is, YAML folds, unless it is
-/// escaped.
+/// An applied configuration is YAML, even if it looks like JSON: YAML folds the separators that JSON keeps,
+/// unless they are escaped.
 pub(super) async fn yaml_folds_line_separators(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
     let body = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"one\"},\"data\":{\
@@ -413,7 +413,7 @@ pub(super) async fn yaml_refuses_control_characters(server: Server) -> Result<()
     Ok(())
 }
 
-/// What is beyond U+FFFF is itself in YAML, or refused: it does not know the escape of JSON.
+/// A character beyond U+FFFF is itself in YAML, or refused: YAML does not know the escape of JSON.
 pub(super) async fn yaml_refuses_surrogates(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
     let headers = [("Content-Type", APPLY)];

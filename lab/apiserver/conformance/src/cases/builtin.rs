@@ -169,7 +169,7 @@ pub(super) async fn event_is_in_both_groups(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// Events are selected by what they are about.
+/// Events are selected by their objects.
 pub(super) async fn involved_object_selects_events(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "events").await?;
     for (event, about, reason) in [

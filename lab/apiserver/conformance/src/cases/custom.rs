@@ -215,7 +215,7 @@ pub(super) async fn all_errors_are_reported(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What a schema allows is kept.
+/// Fields that a schema allows are kept.
 pub(super) async fn allowed_unknowns_are_kept(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let spec = json!({

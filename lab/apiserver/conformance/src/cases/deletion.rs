@@ -101,7 +101,7 @@ pub(super) async fn remaining_finalizer_still_holds(server: Server) -> Result<()
     Ok(())
 }
 
-/// What is being deleted can still change.
+/// A terminating object can still change.
 pub(super) async fn terminating_object_can_change(server: Server) -> Result<()> {
     let (one, _) = held(&server).await?;
     server.delete(&one).await?.expect(200)?;

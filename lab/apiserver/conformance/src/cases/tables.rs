@@ -335,7 +335,7 @@ pub(super) async fn builtin_kinds_fill_cells(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What an operator lists most, each with its spec, its status and the cells of its row; the age is `AGE`.
+/// The objects that operators list most, each with its spec, its status and the cells of its row; the age is `AGE`.
 const WORKLOADS: &str = include_str!("workloads.json");
 
 pub(super) async fn workloads_fill_their_cells(server: Server) -> Result<()> {
@@ -468,7 +468,7 @@ pub(super) async fn write_can_return_table(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be served is not acceptable.
+/// A media type that cannot be served is not acceptable.
 pub(super) async fn unservable_form_is_not_acceptable(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for accept in ["text/html", "application/json;as=Chart;v=v1;g=meta.k8s.io"] {

@@ -103,7 +103,7 @@ fn named(name: &str, fields: Value) -> (String, Value) {
     (name.to_owned(), fields)
 }
 
-/// A create owns what it sent and what was defaulted.
+/// A create owns the fields that it sent, and those that were defaulted.
 #[test]
 fn create_owns_sent_and_defaulted() {
     let mut api = Api::widgets();
@@ -138,7 +138,7 @@ fn builtin_create_owns_no_structs() {
     assert_eq!(api.managers(), [named("c Update", fields)]);
 }
 
-/// An update takes what it changes and nothing else.
+/// An update takes the fields that it changes, and no others.
 #[test]
 fn update_owns_its_changes() {
     let mut api = Api::widgets();
@@ -256,7 +256,7 @@ fn repeated_apply_changes_nothing() {
     assert_eq!(api.object, before);
 }
 
-/// What another owns is a conflict unless forced.
+/// A field of another manager is a conflict unless forced.
 #[test]
 fn foreign_field_conflicts_unless_forced() {
     let mut api = Api::widgets();
@@ -307,7 +307,7 @@ fn the_same_value_is_shared() {
     );
 }
 
-/// What is applied no more goes if nobody else owns it.
+/// A field that is applied no more goes if nobody else owns it.
 #[test]
 fn unapplied_sole_field_goes() {
     let mut api = Api::widgets();
@@ -340,7 +340,7 @@ fn elements_follow_applied_order() {
     assert_eq!(api.spec("tags"), &json!(["z", "b", "c", "x", "a", "y"]));
 }
 
-/// What cannot be owned is refused as kube-apiserver does.
+/// A configuration that cannot be owned is refused, as by kube-apiserver.
 #[test]
 fn unownable_apply_is_refused() {
     let mut api = Api::widgets();

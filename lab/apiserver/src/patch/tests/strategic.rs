@@ -129,7 +129,7 @@ fn node_conditions_merge_by_type() {
     );
 }
 
-/// What cannot be carried out is refused.
+/// An impossible patch is refused.
 #[test]
 fn impossible_patch_is_refused() {
     for (patch, code) in [

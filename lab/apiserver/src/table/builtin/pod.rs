@@ -36,7 +36,7 @@ pub(super) const POD: Table = Table {
     },
 };
 
-/// What the containers of a pod say together (`printPod` of kube-apiserver).
+/// The status of all containers of a pod (`printPod` of kube-apiserver).
 struct Summary {
     ready: usize,
     status: String,
