@@ -74,7 +74,7 @@ pub fn write(path: &Path, accesses: &[&Access]) -> io::Result<()> {
         contexts,
         ..Kubeconfig::default()
     };
-    // JSON is YAML, which is what readers expect.
+    // Readers expect YAML, which JSON is.
     fs::write(path, serde_json::to_string_pretty(&kubeconfig)? + "\n")
 }
 

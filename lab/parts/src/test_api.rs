@@ -1,10 +1,10 @@
-//! The embedded API on which a test runs one program, with a log of what the program asks of it.
+//! The embedded API on which a test runs one program, with a log of the program's requests.
 //!
 //! ```text
 //! program ──client()──▶ log ──▶ refusal, limit of writes ──▶ ApiServer ◀──user(), create(), send() …── test
 //! ```
 //!
-//! What the test sends as another client is neither logged nor refused. A real API server also refuses by
+//! The requests of the test, as another client, are neither logged nor refused. A real API server also refuses by
 //! validation, admission and authorization, which the embedded one does not have: [`TestApi::refuse`] stands for
 //! them. A program that may write only so often, and then hangs, is one that dies between two writes:
 //! [`TestApi::limit_writes`]. Everything else that may go wrong is a [`Fault`](embedded_apiserver::Fault) of the server.
@@ -165,7 +165,7 @@ impl TestApi {
         Client::new(self.server.service(), "default")
     }
 
-    /// Creates an object, with the status that it has, and returns what is stored.
+    /// Creates an object, with the status that it has, and returns it as stored.
     pub async fn create<K: Serialize + DeserializeOwned>(&self, object: &K) -> K {
         let object: DynamicObject = converted(object);
         let types = object.types.clone().unwrap();
@@ -175,7 +175,7 @@ impl TestApi {
             None => Api::all_with(self.user(), &resource),
         };
         let mut stored = api.create(&PostParams::default(), &object).await.unwrap();
-        // The API server drops the status of what is created.
+        // The API server drops the status of a new object.
         if let Some(status) = object.data.get("status").filter(|status| !status.is_null()) {
             let name = stored.metadata.name.unwrap();
             let (parameters, patch) = (PatchParams::default(), json!({ "status": status }));
@@ -249,7 +249,7 @@ impl TestApi {
         });
     }
 
-    /// Lets the program hang at any write after this number, those of Events aside. What hangs already stays so.
+    /// Lets the program hang at any write after this number, those of Events aside. Writes that hang already stay so.
     pub fn limit_writes(&self, allowed: usize) {
         self.shared.state.lock().writes_left = allowed;
         self.shared.hangs.send_replace(false);
@@ -411,7 +411,7 @@ mod tests {
         api.client().request(request.body(body).unwrap()).await
     }
 
-    /// The log has what the program asks, and nothing of what the test does.
+    /// The log has the requests of the program, and none of the test.
     #[tokio::test]
     async fn only_the_program_is_logged() {
         let api = TestApi::of(ApiServer::new());

@@ -1,4 +1,4 @@
-//! A client-side load balancer (tower's) for each website. That of the shop is over what the ingress controller
+//! A client-side load balancer (tower's) for each website. That of the shop is over all that the ingress controller
 //! published in the gateway cluster: the endpoints of the Services that its Ingresses route to. That of the store is
 //! over the endpoints of its Services in all members.
 

@@ -65,10 +65,10 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
     ])
 }
 
-/// The time after which what is placed and not available has failed: that of the store's Deployment.
+/// The time after which a placed object that is not available has failed: that of the store's Deployment.
 const PROGRESS_DEADLINE: &str = "5s";
 
-/// Starts those that place what the hub has. The contexts of `kubeconfig` are the hub and the members.
+/// Starts those that place the hub's objects. The contexts of `kubeconfig` are the hub and the members.
 pub(crate) async fn start_placement<'a>(
     kubeconfig: &Path,
     members: impl Iterator<Item = &'a String>,

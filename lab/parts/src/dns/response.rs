@@ -34,7 +34,7 @@ impl Response {
         }
     }
 
-    /// Returns the messages of the response to a request, whose first query it is for. What cannot
+    /// Returns the messages of the response to a request, whose first query it is for. A message that cannot
     /// be encoded is left out.
     pub(super) fn encode(&self, request: &Message, transport: Transport) -> Vec<Sent> {
         match self {

@@ -20,7 +20,7 @@ use crate::member_controllers::ReadyImage;
 use crate::network::HEALTHZ;
 use crate::rollout::version;
 
-/// A backend of a cluster, and what runs beside it. Dropping it ends them.
+/// A backend of a cluster, and its companions. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Backend {
     /// The way to it.

@@ -1,4 +1,4 @@
-//! The placements of the hub: the clusters that each picks, what each of those makes of the latest change, and the
+//! The placements of the hub: the clusters that each picks, the state of the latest change in each, and the
 //! fleet that they pick from.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ use crate::objects::WEB;
 use crate::rollout::{image, version};
 use crate::update::{HubUpdate, Request};
 
-/// What is said of a cluster about which a placement has decided nothing.
+/// The text about a cluster about which a placement has decided nothing.
 const NOT_CONSIDERED: &str =
     "it has not been looked at: a placement looks for clusters when it needs one";
 
@@ -57,7 +57,7 @@ struct FleetCluster {
     picked: Picks,
 }
 
-/// The placements that pick a cluster, each with what keeps it from being available there, if anything does.
+/// The placements that pick a cluster, each with the obstacle to being available there, if there is one.
 type Picks = BTreeMap<String, Option<String>>;
 
 /// The order in which clusters got a snapshot.
@@ -122,7 +122,7 @@ impl Placements {
         }
     }
 
-    /// Notes what became of a request to the store.
+    /// Notes the outcome of a request to the store.
     pub(super) fn request(&mut self, at: Instant, request: Request) {
         match request {
             Request::Sent { cluster } => {
@@ -412,7 +412,7 @@ fn placement_of(object: &impl Resource) -> Option<&str> {
     labels.get(PARENT_PLACEMENT).map(String::as_str)
 }
 
-/// Returns `true` if the cluster of a binding is to lose what it has of the placement.
+/// Returns `true` if the cluster of a binding is to lose its share of the placement.
 fn is_removed(binding: &Binding) -> bool {
     binding.metadata.deletion_timestamp.is_some() || binding.spec.state == BindingState::Unscheduled
 }
@@ -426,7 +426,7 @@ fn is_available(binding: &Binding) -> bool {
     })
 }
 
-/// Returns `true` if what a cluster is to have will not be available there as it is.
+/// Returns `true` if the objects for a cluster will not be available there as they are.
 fn is_stuck(binding: &Binding) -> bool {
     let Some(status) = &binding.status else {
         return false;
@@ -567,7 +567,7 @@ mod tests {
         assert_eq!(hub.cluster(one).phase, PlacedPhase::Available);
     }
 
-    /// What its controller has given up is told once, with the object.
+    /// A rollout that its controller has given up is told once, with the object.
     #[tokio::test]
     async fn stuck_cluster_is_told_once() {
         let mut hub = Hub::new();

@@ -1,4 +1,4 @@
-//! The rollout of the Deployment: the version that its template wants, and what each member makes of it.
+//! The rollout of the Deployment: the version that its template wants, and its state in each member.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

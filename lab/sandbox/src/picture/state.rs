@@ -215,7 +215,7 @@ pub(crate) struct RolloutState {
 }
 
 impl RolloutState {
-    /// Returns `true` if every cluster runs what the template wants, and none is paused.
+    /// Returns `true` if every cluster runs the version of the template, and none is paused.
     pub(crate) fn is_complete(&self) -> bool {
         let done = |cluster: &RolloutClusterState| cluster.runs == self.wanted && !cluster.paused;
         self.wanted.is_some() && self.clusters.iter().all(done)
@@ -339,7 +339,7 @@ pub(crate) struct PlacedClusterState {
     pub(crate) phase: PlacedPhase,
     /// The wave in which it got the latest, counted from 1.
     pub(crate) wave: Option<usize>,
-    /// Where it stands and what it waits for, or why it is not picked.
+    /// Its state and the reason for its wait, or why it is not picked.
     pub(crate) text: String,
     /// Why it is picked.
     pub(crate) picked: Option<String>,
@@ -361,7 +361,7 @@ pub(crate) enum PlacedPhase {
     Available,
     /// It has the latest, which will not be available.
     Stuck,
-    /// It is to lose what it has.
+    /// It is to lose its objects.
     Removing,
 }
 

@@ -144,7 +144,7 @@ fn is_well(cluster: &ClusterState) -> bool {
         let mut conditions = cluster.conditions.iter();
         conditions.any(|condition| condition.kind == kind)
     };
-    // What is not settled yet would look like an effect of what the scenario does.
+    // An unsettled condition would look like an effect of the scenario.
     let told = [
         DNS_READY,
         SERVICE_NETWORK_READY,

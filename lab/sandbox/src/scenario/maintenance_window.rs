@@ -10,7 +10,7 @@ use crate::sandbox::Action;
 
 /// The Remedy that opens the window.
 const NAME: &str = "window";
-/// The length of the window: longer than the limits of what must happen within it.
+/// The length of the window: longer than the limits of the steps within it.
 const LENGTH: Duration = Duration::from_secs(15);
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
