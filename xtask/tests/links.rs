@@ -121,7 +121,7 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the targets of the links and images of a page.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let parts = prose(text).flat_map(|line| {
-        // A line of code may have what looks like a link between backticks.
+        // A line of code may have text like a link between backticks.
         let is_code = move |at: usize| line[..at].matches('`').count() % 2 == 1;
         line.match_indices("](")
             .filter(move |(at, _)| !is_code(*at))
@@ -155,7 +155,7 @@ fn title(text: &str) -> &str {
     headings(text).next().unwrap_or_else(|| panic!("no title"))
 }
 
-/// Returns what is shown of a heading: of a link its text.
+/// Returns a heading as it is shown: of a link its text.
 fn shown(heading: &str) -> String {
     let mut shown = String::new();
     let mut rest = heading;

@@ -25,7 +25,7 @@ fn named_tests_exist() {
     }
 }
 
-/// Returns `true` for what looks like the name of a test.
+/// Returns `true` for a word that looks like the name of a test.
 fn is_test(word: &str) -> bool {
     let is_part = |character: char| character.is_ascii_lowercase() || character == '_';
     word.matches('_').count() > 1 && word.chars().all(is_part)

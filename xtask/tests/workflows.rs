@@ -1,4 +1,4 @@
-//! The workflows of CI and what they run, as far as that can be run here.
+//! The workflows of CI and their commands, as far as these can be run here.
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 use std::fs;

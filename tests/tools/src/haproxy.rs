@@ -41,7 +41,7 @@ impl Haproxy {
         Ok(())
     }
 
-    /// Starts it again after [`Self::kill`], without what it had learned.
+    /// Starts it again after [`Self::kill`], without its memory.
     ///
     /// # Errors
     /// It does not start.

@@ -1,11 +1,11 @@
-//! What the developer's commands and the tests need of the machine, and how it gets there. It compiles
+//! The needs of the developer's commands and the tests, and how the machine gets them. It compiles
 //! in seconds, so that `cargo xtask` starts soon.
 //!
 //! - [`Tool`] is a third-party program: its name, its version and the file in which it is found.
 //! - [`build`] makes the missing ones with Go, from the `go.mod` files beside this crate.
 //! - [`definitions`] of others' kinds come from their Go modules.
-//! - [`cargo`] runs cargo in this workspace and finds what it has built.
-//! - [`resolvers`] builds what looks names up as pods do.
+//! - [`cargo`] runs cargo in this workspace and finds the results.
+//! - [`resolvers`] builds programs that look names up as pods do.
 //! - [`namespaces`], [`chromium`] and [`haproxy`] say whether the machine has the rest, and how to get it.
 
 pub mod cargo;

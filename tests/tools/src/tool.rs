@@ -33,17 +33,17 @@ pub enum Tool {
     CoreDns,
     /// An ingress controller.
     Traefik,
-    /// What the metrics of a cluster are asked for.
+    /// The server that has the metrics of a cluster.
     Prometheus,
     /// The checker of alerts.
     Promtool,
-    /// What users install charts with.
+    /// The program with which users install charts.
     Helm,
     /// Its next major version, which applies on the server's side.
     Helm4,
     /// The health service of gRPC in Go, in a program of ours.
     GrpcHealth,
-    /// Karmada's scheduler, in a program of ours that has it decide about what it reads.
+    /// Karmada's scheduler, in a program of ours that has it decide about its input.
     KarmadaScheduler,
     /// ExternalDNS, in a program of ours that has zones in memory in place of a cloud's.
     ExternalDns,

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::modules::{Import, Modules, Names};
 
-/// What each file or module uses, with one of the names that it uses of it.
+/// The files or modules that each uses, with one of the names that it uses of each.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What a path leads to: a module, or an item of it.
+/// The end of a path: a module, or an item of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Module(Names),
@@ -20,8 +20,8 @@ pub(crate) fn between_files(modules: &Modules) -> Arrows {
     arrows(modules, |from, to| Some((file(from)?, file(to)?)))
 }
 
-/// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: what one of its
-/// children uses outside, it uses itself, and whoever uses a child uses it.
+/// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: an item
+/// that one of its children uses outside, it uses itself, and whoever uses a child uses it.
 pub(crate) fn between_modules(modules: &Modules) -> Arrows {
     arrows(modules, |from, to| {
         let parents = from.iter().zip(to).take_while(|(one, other)| one == other);
@@ -31,8 +31,8 @@ pub(crate) fn between_modules(modules: &Modules) -> Arrows {
     })
 }
 
-/// Returns the arrows from what uses an item to what defines it: the two `ends` of a use by one module of another. What a
-/// module only passes on of its own children is none.
+/// Returns the arrows from the user of an item to its definer: the two `ends` of a use by one module of
+/// another. A module does not use the items of its own children that it only passes on.
 fn arrows(
     modules: &Modules,
     ends: impl Fn(&[String], &[String]) -> Option<(String, String)>,
@@ -65,7 +65,7 @@ fn is_passed_on(modules: &Modules, at: &[String], import: &Import) -> bool {
 }
 
 /// Returns the module whose item is imported, or all of whose items are. The import of a module by its name is no
-/// use of what it holds: the paths that begin with the name are.
+/// use of its items: the paths that begin with the name are.
 fn import_target(modules: &Modules, at: &[String], import: &Import) -> Option<Names> {
     match find(modules, at, &import.path)? {
         Target::Module(target) if import.name == "*" => Some(target),
@@ -82,7 +82,7 @@ fn item(modules: &Modules, at: &[String], path: &[String]) -> Option<Names> {
     }
 }
 
-/// Returns what a path in the module `at` leads to, and `None` outside the crate.
+/// Returns the target of a path in the module `at`, and `None` outside the crate.
 fn find(modules: &Modules, at: &[String], path: &[String]) -> Option<Target> {
     follow(modules, at, path, 0)
 }
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    /// What is passed on belongs to the file that defines it, under any name.
+    /// An item that is passed on belongs to the file that defines it, under any name.
     #[test]
     fn reexports_lead_to_the_definition() {
         let files = [
@@ -188,7 +188,8 @@ mod tests {
         }
     }
 
-    /// What is in a folder is one: its parts may use another folder, some of which uses it, without a circle of files.
+    /// All files of a folder are one module: its parts may use another folder, some of which uses it, without a circle
+    /// of files.
     #[test]
     fn folders_are_one_module() {
         let modules = modules_of(&[
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(listed(&between_modules(&modules)), expected);
     }
 
-    /// Tests may use what they test, and its neighbours.
+    /// Tests may use the tested file, and its neighbours.
     #[test]
     fn tests_draw_no_arrow() {
         let tests = "#[cfg(test)] mod tests { use crate::b::B; } #[cfg(test)] use crate::b::B;";

@@ -1,4 +1,4 @@
-//! What the modules of a crate define, import and name.
+//! The modules of a crate: their definitions, imports and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) type Modules = BTreeMap<Names, Module>;
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) file: String,
-    /// What it defines itself.
+    /// The names of its own items.
     pub(crate) items: BTreeSet<String>,
     pub(crate) imports: Vec<Import>,
     /// The paths in its code; one of a single name may be a variable, too.

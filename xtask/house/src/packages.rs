@@ -1,4 +1,4 @@
-//! The packages of a tree, and what they are built of.
+//! The packages of a tree, and their sources.
 
 use std::collections::BTreeSet;
 use std::path::Path;

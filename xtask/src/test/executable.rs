@@ -78,7 +78,7 @@ fn built(message: &str) -> Option<Executable> {
 }
 
 impl Executable {
-    /// Runs the tests, and prints what they print.
+    /// Runs the tests, and passes on their output.
     pub(super) fn run(
         &self,
         arguments: &[&str],
@@ -169,7 +169,7 @@ mod tests {
         );
     }
 
-    /// What is no test executable is passed over.
+    /// A message about anything but a test executable is passed over.
     #[test]
     fn other_messages_are_skipped() {
         assert_eq!(

@@ -1,8 +1,8 @@
-//! `cargo xtask test`: builds the tests, runs them and adds up what they say.
+//! `cargo xtask test`: builds the tests, runs them and adds up their results.
 //!
-//! - [`packages`] finds what a name needs built; [`executable`] has cargo build it.
-//! - [`missing`] says what the machine lacks, and builds the real parts.
-//! - [`report`] reads what libtest prints.
+//! - [`packages`] finds the packages to build for a name; [`executable`] has cargo build it.
+//! - [`missing`] names the needs that the machine lacks, and builds the real parts.
+//! - [`report`] reads libtest's output.
 
 mod executable;
 mod missing;
@@ -80,7 +80,7 @@ fn build(selection: &Selection) -> Result<Vec<Executable>> {
 }
 
 impl Selection {
-    /// Runs what computes, and then the tests that mostly wait: beside simulations these would be late.
+    /// Runs tests that compute, and then the tests that mostly wait: beside simulations these would be late.
     fn test(&self, executables: &[Executable], missing: &Missing) -> Result<Report> {
         let cores = thread::available_parallelism()?.get();
         let (mut computing, mut waiting) = (Vec::new(), Vec::new());

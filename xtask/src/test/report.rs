@@ -32,7 +32,7 @@ impl AddAssign for Report {
     }
 }
 
-/// Reads what libtest prints in one run of an executable.
+/// Reads libtest's output in one run of an executable.
 ///
 /// libtest on a stable toolchain does not print times, only that a test has ended. It starts tests
 /// in the order of their names, the next one whenever one ends: so the moment at which each started
@@ -95,7 +95,7 @@ impl Lines {
         self.ended.push((at, name.to_owned(), outcome));
     }
 
-    /// Adds up what was read.
+    /// Adds the results up.
     pub(super) fn report(self, executable: &str) -> Report {
         let mut names: Vec<&String> = self.ended.iter().map(|(_, name, _)| name).collect();
         names.sort();
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(seconds(&report), expected);
     }
 
-    /// What a failed test printed is not counted.
+    /// The output of a failed test is not counted.
     #[test]
     fn output_of_failures_is_ignored() {
         let report = read(

@@ -116,7 +116,7 @@ fn users(properties: &Properties, prefix: &str, definition: &str) -> Vec<String>
     users
 }
 
-/// Appends what the manifests say of the programs' pods where the values do not.
+/// Appends the fields of the programs' pods that no value sets, as the manifests have them.
 fn workloads(root: &Path, sources: &[&str], page: &mut String) -> Result<()> {
     let mut rows = String::new();
     for folder in sources {
@@ -165,7 +165,7 @@ fn quantities(of: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// What programs have in common is the same in all charts.
+    /// Values that programs have in common are the same in all charts.
     #[test]
     fn charts_define_programs_alike() {
         let root = tools::cargo::root();
