@@ -35,11 +35,10 @@ impl Placement {
             Self::WithBackup => FAILOVER,
         };
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest)?;
-        let is_policy = |object: &&DynamicObject| {
+        let policy = objects.iter().find(|object| {
             let types = object.types.as_ref();
             types.is_some_and(|types| types.kind == "PropagationPolicy") && object.name_any() == WEB
-        };
-        let policy = objects.iter().find(is_policy);
+        });
         let policy = policy.with_context(|| format!("no sample has a policy {WEB}"))?;
         let mut placement = policy.data["spec"]["placement"].clone();
         let seconds = placement.pointer_mut("/clusterTolerations/0/tolerationSeconds");

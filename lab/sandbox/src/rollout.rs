@@ -27,6 +27,11 @@ pub(crate) fn version(image: &str) -> &str {
     tag.filter(|tag| !tag.contains('/')).unwrap_or(image)
 }
 
+/// Returns the version of an image, if there is one.
+pub(crate) fn version_of(image: Option<&str>) -> Option<String> {
+    image.map(|image| version(image).to_owned())
+}
+
 /// Gives the Deployment the next version.
 pub(crate) async fn new_version(karmada: &Client) -> Result<()> {
     change_image(&Api::namespaced(karmada.clone(), NAMESPACE), "").await
@@ -99,15 +104,11 @@ fn suspension(
     cluster: Option<&str>,
     hold: bool,
 ) -> Value {
-    let is_meant = |member: &str| cluster.is_none_or(|cluster| cluster == member);
-    let is_held = |member: &&&str| {
-        if is_meant(member) {
-            hold
-        } else {
-            now.suspends(member)
-        }
-    };
-    let names: BTreeSet<&str> = members.iter().filter(is_held).copied().collect();
+    let names = members.iter().copied().filter(|member| match cluster {
+        Some(cluster) if cluster != *member => now.suspends(member),
+        _ => hold,
+    });
+    let names: BTreeSet<&str> = names.collect();
     if names.is_empty() {
         Value::Null
     } else if names == *members {
@@ -148,9 +149,9 @@ mod tests {
     #[test]
     fn resumption_leaves_others_paused() {
         let members: BTreeSet<&str> = ["member1", "member2"].into();
-        let on = |names: &[&str]| json!({ "dispatchingOnClusters": { "clusterNames": names } });
         let all = json!({ "dispatching": true });
-        let (one, none) = (on(&["member1"]), json!({}));
+        let one = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
+        let none = json!({});
         let cases = [
             ("all are paused", &none, None, true, &all),
             ("one is paused", &none, Some("member1"), true, &one),
@@ -167,13 +168,14 @@ mod tests {
             ("all are resumed", &all, None, false, &none),
         ];
         for (what, before, cluster, hold, expected) in cases {
-            let parsed = |value: &Value| -> Suspension {
-                serde_json::from_value::<Option<_>>(value.clone())
-                    .unwrap()
-                    .unwrap_or_default()
-            };
             let now = suspension(&parsed(before), &members, cluster, hold);
             assert_eq!(parsed(&now), parsed(expected), "{what}");
         }
+    }
+
+    fn parsed(suspension: &Value) -> Suspension {
+        serde_json::from_value::<Option<_>>(suspension.clone())
+            .unwrap()
+            .unwrap_or_default()
     }
 }

@@ -43,8 +43,9 @@ impl Backend {
         ready: watch::Receiver<ReadyImage>,
     ) -> io::Result<Self> {
         let cluster = cluster.to_owned();
-        let respond = async move || store(&cluster, ready.borrow().as_deref());
-        Self::start(Router::new().fallback(respond)).await
+        let routes =
+            Router::new().fallback(async move || store(&cluster, ready.borrow().as_deref()));
+        Self::start(routes).await
     }
 
     async fn start(routes: Router) -> io::Result<Self> {

@@ -25,7 +25,7 @@ use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
 use crate::hub::{CORDONED, SICK, STORE, has_joined};
 use crate::objects::WEB;
-use crate::rollout::{image, version};
+use crate::rollout::{image, version, version_of};
 use crate::update::{HubUpdate, Request};
 
 /// The text about a cluster about which a placement has decided nothing.
@@ -304,7 +304,6 @@ impl Placements {
     }
 
     pub(super) fn state(&mut self, now: Instant) -> PlacementsState {
-        let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
         let names = self.known.iter().map(|known| known.name_any());
         let explained = names.filter_map(|name| self.explain(&name));
         let placements = explained.map(|explained| self.placement(&explained));
@@ -316,8 +315,8 @@ impl Placements {
                 membership: cluster.membership(),
                 cordoned: cluster.is_cordoned(),
                 sick: cluster.has_taint(SICK),
-                runs: shown(&cluster.pods.runs),
-                starts: shown(&cluster.pods.starts),
+                runs: version_of(cluster.pods.runs.as_deref()),
+                starts: version_of(cluster.pods.starts.as_deref()),
                 requests_per_second,
                 errors_per_second,
                 requests: cluster.traffic.ended,
@@ -325,7 +324,7 @@ impl Placements {
             }
         });
         PlacementsState {
-            wanted: shown(&self.wanted),
+            wanted: version_of(self.wanted.as_deref()),
             clusters: clusters.collect(),
             placements,
             unserved: self.unserved,
@@ -477,8 +476,16 @@ mod tests {
             let timeline = &mut self.timeline;
             self.placements.apply(Instant::now(), update, timeline);
             let entries = timeline.take().into_iter();
-            let text = |cluster: Option<String>| cluster.map_or_else(String::new, |it| it + " ");
-            entries.map(|it| text(it.cluster) + &it.text).collect()
+            entries
+                .map(|it| match it.cluster {
+                    Some(cluster) => format!("{cluster} {}", it.text),
+                    None => it.text,
+                })
+                .collect()
+        }
+
+        fn bindings(&mut self, bindings: impl IntoIterator<Item = Value>) -> Vec<String> {
+            self.note(HubUpdate::Bindings(parsed(bindings)))
         }
 
         /// Takes this for the latest snapshot.
@@ -530,33 +537,31 @@ mod tests {
     async fn waves_follow_availability() {
         let mut hub = Hub::new();
         hub.snapshot(0);
-        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
         let [one, two, three] = ["m1", "m2", "m3"];
         let all = [one, two, three].map(|it| binding(it, 0, false));
         let first = "gets store-0-snapshot, in wave 1";
-        let entries = bindings(all);
+        let entries = hub.bindings(all);
         assert_eq!(entries.iter().filter(|it| it.ends_with(first)).count(), 3);
         assert_eq!(entries.len(), 6, "{entries:?}");
         assert_eq!(
-            bindings([one, two, three].map(|it| binding(it, 0, true))),
+            hub.bindings([one, two, three].map(|it| binding(it, 0, true))),
             [""; 0]
         );
 
         hub.snapshot(1);
-        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, false),
             binding(two, 0, true),
             binding(three, 0, true),
         ]);
         assert_eq!(given, ["m1 gets store-1-snapshot, in wave 1"]);
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, false),
             binding(two, 1, false),
             binding(three, 0, true),
         ]);
         assert_eq!(given, ["m2 gets store-1-snapshot, in wave 1"]);
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, true),
             binding(two, 1, true),
             binding(three, 1, false),
@@ -574,20 +579,16 @@ mod tests {
         hub.snapshot(1);
         let waiting = binding("m2", 0, true);
         let mut stuck = binding("m1", 1, false);
-        let reported = hub.note(HubUpdate::Bindings(parsed([
-            stuck.clone(),
-            waiting.clone(),
-        ])));
+        let reported = hub.bindings([stuck.clone(), waiting.clone()]);
         assert_eq!(reported.len(), 3, "{reported:?}");
         let condition = json!({ "type": AVAILABLE, "status": "False", "message": "given up",
             "reason": PROGRESS_DEADLINE_EXCEEDED, "lastTransitionTime": "2026-11-20T08:00:00Z" });
         stuck["status"]["failedPlacements"] = json!([{ "group": "apps", "version": "v1",
             "kind": "Deployment", "namespace": "store", "name": "web", "condition": condition }]);
-        let both = || HubUpdate::Bindings(parsed([stuck.clone(), waiting.clone()]));
         let object = "Deployment store/web: ProgressDeadlineExceeded: given up";
         let told = format!("m1 placement store is stuck: {object}");
-        assert_eq!(hub.note(both()), [told]);
-        assert_eq!(hub.note(both()), [""; 0]);
+        assert_eq!(hub.bindings([stuck.clone(), waiting.clone()]), [told]);
+        assert_eq!(hub.bindings([stuck, waiting]), [""; 0]);
         let seen = hub.cluster("m1");
         assert_eq!(
             (seen.phase, &*seen.failures),

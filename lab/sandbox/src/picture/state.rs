@@ -30,6 +30,11 @@ impl State {
         self.clusters.iter().find(|cluster| cluster.name == name)
     }
 
+    /// Counts the requests to a cluster since the start.
+    pub(crate) fn requests_to(&self, cluster: &str) -> u64 {
+        self.cluster(cluster).map_or(0, |cluster| cluster.requests)
+    }
+
     /// Counts the requests to all clusters since the start.
     pub(crate) fn requests(&self) -> u64 {
         self.clusters.iter().map(|cluster| cluster.requests).sum()
@@ -154,16 +159,16 @@ struct ClusterSample {
 
 impl Sample {
     pub(crate) fn of(state: &State) -> Self {
-        let cluster = |cluster: &ClusterState| ClusterSample {
+        let clusters = state.clusters.iter().map(|cluster| ClusterSample {
             name: cluster.name.clone(),
             dns: cluster.dns.clone(),
             blocked: cluster.blocked,
             requests_per_second: cluster.requests_per_second,
             errors_per_second: cluster.errors_per_second,
-        };
+        });
         Self {
             now_ms: state.now_ms,
-            clusters: state.clusters.iter().map(cluster).collect(),
+            clusters: clusters.collect(),
         }
     }
 }
@@ -217,8 +222,8 @@ pub(crate) struct RolloutState {
 impl RolloutState {
     /// Returns `true` if every cluster runs the version of the template, and none is paused.
     pub(crate) fn is_complete(&self) -> bool {
-        let done = |cluster: &RolloutClusterState| cluster.runs == self.wanted && !cluster.paused;
-        self.wanted.is_some() && self.clusters.iter().all(done)
+        let mut clusters = self.clusters.iter();
+        self.wanted.is_some() && clusters.all(|it| it.runs == self.wanted && !it.paused)
     }
 }
 
@@ -269,11 +274,10 @@ impl PlacementsState {
 
     /// Returns `true` if every cluster is in the fleet, and all that is placed is available.
     pub(crate) fn is_complete(&self) -> bool {
-        let is_joined = |it: &FleetClusterState| it.membership == Membership::Joined;
-        let is_available = |it: &PlacementState| it.phase == PlacementPhase::Available;
-        self.clusters.iter().all(is_joined)
+        let (mut clusters, mut placements) = (self.clusters.iter(), self.placements.iter());
+        clusters.all(|it| it.membership == Membership::Joined)
             && !self.placements.is_empty()
-            && self.placements.iter().all(is_available)
+            && placements.all(|it| it.phase == PlacementPhase::Available)
     }
 }
 
