@@ -74,6 +74,19 @@ struct Unit {
 }
 
 impl Unit {
+    fn read(unit: &Value) -> Option<Self> {
+        let unlocked = [&unit["unlocked_units"], &unit["unlocked_rmeta_units"]];
+        let unlocked = unlocked.into_iter().filter_map(Value::as_array).flatten();
+        Some(Self {
+            number: unit["i"].as_u64()?,
+            name: unit["name"].as_str()?.to_owned(),
+            target: unit["target"].as_str()?.trim().to_owned(),
+            start: unit["start"].as_f64()?,
+            duration: unit["duration"].as_f64()?,
+            unlocked: unlocked.filter_map(Value::as_u64).collect(),
+        })
+    }
+
     fn end(&self) -> f64 {
         self.start + self.duration
     }
@@ -87,24 +100,7 @@ fn units(report: &str) -> Result<Vec<Unit>> {
         .context("cargo's report has no UNIT_DATA: its form has changed")?;
     let mut values = serde_json::Deserializer::from_str(data).into_iter::<Value>();
     let data = values.next().context("UNIT_DATA is empty")??;
-    let numbers = |value: &Value| -> Vec<u64> {
-        let numbers = value.as_array().into_iter().flatten();
-        numbers.filter_map(Value::as_u64).collect()
-    };
-    let unit = |unit: &Value| {
-        Some(Unit {
-            number: unit["i"].as_u64()?,
-            name: unit["name"].as_str()?.to_owned(),
-            target: unit["target"].as_str()?.trim().to_owned(),
-            start: unit["start"].as_f64()?,
-            duration: unit["duration"].as_f64()?,
-            unlocked: [&unit["unlocked_units"], &unit["unlocked_rmeta_units"]]
-                .into_iter()
-                .flat_map(numbers)
-                .collect(),
-        })
-    };
-    let units = data.as_array().into_iter().flatten().map(unit);
+    let units = data.as_array().into_iter().flatten().map(Unit::read);
     units
         .collect::<Option<_>>()
         .context("UNIT_DATA has another form")

@@ -180,8 +180,8 @@ impl Store {
 /// Runs a command, and returns its output.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let missing = || format!("cannot start {name}: apt-get install {name}");
-    let output = command.output().with_context(missing)?;
+    let output = command.output();
+    let output = output.with_context(|| format!("cannot start {name}: apt-get install {name}"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} fails: {}", errors.trim());
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())

@@ -16,8 +16,10 @@ enum Target {
 
 /// Returns the arrows between the files of a crate.
 pub(crate) fn between_files(modules: &Modules) -> Arrows {
-    let file = |module: &[String]| Some(modules.get(module)?.file.clone());
-    arrows(modules, |from, to| Some((file(from)?, file(to)?)))
+    arrows(modules, |from, to| {
+        let [from, to] = [from, to].map(|module| modules.get(module));
+        Some((from?.file.clone(), to?.file.clone()))
+    })
 }
 
 /// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: an item
@@ -26,8 +28,8 @@ pub(crate) fn between_modules(modules: &Modules) -> Arrows {
     arrows(modules, |from, to| {
         let parents = from.iter().zip(to).take_while(|(one, other)| one == other);
         let common = parents.count();
-        let name = |module: &[String]| Some(module.get(..=common)?.join("::"));
-        Some((name(from)?, name(to)?))
+        let [from, to] = [from, to].map(|module| module.get(..=common));
+        Some((from?.join("::"), to?.join("::")))
     })
 }
 

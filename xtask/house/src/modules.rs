@@ -121,11 +121,16 @@ fn name(item: &Item) -> Option<&Ident> {
     }
 }
 
+fn below(path: &[String], name: &Ident) -> Names {
+    [path, &[name.to_string()]].concat()
+}
+
 impl Module {
     fn import(&mut self, tree: &UseTree, before: &[String], is_reexport: bool) {
-        let with = |name: &Ident| [before, &[name.to_string()]].concat();
         let (name, path) = match tree {
-            UseTree::Path(path) => return self.import(&path.tree, &with(&path.ident), is_reexport),
+            UseTree::Path(path) => {
+                return self.import(&path.tree, &below(before, &path.ident), is_reexport);
+            }
             UseTree::Group(group) => {
                 for tree in &group.items {
                     self.import(tree, before, is_reexport);
@@ -135,8 +140,8 @@ impl Module {
             UseTree::Name(name) if name.ident == "self" => {
                 (before.last().cloned().unwrap_or_default(), before.to_vec())
             }
-            UseTree::Name(name) => (name.ident.to_string(), with(&name.ident)),
-            UseTree::Rename(rename) => (rename.rename.to_string(), with(&rename.ident)),
+            UseTree::Name(name) => (name.ident.to_string(), below(before, &name.ident)),
+            UseTree::Rename(rename) => (rename.rename.to_string(), below(before, &rename.ident)),
             UseTree::Glob(_) => ("*".to_owned(), before.to_vec()),
         };
         self.imports.push(Import {

@@ -35,11 +35,10 @@ fn files_form_no_circle() {
 #[test]
 fn modules_form_known_circles() {
     let found = found(between_modules);
-    let is_known = |circle: &&Circle| {
+    let (known, new): (Vec<_>, Vec<_>) = found.iter().partition(|circle| {
         let mut known = KNOWN.iter();
         known.any(|(package, members, _)| *package == circle.package && *members == circle.members)
-    };
-    let (known, new): (Vec<_>, Vec<_>) = found.iter().partition(is_known);
+    });
     let new: Vec<_> = new.into_iter().map(shown).collect();
     assert!(new.is_empty(), "new circles:\n{}", new.concat());
     let gone = KNOWN.iter().filter(|(package, members, _)| {
