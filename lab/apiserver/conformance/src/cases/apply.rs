@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::patches::widget;
 use crate::{
     definitions::GROUP,
-    server::{APPLY, MERGE, Server, version},
+    server::{APPLY, MERGE, Server, text, version},
 };
 
 fn configuration(spec: &Value) -> Value {
@@ -22,7 +22,6 @@ fn managers(object: &Value) -> Vec<String> {
         .as_array()
         .into_iter()
         .flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut managers: Vec<_> = fields
         .map(|entry| {
             format!(
@@ -242,13 +241,13 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
     });
     server.create(&path, &gadget).await?;
     let status = format!("{path}/{}/status", server.name);
-    let with = |type_: &str| {
+    let [mine, yours] = ["A", "B"].map(|type_| {
         let mut gadget = gadget.clone();
         gadget["status"] = json!({ "conditions": [{ "type": type_ }] });
         gadget
-    };
+    });
     let applied = server
-        .patch(&format!("{status}?fieldManager=me"), APPLY, &with("A"))
+        .patch(&format!("{status}?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(200)?;
     check_eq!(
@@ -256,14 +255,11 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
         true
     );
     server
-        .patch(&format!("{status}?fieldManager=you"), APPLY, &with("B"))
+        .patch(&format!("{status}?fieldManager=you"), APPLY, &yours)
         .await?
         .refused(409, "Conflict")?;
     let forced = format!("{status}?fieldManager=you&force=true");
-    let applied = server
-        .patch(&forced, APPLY, &with("B"))
-        .await?
-        .expect(200)?;
+    let applied = server.patch(&forced, APPLY, &yours).await?.expect(200)?;
     check_eq!(applied["status"]["conditions"], json!([{ "type": "B" }]));
     Ok(())
 }
@@ -271,17 +267,17 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
 /// Conditions with keys are owned one by one.
 pub(super) async fn keyed_conditions_are_owned_singly(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
-    let with = |type_: &str| {
+    let [mine, yours] = ["A", "B"].map(|type_| {
         let mut widget = configuration(&json!({}));
         widget["status"] = json!({ "conditions": [{ "type": type_, "status": "True" }] });
         widget
-    };
+    });
     server
-        .patch(&format!("{one}/status?fieldManager=me"), APPLY, &with("A"))
+        .patch(&format!("{one}/status?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(200)?;
     let both = server
-        .patch(&format!("{one}/status?fieldManager=you"), APPLY, &with("B"))
+        .patch(&format!("{one}/status?fieldManager=you"), APPLY, &yours)
         .await?
         .expect(200)?;
     check_eq!(
@@ -464,19 +460,19 @@ pub(super) async fn an_apply_is_validated(server: Server) -> Result<()> {
 /// Built-in kinds are applied too.
 pub(super) async fn builtin_kinds_can_be_applied(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
-    let with = |port: u32| {
+    let [mine, yours] = [80, 81].map(|port| {
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
             "spec": { "ports": [{ "name": format!("p{port}"), "port": port }] },
         })
-    };
+    });
     let web = format!("{path}/web");
     server
-        .patch(&format!("{web}?fieldManager=me"), APPLY, &with(80))
+        .patch(&format!("{web}?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(201)?;
     let both = server
-        .patch(&format!("{web}?fieldManager=you"), APPLY, &with(81))
+        .patch(&format!("{web}?fieldManager=you"), APPLY, &yours)
         .await?
         .expect(200)?;
     check_eq!(both["spec"]["ports"].as_array().map(Vec::len), Some(2));

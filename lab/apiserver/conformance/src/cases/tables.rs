@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::patches::widget;
-use crate::server::{MERGE, Server, TABLE, version};
+use crate::server::{MERGE, Server, TABLE, text, version};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -12,7 +12,6 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;
 /// Returns name, type, format and priority of each column.
 fn columns(table: &Value) -> Vec<String> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     columns
         .map(|column| {
             let (name, type_, format) = (

@@ -91,16 +91,17 @@ pub(super) async fn deselected_object_is_deleted(server: Server) -> Result<()> {
         .await?;
     check_eq!(name(&watch.expect("ADDED").await?), "one");
     map(&server, &path, "other", "out").await?;
-    let relabel = |label: &str| json!({ "metadata": { "labels": { "l": label } } });
+    let [into, out_of] =
+        ["in", "out"].map(|label| json!({ "metadata": { "labels": { "l": label } } }));
     let out = server
-        .patch(&format!("{path}/one"), MERGE, &relabel("out"))
+        .patch(&format!("{path}/one"), MERGE, &out_of)
         .await?
         .expect(200)?;
     let deleted = watch.expect("DELETED").await?;
     check_eq!(deleted["metadata"]["labels"]["l"], "in");
     check_eq!(version(&deleted), version(&out));
     server
-        .patch(&format!("{path}/one"), MERGE, &relabel("in"))
+        .patch(&format!("{path}/one"), MERGE, &into)
         .await?
         .expect(200)?;
     check_eq!(
