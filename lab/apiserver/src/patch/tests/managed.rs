@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
 
 /// The managed fields of one object, as an API maintains them.
 struct Api {
-    schema: Schema,
+    schema: Arc<Schema>,
     object: Option<Value>,
 }
 
@@ -129,7 +131,7 @@ fn create_owns_sent_and_defaulted() {
 #[test]
 fn builtin_create_owns_no_structs() {
     let mut api = Api {
-        schema: Schema::builtin::<Service>().unwrap(),
+        schema: Arc::new(Schema::builtin::<Service>().unwrap()),
         object: None,
     };
     api.store(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"labels": {"a": "b"}}, "spec": {"selector": {"x": "y"}}}), "c", None);
@@ -207,7 +209,8 @@ fn managers_are_forgotten_on_request() {
 /// An empty list forgets the managers of built-in kinds only.
 #[test]
 fn empty_list_forgets_builtin_managers() {
-    for (schema, left) in [(Schema::builtin::<ConfigMap>().unwrap(), 0), (widget(), 1)] {
+    let config_map = Arc::new(Schema::builtin::<ConfigMap>().unwrap());
+    for (schema, left) in [(config_map, 0), (widget(), 1)] {
         let mut api = Api {
             schema,
             object: None,
@@ -385,7 +388,7 @@ fn unownable_apply_is_refused() {
 #[test]
 fn kubectl_migrates_client_side_apply() {
     let mut api = Api {
-        schema: Schema::builtin::<ConfigMap>().unwrap(),
+        schema: Arc::new(Schema::builtin::<ConfigMap>().unwrap()),
         object: None,
     };
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
