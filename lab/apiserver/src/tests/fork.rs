@@ -79,27 +79,29 @@ fn forks_share_the_compiled_kinds() {
     assert!(shared.count() < kinds_of_forked.len());
 }
 
+/// Returns when an object was created in a fork that runs for so many hours.
+fn created_after(hours: u64) -> String {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let fork = PREPARED.fork();
+        tokio::time::advance(Duration::from_hours(hours)).await;
+        let created = fork.post(REMEDIES, &remedy("late")).await.ok();
+        created["metadata"]["creationTimestamp"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    })
+}
+
 /// A fork runs in the time of the runtime that made it.
 #[test]
 fn fork_follows_its_runtimes_time() {
-    let run = |hours: u64| {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let fork = PREPARED.fork();
-            tokio::time::advance(Duration::from_hours(hours)).await;
-            let created = fork.post(REMEDIES, &remedy("late")).await.ok();
-            created["metadata"]["creationTimestamp"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        })
-    };
     let runs: Vec<_> = (1..=4)
-        .map(|hours| thread::spawn(move || run(hours)))
+        .map(|hours| thread::spawn(move || created_after(hours)))
         .collect();
     let times: Vec<_> = runs.into_iter().map(|run| run.join().unwrap()).collect();
     let expected = (1..=4).map(|hour| format!("2026-01-01T0{hour}:00:00Z"));

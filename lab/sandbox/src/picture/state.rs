@@ -107,17 +107,12 @@ pub(crate) enum Phase {
 impl Phase {
     /// Determines the phase of a member that gets so many requests per second.
     pub(super) fn of(member: &Member, requests_per_second: usize) -> Self {
-        let cluster = member.cluster.as_ref();
-        let verdict = |kind| {
-            let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.map(|condition| condition.status.as_str())
-        };
         let has_fault = member.dns != DnsFault::None
             || member.service_network != ServiceNetworkFault::None
             || member.outage != Outage::None;
         let is_failed = [DNS_READY, SERVICE_NETWORK_READY, REACHABLE]
             .into_iter()
-            .any(|kind| verdict(kind) == Some(FALSE));
+            .any(|kind| member.verdict(kind) == Some(FALSE));
         let is_recovering = !has_fault && is_failed;
         if member.deleted {
             Self::Deleted
@@ -131,7 +126,7 @@ impl Phase {
             Self::Recovering
         } else if has_fault {
             Self::Disturbed
-        } else if verdict(DNS_READY) != Some(TRUE) {
+        } else if member.verdict(DNS_READY) != Some(TRUE) {
             Self::NoVerdict
         } else if requests_per_second > 0 {
             Self::InService

@@ -88,13 +88,9 @@ impl Api {
         let entries = entries.as_array().into_iter().flatten();
         entries
             .map(|entry| {
-                let text = |name: &str| entry[name].as_str().unwrap_or_default();
-                let name = format!(
-                    "{} {} {}",
-                    text("manager"),
-                    text("operation"),
-                    text("subresource")
-                );
+                let [manager, operation, subresource] = ["manager", "operation", "subresource"]
+                    .map(|name| entry[name].as_str().unwrap_or_default());
+                let name = format!("{manager} {operation} {subresource}");
                 (name.trim_end().to_owned(), entry["fieldsV1"].clone())
             })
             .collect()
@@ -394,13 +390,11 @@ fn kubectl_migrates_client_side_apply() {
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}).to_string();
     api.store(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": {annotation: applied}}, "data": {"a": "1", "b": "2"}}), "kubectl-client-side-apply", None);
-    let body = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data});
-    let error = api
-        .try_apply("kubectl", &body(json!({"b": "3"})), false, None)
-        .unwrap_err();
+    let [foreign, own] =
+        ["b", "a"].map(|key| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {key: "3"}}));
+    let error = api.try_apply("kubectl", &foreign, false, None).unwrap_err();
     assert_eq!(error.code(), StatusCode::CONFLICT);
-    api.try_apply("kubectl", &body(json!({"a": "3"})), false, None)
-        .unwrap();
+    api.try_apply("kubectl", &own, false, None).unwrap();
     let object = api.object.unwrap();
     assert_eq!(object["data"], json!({"a": "3", "b": "2"}));
     assert!(
@@ -431,8 +425,7 @@ proptest! {
             let once = api.object.clone();
             // An object without managers counts as never applied: its present fields get the owner
             // `before-first-apply`.
-            let is_managed = |object: &Value| !object["metadata"]["managedFields"].is_null();
-            prop_assume!(once.as_ref().is_some_and(is_managed));
+            prop_assume!(once.as_ref().is_some_and(|object| !object["metadata"]["managedFields"].is_null()));
             api.try_apply("a", &body, force, None).unwrap();
             prop_assert_eq!(api.object, once);
         }
