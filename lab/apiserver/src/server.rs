@@ -78,9 +78,19 @@ impl ApiServer {
     /// ```
     #[must_use]
     pub fn fork(&self) -> Self {
+        self.copied(self.shared.clock.again())
+    }
+
+    /// Returns a fork like [`Self::fork`], but with a clock like that of [`Self::starting_at`].
+    #[must_use]
+    pub fn fork_at(&self, now: Timestamp) -> Self {
+        self.copied(Clock::starting_at(now))
+    }
+
+    fn copied(&self, clock: Clock) -> Self {
         Self {
             shared: Arc::new(Shared {
-                clock: self.shared.clock.again(),
+                clock,
                 state: Mutex::new(self.state().clone()),
                 faults: Faults::default(),
                 requests: Requests::default(),

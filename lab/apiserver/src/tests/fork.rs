@@ -79,6 +79,15 @@ fn forks_share_the_compiled_kinds() {
     assert!(shared.count() < kinds_of_forked.len());
 }
 
+/// A fork may begin at another time than its origin.
+#[tokio::test(start_paused = true)]
+async fn fork_begins_at_its_time() {
+    let now = "2030-01-01T00:00:00Z";
+    let fork = PREPARED.fork_at(now.parse().unwrap());
+    let created = fork.post(REMEDIES, &remedy("a")).await.ok();
+    assert_eq!(created["metadata"]["creationTimestamp"], now);
+}
+
 /// Returns when an object was created in a fork that runs for so many hours.
 fn created_after(hours: u64) -> String {
     let runtime = Builder::new_current_thread()
