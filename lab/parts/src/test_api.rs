@@ -16,11 +16,12 @@
     reason = "a test that calls it fails by panicking"
 )]
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -133,11 +134,21 @@ impl TestApi {
         }
     }
 
-    /// Creates an API with the kinds of these definitions beside the built-in ones.
+    /// Creates an API with the kinds of these definitions beside the built-in ones. A process installs the same
+    /// definitions once, and forks the server that has them.
     pub fn with_kinds(definitions: impl IntoIterator<Item = Value>) -> Self {
-        let api = Self::of(ApiServer::new());
-        api.install(definitions);
-        api
+        static SERVERS: LazyLock<Mutex<HashMap<Vec<Value>, ApiServer>>> =
+            LazyLock::new(Mutex::default);
+        let definitions = definitions.into_iter().collect();
+        let mut servers = SERVERS.lock();
+        let server = servers
+            .entry(definitions)
+            .or_insert_with_key(|definitions| {
+                let api = Self::of(ApiServer::new());
+                api.install(definitions.iter().cloned());
+                api.server
+            });
+        Self::of(server.fork())
     }
 
     /// Serves further kinds.
