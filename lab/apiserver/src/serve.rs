@@ -36,7 +36,7 @@ impl ApiServer {
         self.serve_only(listener, shutdown, |_| true).await
     }
 
-    /// Serves like [`Self::serve`], but refuses each request whose headers `admit` returns `false` for.
+    /// Serves like [`Self::serve`], but refuses each request if `admit` returns `false` for its headers.
     ///
     /// # Errors
     /// Returns an error if the socket no longer accepts connections.

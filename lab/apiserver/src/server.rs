@@ -39,13 +39,13 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// Creates a server whose clock starts at 2026-01-01T00:00:00Z, so that the same requests
+    /// Creates a server with a clock that starts at 2026-01-01T00:00:00Z, so that the same requests
     /// always get the same responses.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_second(BEGINNING).unwrap_or_default())
     }
 
-    /// Creates a server whose clock starts at `now` and follows tokio's. If the runtime's clock is
+    /// Creates a server with a clock that starts at `now` and follows tokio's. If the runtime's clock is
     /// paused, call this within that runtime.
     pub fn starting_at(now: Timestamp) -> Self {
         Self {

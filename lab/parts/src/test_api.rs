@@ -158,7 +158,7 @@ impl TestApi {
         }
     }
 
-    /// Returns the connection of the program, whose requests are logged.
+    /// Returns the connection of the program, with a log of its requests.
     pub fn service(&self) -> LoggedService {
         LoggedService {
             server: self.server.service(),
@@ -166,12 +166,12 @@ impl TestApi {
         }
     }
 
-    /// Returns a client of the program, whose requests are logged.
+    /// Returns a client of the program, with a log of its requests.
     pub fn client(&self) -> Client {
         Client::new(self.service(), "default")
     }
 
-    /// Returns a client of a user, whose requests are not logged.
+    /// Returns a client of a user, without a log.
     pub fn user(&self) -> Client {
         Client::new(self.server.service(), "default")
     }

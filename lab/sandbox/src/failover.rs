@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::objects::{NAMESPACE, WEB, WORKLOAD, in_one_line};
 
-/// The policy whose placement has a backup.
+/// The policy with a backup in its placement.
 const FAILOVER: &str = include_str!("../../../manifests/samples/failover/web.yaml");
-/// The time for which the workload stays in a cluster whose DNS is dead, in place of the sample's minutes.
+/// The time for which the workload stays in a cluster with dead DNS, in place of the sample's minutes.
 pub(crate) const TOLERATION: Duration = Duration::from_secs(10);
 
 /// The clusters of the Deployment.

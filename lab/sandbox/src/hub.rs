@@ -29,7 +29,7 @@ const JOINED: &str = "Joined";
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 /// The taint of a cluster that gets nothing new because a reader of the page says so.
 pub(crate) const CORDONED: &str = "cordoned";
-/// The taint of one whose DNS is dead.
+/// The taint of one with dead DNS.
 pub(crate) const SICK: &str = "cluster.karmada-rs.io/ServiceDomainNameResolutionReady";
 
 const CONTROLLER_MANIFESTS: [&str; 2] = [
@@ -125,7 +125,7 @@ pub(crate) async fn evict(hub: &Client, cluster: &str) -> Result<()> {
     create(&evictions, &eviction).await
 }
 
-/// Gives the website the next version: one whose pods never become ready if it `is_broken`.
+/// Gives the website the next version: one with pods that never become ready if it `is_broken`.
 pub(crate) async fn roll_out(hub: &Client, is_broken: bool) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(hub.clone(), STORE);
     change_image(&deployments, if is_broken { BROKEN } else { "" }).await

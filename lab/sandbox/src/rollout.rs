@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{NAMESPACE, WEB, in_one_line};
 
-/// The suffix of a version whose pods never become ready.
+/// The suffix of a version with pods that never become ready.
 pub(crate) const BROKEN: &str = "-broken";
 
 /// Returns the image of the Deployment's container.

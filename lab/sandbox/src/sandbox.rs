@@ -81,7 +81,7 @@ pub(crate) enum Action {
     Reschedule {},
     /// Gives the website that is placed its next version.
     RollOut {},
-    /// Gives it one whose pods never become ready.
+    /// Gives it one with pods that never become ready.
     Break {},
     /// Keeps new placements away from a cluster.
     Cordon { cluster: String },

@@ -200,7 +200,7 @@ impl Tool {
         }
     }
 
-    /// Returns the Go module whose version is the tool's.
+    /// Returns the Go module with the version of the tool.
     const fn module(self) -> &'static str {
         match self {
             Self::Actionlint => "github.com/rhysd/actionlint",

@@ -66,7 +66,7 @@ fn is_passed_on(modules: &Modules, at: &[String], import: &Import) -> bool {
     import.is_reexport && is_below && !paths.any(|path| *path == [import.name.clone()])
 }
 
-/// Returns the module whose item is imported, or all of whose items are. The import of a module by its name is no
+/// Returns the module of the imported item, or of all imported items. The import of a module by its name is no
 /// use of its items: the paths that begin with the name are.
 fn import_target(modules: &Modules, at: &[String], import: &Import) -> Option<Names> {
     match find(modules, at, &import.path)? {

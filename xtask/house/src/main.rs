@@ -1,7 +1,8 @@
 //! `cargo xtask house`: the size and the order of this tree, or of another version of it, as a table.
 //!
 //! - `packages`: the packages of a tree. `modules` reads the definitions, imports and names of a crate's modules;
-//!   `arrows` finds the definition of each name, and so the files and modules that use each other; `circles` finds those in a circle.
+//!   `arrows` finds the definition of each name, and so the files and modules that use each other; `circles` finds
+//!   those in a circle.
 //! - `lines`: the counts line by line.
 #![expect(clippy::print_stdout, reason = "this command speaks to a person")]
 

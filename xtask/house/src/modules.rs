@@ -68,7 +68,7 @@ pub(crate) fn read(root: &str, sources: &Sources) -> syn::Result<Modules> {
     Ok(modules)
 }
 
-/// Returns the file of a module whose text stands in no other's.
+/// Returns the file of a module that has one of its own.
 fn file_of(root: &str, module: &[String], sources: &Sources) -> String {
     let folder = root
         .rsplit_once('/')

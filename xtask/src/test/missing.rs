@@ -110,7 +110,7 @@ impl Missing {
         self.names.iter().any(|name| test.contains(name))
     }
 
-    /// Returns the parts of names whose tests cannot run.
+    /// Returns the parts of the names of tests that cannot run.
     pub(super) fn names(&self) -> &[&'static str] {
         &self.names
     }

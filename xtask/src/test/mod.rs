@@ -25,7 +25,7 @@ use crate::phase::Phase;
 /// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
 /// make each other late: a scenario of the sandbox has a fleet of its own, in real time, and so has a page.
 const WAITING: [(&str, usize); 3] = [("built", 1), ("page", 1), ("pipeline", 2)];
-/// The package whose tests print their findings.
+/// The package with tests that print their findings.
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
 const SLOWEST: usize = 10;

@@ -164,7 +164,7 @@ pub(super) fn complete(definition: &mut Value) {
     }
 }
 
-/// Sets the status of a definition whose kinds are served. Immediate, whereas a real cluster takes
+/// Sets the status of a served definition. Immediate, whereas a real cluster takes
 /// a moment.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     let spec = &definition["spec"];

@@ -86,7 +86,7 @@ fn schema(kind: &Kind) -> Value {
 /// it and `kubectl explain` shows it.
 fn name_int_or_string(schema: &mut Value) {
     match schema {
-        // A definition's schema has a field of that name, whose value is an object.
+        // The schema of definitions has a field of that name with an object.
         Value::Object(fields)
             if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) =>
         {

@@ -73,7 +73,7 @@ fn forks_share_the_compiled_kinds() {
     for (one, other) in kinds_of_origin.iter().zip(&kinds_of_forked) {
         assert!(Arc::ptr_eq(one, other), "{}", one.plural);
     }
-    // Kinds of definitions that were compiled twice are not shared.
+    // Kinds of definitions that were installed twice are not shared.
     let all = kinds(&fork).into_iter().zip(kinds_of_origin);
     let shared = all.filter(|(one, other)| Arc::ptr_eq(one, other));
     assert!(shared.count() < kinds_of_forked.len());

@@ -179,7 +179,7 @@ impl Write<'_> {
         }
     }
 
-    /// Rejects the creation of a custom resource whose definition is terminating.
+    /// Rejects the creation of a custom resource with a terminating definition.
     fn check_definition(&self, name: &str) -> Result<(), ApiError> {
         let (group, plural) = kinds::DEFINITIONS;
         let resource = self.kind.resource();

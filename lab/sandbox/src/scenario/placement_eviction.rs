@@ -74,7 +74,7 @@ async fn move_between(script: &Script<'_>, from: &str, to: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` if the member has the taint of a cluster whose DNS is dead.
+/// Returns `true` if the member has the taint of a cluster with dead DNS.
 fn is_sick(state: &State) -> bool {
     let member = state.placements.cluster(MEMBER);
     member.is_some_and(|member| member.sick)

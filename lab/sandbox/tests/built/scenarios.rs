@@ -22,7 +22,7 @@ async fn plays(scenario: &str, stages: &[&str]) {
     assert!(lines.last().unwrap().starts_with("as expected: "), "{text}");
 }
 
-/// Traffic leaves a cluster whose DNS is dead and returns.
+/// Traffic leaves a cluster with dead DNS, and returns.
 #[tokio::test]
 async fn coredns_outage_moves_traffic() {
     let stages = [

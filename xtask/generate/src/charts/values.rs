@@ -79,7 +79,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
 
 const HEADING: &str = "| Value | Default | Meaning |\n|---|---|---|\n";
 
-/// Appends a row for each property whose default is one. `prefix` is the path of `value`.
+/// Appends a row for each property that is a value. `prefix` is the path of `value`.
 fn rows(value: &Schema, prefix: &str, page: &mut String) -> Result<()> {
     for (name, property) in &value.properties.0 {
         let about = cell(&property.description);

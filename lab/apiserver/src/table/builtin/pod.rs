@@ -1,4 +1,4 @@
-//! Pods, whose status in one word is that of the container which says most.
+//! Pods. Their status in one word is that of the container which says most.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
