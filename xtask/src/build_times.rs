@@ -1,4 +1,4 @@
-//! `cargo xtask build-times`: what cold builds of the sandbox, the agent and the tests spend their time on, as a page.
+//! `cargo xtask build-times`: the time of cold builds of the sandbox, the agent and the tests by crate, as a page.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::cargo;
 /// The number of crates of each list.
 const MOST_EXPENSIVE: usize = 10;
 
-/// What is built, and cargo's arguments for it, in the order of a newcomer: each finds the crates of the one before.
+/// The builds, with cargo's arguments, in the order of a newcomer: each finds the crates of the one before.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("The agent", &["build", "--package", "cluster-health-agent"]),
     ("The sandbox", &["build", "--package", "sandbox"]),
@@ -46,7 +46,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Returns what each package of the graph says that it is for.
+/// Returns the description of each package of the graph.
 fn descriptions() -> Result<HashMap<String, String>> {
     let output = cargo::command(&["metadata", "--format-version=1", "--locked"]).output()?;
     ensure!(output.status.success(), "`cargo metadata` failed");
@@ -65,7 +65,7 @@ fn descriptions() -> Result<HashMap<String, String>> {
 struct Unit {
     number: u64,
     name: String,
-    /// What of the package it is; empty for its library.
+    /// The target of the package; empty for its library.
     target: String,
     start: f64,
     duration: f64,
@@ -74,6 +74,19 @@ struct Unit {
 }
 
 impl Unit {
+    fn read(unit: &Value) -> Option<Self> {
+        let unlocked = [&unit["unlocked_units"], &unit["unlocked_rmeta_units"]];
+        let unlocked = unlocked.into_iter().filter_map(Value::as_array).flatten();
+        Some(Self {
+            number: unit["i"].as_u64()?,
+            name: unit["name"].as_str()?.to_owned(),
+            target: unit["target"].as_str()?.trim().to_owned(),
+            start: unit["start"].as_f64()?,
+            duration: unit["duration"].as_f64()?,
+            unlocked: unlocked.filter_map(Value::as_u64).collect(),
+        })
+    }
+
     fn end(&self) -> f64 {
         self.start + self.duration
     }
@@ -87,24 +100,7 @@ fn units(report: &str) -> Result<Vec<Unit>> {
         .context("cargo's report has no UNIT_DATA: its form has changed")?;
     let mut values = serde_json::Deserializer::from_str(data).into_iter::<Value>();
     let data = values.next().context("UNIT_DATA is empty")??;
-    let numbers = |value: &Value| -> Vec<u64> {
-        let numbers = value.as_array().into_iter().flatten();
-        numbers.filter_map(Value::as_u64).collect()
-    };
-    let unit = |unit: &Value| {
-        Some(Unit {
-            number: unit["i"].as_u64()?,
-            name: unit["name"].as_str()?.to_owned(),
-            target: unit["target"].as_str()?.trim().to_owned(),
-            start: unit["start"].as_f64()?,
-            duration: unit["duration"].as_f64()?,
-            unlocked: [&unit["unlocked_units"], &unit["unlocked_rmeta_units"]]
-                .into_iter()
-                .flat_map(numbers)
-                .collect(),
-        })
-    };
-    let units = data.as_array().into_iter().flatten().map(unit);
+    let units = data.as_array().into_iter().flatten().map(Unit::read);
     units
         .collect::<Option<_>>()
         .context("UNIT_DATA has another form")
@@ -169,7 +165,7 @@ fn describe(
 mod tests {
     use super::*;
 
-    /// The path leads back from what was built last.
+    /// The path leads back from the unit that ends last.
     #[test]
     fn longest_path_ends_last() {
         let report = r#"<script>const UNIT_DATA = [

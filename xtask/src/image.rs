@@ -11,7 +11,7 @@ use tools::cargo;
 const CONTAINERFILE: &str = include_str!("../../Containerfile");
 /// The authorities that the public trusts, as Debian's package `ca-certificates` has them.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// Starts a program with what is in its image only: as its user, and with nothing to write to.
+/// Starts a program with the files of its image only: as its user, and with nothing to write to.
 const START: &str = r#"mount --bind "$1" "$1"
 mount -o remount,bind,ro "$1"
 exec chroot --userspec=65532:65532 "$1" /bin/program --version"#;
@@ -27,7 +27,7 @@ pub(crate) fn build(programs: &[String]) -> Result<()> {
         bail!("no image is of {unknown}: {}", known.join(", "));
     }
     let folder = cargo::root().join("target/image");
-    // What an earlier run left may be of another commit.
+    // Files of an earlier run may be of another commit.
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
@@ -65,7 +65,7 @@ fn list() -> Result<&'static str> {
     Ok(list)
 }
 
-/// Runs the first stage for these programs, and puts what the other one takes from it into the context.
+/// Runs the first stage for these programs, and puts the files that the other one takes from it into the context.
 fn compile(programs: &str, context: &Path) -> Result<()> {
     let (_, stage) = CONTAINERFILE
         .split_once("\nRUN ")
@@ -110,7 +110,7 @@ struct Store {
 
 impl Store {
     fn new(folder: &Path, context: &Path) -> Result<Self> {
-        // What the first stage made is in the context.
+        // The files of the first stage are in the context.
         let (_, stage) = CONTAINERFILE
             .split_once("\nFROM scratch\n")
             .context("no image")?;
@@ -139,7 +139,7 @@ impl Store {
         output(command.arg(file).arg(&self.context))
     }
 
-    /// Starts the program of an image with nothing but what that has.
+    /// Starts the program of an image with nothing but the image.
     fn start(&self, image: &str, program: &str) -> Result<()> {
         let container = output(&mut self.buildah(&["from", image]))?;
         let root = output(&mut self.buildah(&["mount", &container]))?;
@@ -177,11 +177,11 @@ impl Store {
     }
 }
 
-/// Runs a command, and returns what it printed.
+/// Runs a command, and returns its output.
 fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let missing = || format!("cannot start {name}: apt-get install {name}");
-    let output = command.output().with_context(missing)?;
+    let output = command.output();
+    let output = output.with_context(|| format!("cannot start {name}: apt-get install {name}"))?;
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{name} fails: {}", errors.trim());
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: what a reader of the code checks: formatting, lints, documentation and its examples, and the
+//! `cargo xtask lint`: the checks of a reader of the code: formatting, lints, documentation and its examples, and the
 //! licences of dependencies.
 
 use std::thread;

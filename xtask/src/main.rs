@@ -1,7 +1,7 @@
 //! `cargo xtask …`: the developer's commands. CI runs the same ones.
 //!
 //! This program depends on nothing that it builds, so that it starts soon: [`mod@test`] has cargo build tests and runs them; [`lint`] checks the code;
-//! [`build_times`] tells what builds cost; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
+//! [`build_times`] tells the cost of builds; [`tools`] builds the real parts; [`program`] has cargo build a program of the workspace, which
 //! does the rest; [`provider_contract`] tries a program of somebody else's; [`installed`] are programs of others that cargo installs.
 #![expect(
     clippy::print_stdout,

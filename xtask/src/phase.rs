@@ -10,7 +10,7 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
-    /// Prints what begins, and how long it takes on two cores.
+    /// Prints the name of the phase, and how long it takes on two cores.
     pub(crate) fn begin(name: &'static str, expected: &str) -> Self {
         eprintln!("== {name} (about {expected})");
         Self {

@@ -40,21 +40,20 @@ pub(crate) struct Provider {
 /// # Errors
 /// Fails if the program does not keep it.
 pub(crate) fn run(provider: &Provider) -> Result<()> {
-    let file = |path: &Option<PathBuf>| -> Result<String> {
-        // The tests run in another folder.
-        let path = path.as_deref().map(absolute).transpose()?;
-        Ok(path.as_deref().map_or_else(String::new, shown))
-    };
-    let (ca, token) = (
-        file(&provider.certificate_authority)?,
-        file(&provider.token_file)?,
-    );
+    let ca = file(provider.certificate_authority.as_deref())?;
+    let token = file(provider.token_file.as_deref())?;
     let variables = [
         ("PROVIDER_URL", &*provider.url),
         ("PROVIDER_CERTIFICATE_AUTHORITY", &ca),
         ("PROVIDER_TOKEN_FILE", &token),
     ];
     cargo::run(&TESTS, &variables)
+}
+
+/// Returns the path of a file for the tests, which run in another folder. It is empty without a file.
+fn file(path: Option<&Path>) -> Result<String> {
+    let path = path.map(absolute).transpose()?;
+    Ok(path.as_deref().map_or_else(String::new, shown))
 }
 
 fn shown(path: &Path) -> String {

@@ -54,7 +54,7 @@ fn functions() -> BTreeSet<String> {
     functions
 }
 
-/// Returns what the page lists: rows of a case, what happens, why, and the tests.
+/// Returns the entries of the page: rows of a case, what happens, why, and the tests.
 fn listed(page: &str) -> Tests {
     let mut listed = Tests::new();
     for row in page.lines().filter(|line| line.starts_with('|')) {
@@ -73,7 +73,7 @@ fn listed(page: &str) -> Tests {
     listed
 }
 
-/// Returns what the comments in the code cite, in cases with these letters.
+/// Returns the citations in comments of the code, of cases with these letters.
 fn cited(letters: &BTreeSet<&str>) -> Tests {
     let mut cited = Tests::new();
     for (file, code) in code() {
@@ -96,7 +96,7 @@ fn cited(letters: &BTreeSet<&str>) -> Tests {
     cited
 }
 
-/// Returns the files of Rust code: their paths and what is in them.
+/// Returns the files of Rust code: their paths and texts.
 fn code() -> impl Iterator<Item = (String, String)> {
     let files = Command::new("git")
         .args([

@@ -59,12 +59,12 @@ fn pages() -> BTreeMap<String, String> {
         .output()
         .unwrap();
     let files = String::from_utf8(files.stdout).unwrap();
-    let read = |path: &str| {
+    let pages = files.lines().filter_map(|path| {
+        // A page that is deleted, and not yet from the index, cannot be read.
         let text = fs::read_to_string(cargo::root().join(path)).ok()?;
         Some((path.to_owned(), text))
-    };
-    // A page that is deleted, and not yet from the index, cannot be read.
-    files.lines().filter_map(read).collect()
+    });
+    pages.collect()
 }
 
 /// Returns why a link of a page leads nowhere.
@@ -121,10 +121,9 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 /// Returns the targets of the links and images of a page.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let parts = prose(text).flat_map(|line| {
-        // A line of code may have what looks like a link between backticks.
-        let is_code = move |at: usize| line[..at].matches('`').count() % 2 == 1;
+        // A line of code may have text like a link between backticks.
         line.match_indices("](")
-            .filter(move |(at, _)| !is_code(*at))
+            .filter(move |(at, _)| line[..*at].matches('`').count().is_multiple_of(2))
             .map(move |(at, start)| &line[at + start.len()..])
     });
     parts.filter_map(|rest| rest.split_once(')').map(|(link, _)| link))
@@ -155,7 +154,7 @@ fn title(text: &str) -> &str {
     headings(text).next().unwrap_or_else(|| panic!("no title"))
 }
 
-/// Returns what is shown of a heading: of a link its text.
+/// Returns a heading as it is shown: of a link its text.
 fn shown(heading: &str) -> String {
     let mut shown = String::new();
     let mut rest = heading;

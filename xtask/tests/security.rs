@@ -25,10 +25,10 @@ fn named_tests_exist() {
     }
 }
 
-/// Returns `true` for what looks like the name of a test.
+/// Returns `true` for a word that looks like the name of a test.
 fn is_test(word: &str) -> bool {
-    let is_part = |character: char| character.is_ascii_lowercase() || character == '_';
-    word.matches('_').count() > 1 && word.chars().all(is_part)
+    let mut characters = word.chars();
+    word.matches('_').count() > 1 && characters.all(|one| one.is_ascii_lowercase() || one == '_')
 }
 
 /// Returns all code of the project.
@@ -40,6 +40,7 @@ fn code() -> String {
         .output()
         .unwrap();
     let files = String::from_utf8(files.stdout).unwrap();
-    let read = |file: &str| fs::read_to_string(cargo::root().join(file)).ok();
-    files.lines().filter_map(read).collect()
+    let code = files.lines();
+    code.filter_map(|file| fs::read_to_string(cargo::root().join(file)).ok())
+        .collect()
 }

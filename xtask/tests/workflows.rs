@@ -1,4 +1,4 @@
-//! The workflows of CI and what they run, as far as that can be run here.
+//! The workflows of CI and their commands, as far as these can be run here.
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 use std::fs;
@@ -9,13 +9,11 @@ use tools::cargo;
 fn workflows() -> Vec<(String, String)> {
     let folder = fs::read_dir(cargo::root().join(".github/workflows")).unwrap();
     let paths = folder.map(|entry| entry.unwrap().path());
-    let read = |path: std::path::PathBuf| {
-        (
-            path.display().to_string(),
-            fs::read_to_string(path).unwrap(),
-        )
-    };
-    paths.map(read).collect()
+    let read = paths.map(|path| {
+        let name = path.display().to_string();
+        (name, fs::read_to_string(path).unwrap())
+    });
+    read.collect()
 }
 
 /// Whoever moves a tag of an action would run in our workflows, with their rights: a commit cannot be moved.
@@ -41,14 +39,16 @@ fn actions_are_pinned() {
     assert!(found > 10, "{found}");
 }
 
+/// Returns the list of this key in a file of TOML.
+fn listed(file: &str, key: &str) -> String {
+    let text = fs::read_to_string(cargo::root().join(file)).unwrap();
+    let (_, list) = text.split_once(&format!("{key} = [\n")).unwrap();
+    list.split_once(']').unwrap().0.to_owned()
+}
+
 /// A release has the notices of whatever licence a dependency may have.
 #[test]
 fn notices_have_allowed_licences() {
-    let listed = |file: &str, key: &str| {
-        let text = fs::read_to_string(cargo::root().join(file)).unwrap();
-        let (_, list) = text.split_once(&format!("{key} = [\n")).unwrap();
-        list.split_once(']').unwrap().0.to_owned()
-    };
     assert_eq!(
         listed("about.toml", "accepted"),
         listed("deny.toml", "allow")

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, header};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use http::{HeaderMap, Response, StatusCode};
 use serde_json::Value;
 
 use crate::ApiServer;
@@ -39,7 +40,7 @@ impl Call {
     /// Resolves the kind of a request.
     ///
     /// # Errors
-    /// Returns what kube-apiserver returns for a path, scope, subresource or form that is not
+    /// Returns the error of kube-apiserver for a path, scope, subresource or form that is not
     /// served.
     pub(crate) fn new(
         server: &ApiServer,
@@ -49,13 +50,6 @@ impl Call {
         body: Bytes,
         info: RequestInfo,
     ) -> Result<Self, ApiError> {
-        let text = |name: header::HeaderName| {
-            headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default()
-                .to_owned()
-        };
         let kind = (server.state().registry).get(&path.group, &path.version, &path.plural)?;
         let is_everywhere = kind.namespaced && path.namespace.is_none();
         let is_list = matches!(info.verb, Verb::List | Verb::DeleteCollection);
@@ -80,11 +74,11 @@ impl Call {
         Ok(Self {
             server: server.clone(),
             kind,
-            form: Accepted::parse(&text(header::ACCEPT)).form(is_list)?,
+            form: Accepted::parse(text(headers, ACCEPT)).form(is_list)?,
             include: Include::parse(query.text("includeObject").unwrap_or_default())?,
             path,
             query,
-            content_type: text(header::CONTENT_TYPE),
+            content_type: text(headers, CONTENT_TYPE).to_owned(),
             body,
             info,
         })
@@ -233,6 +227,13 @@ impl Call {
         }
         Ok(())
     }
+}
+
+/// Returns a header, empty if it is absent or no text.
+fn text(headers: &HeaderMap, name: HeaderName) -> &str {
+    let value = headers.get(name);
+    let text = value.and_then(|value| value.to_str().ok());
+    text.unwrap_or_default()
 }
 
 fn has_subresource(kind: &Kind, subresource: Option<&str>) -> bool {

@@ -64,7 +64,7 @@ pub(crate) fn marked(
         metadata::set(&mut object, "deletionTimestamp", now);
         if !kind.is_namespace() {
             metadata::set(&mut object, "deletionGracePeriodSeconds", 0);
-            // A pending deletion changes what controllers have to do, so it is a new generation
+            // A pending deletion changes the work of controllers, so it is a new generation
             // (`rest.BeforeDelete`).
             if let Some(generation) = object["metadata"]["generation"].as_i64() {
                 metadata::set(&mut object, "generation", generation.saturating_add(1));

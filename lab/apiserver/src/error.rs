@@ -20,7 +20,7 @@ pub(crate) struct Qualified<'a> {
 }
 
 impl Qualified<'_> {
-    /// The subject of errors about a patch whose result is no object.
+    /// The subject of errors about a patch that makes no object.
     pub(crate) const NOTHING: Qualified<'static> = Qualified {
         group: "",
         name: "",

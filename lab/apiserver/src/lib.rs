@@ -18,8 +18,8 @@
 //!    as metadata alone.
 //! 4. A write passes through `write`: `patch` computes the object that is wanted, with the owner of each of its
 //!    fields; `schema` prunes it, fills in its defaults and validates it; `kinds` knows the rules that no schema has.
-//! 5. `store` gives it its version and keeps a history. `collector` and `deletion` then do what a deletion leads
-//!    to, before any client sees the state between.
+//! 5. `store` gives it its version and keeps a history. `collector` and `deletion` then carry out a deletion
+//!    with all that follows from it, before any client sees the state between.
 //! 6. A `watch` has no queue: it reads that history from its own version on, and is woken by `notify`.
 //!
 //! Errors are `error`'s everywhere, in kube-apiserver's words.

@@ -124,17 +124,20 @@ pub(crate) fn qualified_name(text: &str) -> Option<String> {
     (!is_word(name)).then(|| format!("name part {FORM}"))
 }
 
+fn is_of_data_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
+}
+
 /// Validates a key of the data of a `ConfigMap` or `Secret`.
 pub(crate) fn data_key(text: &str) -> Option<String> {
     if text.len() > 253 {
         return Some(too_long(253));
     }
-    let is_file_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match text {
         "." => Some("must not be '.'".to_owned()),
         ".." => Some("must not be '..'".to_owned()),
         _ if text.starts_with("..") => Some("must not start with '..'".to_owned()),
-        _ if !text.is_empty() && text.bytes().all(is_file_name) => None,
+        _ if !text.is_empty() && text.bytes().all(is_of_data_key) => None,
         _ => Some(
             "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. \
              'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is \

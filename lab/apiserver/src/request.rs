@@ -157,16 +157,16 @@ impl Query {
     /// # Errors
     /// Returns Go's parse error if it is not a number.
     pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
-        let parse = |value: &str| {
-            value.parse().map_err(|error: ParseIntError| {
-                let why = match error.kind() {
-                    IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                    _ => "invalid syntax",
-                };
-                ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
-            })
+        let Some(value) = self.text(name) else {
+            return Ok(None);
         };
-        self.text(name).map(parse).transpose()
+        value.parse().map(Some).map_err(|error: ParseIntError| {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            ApiError::bad_request(format!("strconv.ParseInt: parsing {value:?}: {why}"))
+        })
     }
 
     /// Returns the `resourceVersion`, or `None` if it is absent.
@@ -174,15 +174,15 @@ impl Query {
     /// # Errors
     /// Returns Go's parse error if it is not a number.
     pub(crate) fn version(&self) -> Result<Option<u64>, String> {
-        let parse = |text: &str| {
-            text.parse().map_err(|_| {
-                format!(
-                    "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
-                     invalid syntax"
-                )
-            })
+        let Some(text) = self.text("resourceVersion") else {
+            return Ok(None);
         };
-        self.text("resourceVersion").map(parse).transpose()
+        text.parse().map(Some).map_err(|_| {
+            format!(
+                "resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: \
+                 invalid syntax"
+            )
+        })
     }
 
     /// Returns `true` if nothing is to be stored.

@@ -30,7 +30,7 @@ pub(crate) fn json(
     let headers = response.headers_mut();
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        // What no header may contain, such as a line break in a field's name, is not sent.
+        // A warning that no header may contain, as it has a line break in a field's name, is not sent.
         if let Ok(value) = HeaderValue::try_from(format!("299 - \"{quoted}\"")) {
             headers.append(header::WARNING, value);
         }

@@ -36,7 +36,7 @@ impl ApiServer {
         self.serve_only(listener, shutdown, |_| true).await
     }
 
-    /// Serves like [`Self::serve`], but refuses each request whose headers `admit` returns `false` for.
+    /// Serves like [`Self::serve`], but refuses each request if `admit` returns `false` for its headers.
     ///
     /// # Errors
     /// Returns an error if the socket no longer accepts connections.
@@ -46,8 +46,10 @@ impl ApiServer {
         shutdown: impl Future<Output = ()>,
         admit: Admit,
     ) -> io::Result<()> {
-        let serve = |stream| serve_http1(self.clone(), stream, admit);
-        self.accept(listener, shutdown, serve).await
+        self.accept(listener, shutdown, |stream| {
+            serve_http1(self.clone(), stream, admit)
+        })
+        .await
     }
 
     /// Serves on a socket by TLS until `shutdown`, and then closes all connections. A client that agrees to HTTP/2 may have
@@ -62,8 +64,10 @@ impl ApiServer {
         streams: u32,
         shutdown: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let serve = |stream| serve_by_tls(self.clone(), stream, tls.clone(), streams);
-        self.accept(listener, shutdown, serve).await
+        self.accept(listener, shutdown, |stream| {
+            serve_by_tls(self.clone(), stream, tls.clone(), streams)
+        })
+        .await
     }
 
     async fn accept<F>(

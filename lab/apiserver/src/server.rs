@@ -39,13 +39,13 @@ impl Default for ApiServer {
 }
 
 impl ApiServer {
-    /// Creates a server whose clock starts at 2026-01-01T00:00:00Z, so that the same requests
+    /// Creates a server with a clock that starts at 2026-01-01T00:00:00Z, so that the same requests
     /// always get the same responses.
     pub fn new() -> Self {
         Self::starting_at(Timestamp::from_second(BEGINNING).unwrap_or_default())
     }
 
-    /// Creates a server whose clock starts at `now` and follows tokio's. If the runtime's clock is
+    /// Creates a server with a clock that starts at `now` and follows tokio's. If the runtime's clock is
     /// paused, call this within that runtime.
     pub fn starting_at(now: Timestamp) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl ApiServer {
         }
     }
 
-    /// Returns an independent server that starts with what this one stores now, without its faults,
+    /// Returns an independent server that starts with the present objects of this one, without its faults,
     /// watches and counted requests.
     ///
     /// This is cheap compared to [`Self::install`]: the fork shares compiled schemas and stored
@@ -78,9 +78,19 @@ impl ApiServer {
     /// ```
     #[must_use]
     pub fn fork(&self) -> Self {
+        self.copied(self.shared.clock.again())
+    }
+
+    /// Returns a fork like [`Self::fork`], but with a clock like that of [`Self::starting_at`].
+    #[must_use]
+    pub fn fork_at(&self, now: Timestamp) -> Self {
+        self.copied(Clock::starting_at(now))
+    }
+
+    fn copied(&self, clock: Clock) -> Self {
         Self {
             shared: Arc::new(Shared {
-                clock: self.shared.clock.again(),
+                clock,
                 state: Mutex::new(self.state().clone()),
                 faults: Faults::default(),
                 requests: Requests::default(),

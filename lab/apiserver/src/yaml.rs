@@ -23,7 +23,7 @@ pub(crate) fn parse(document: &[u8]) -> Result<Value, String> {
     if !text.chars().all(is_printable) {
         return Err("yaml: control characters are not allowed".to_owned());
     }
-    // The JSON parser reads all of JSON, also what the YAML parser, of version 1.2, would not.
+    // The JSON parser reads all of JSON, also texts that the YAML parser, of version 1.2, would refuse.
     if let Ok(value) = serde_json::from_str(&folded(text)?) {
         if has_surrogate(text) {
             return Err("yaml: found invalid Unicode character escape code".to_owned());
@@ -42,7 +42,7 @@ fn is_printable(letter: char) -> bool {
         '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Returns `true` if a JSON document has half of a surrogate pair, by which JSON escapes what is beyond U+FFFF, and
+/// Returns `true` if a JSON document has half of a surrogate pair, by which JSON escapes letters beyond U+FFFF, and
 /// YAML nothing.
 fn has_surrogate(json: &str) -> bool {
     let mut rest = json;
@@ -112,7 +112,7 @@ fn fold_string(letters: &mut Peekable<Chars<'_>>, folded: &mut String) -> bool {
     has_break
 }
 
-/// Folds a line break with what follows it: blanks around breaks go, and a single U+0085 becomes a space
+/// Folds a line break and the breaks after it: blanks around breaks go, and a single U+0085 becomes a space
 /// (`yaml_parser_scan_flow_scalar`).
 fn fold(first: char, letters: &mut Peekable<Chars<'_>>, folded: &mut String) {
     let mut rest = String::new();
@@ -131,7 +131,7 @@ fn fold(first: char, letters: &mut Peekable<Chars<'_>>, folded: &mut String) {
     }
 }
 
-/// Returns a line break as it is kept in a JSON string: U+0085 is an ordinary one, the separators stay what they are.
+/// Returns a line break as it is kept in a JSON string: U+0085 is an ordinary one, the separators stay.
 fn broken(letter: char) -> &'static str {
     match letter {
         '\u{2028}' => "\u{2028}",
@@ -146,7 +146,7 @@ mod tests {
 
     use super::parse;
 
-    /// Compares with what go-yaml 2.4, which kube-apiserver 1.36 has, made of the same documents.
+    /// Compares with the results of go-yaml 2.4, which kube-apiserver 1.36 has, for the same documents.
     #[test]
     fn separators_fold_as_in_go() {
         for (text, read) in [

@@ -1,4 +1,4 @@
-//! The embedded server does what a Kubernetes API must do.
+//! The embedded server conforms to the Kubernetes API.
 
 use std::io::{Write, stderr};
 
@@ -9,11 +9,11 @@ use kube::Client;
 async fn the_embedded_server_conforms() {
     let client = Client::new(ApiServer::new().service(), "default");
     let ran = api_conformance::run(client, "").await.unwrap();
-    // Past libtest, which shows only what failed tests print.
+    // Past libtest, which shows the output of failed tests only.
     writeln!(stderr(), "{ran} cases ran on the embedded server").unwrap();
 }
 
-/// The page names what this server does not do, and nothing else.
+/// The page names every case that this server fails, and nothing else.
 #[tokio::test]
 async fn page_lists_every_difference() {
     let page = include_str!("../README.md");

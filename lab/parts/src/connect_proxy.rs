@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 /// The size of the largest request for a server.
 const LARGEST: usize = 8192;
 
-/// What the proxy does with everyone who asks for a server.
+/// The answer to every request for a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Answer {
     /// It leads to this server, whichever is asked for.

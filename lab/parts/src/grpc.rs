@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// What a server says of a service.
+/// The answer of a server about a service.
 #[derive(Clone, Copy, Debug)]
 pub enum Says {
     /// A status in a message.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Runs `work` to its end, or until Ctrl-C: what it has started is then dropped with it, and ends.
+/// Runs `work` to its end, or until Ctrl-C: all that it has started is then dropped with it, and ends.
 ///
 /// # Errors
 /// The interrupt.

@@ -14,7 +14,7 @@ use crate::port::listen;
 /// The time between two attempts to listen.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// What a node does with a connection to the cluster IP.
+/// The treatment of a connection to the cluster IP by a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// Leads it to an endpoint.
@@ -133,7 +133,7 @@ mod tests {
     /// Longer than a connection over loopback takes, on a busy machine too.
     const AMPLE: Duration = Duration::from_secs(30);
 
-    /// Returns what a client reads that sends one byte.
+    /// Sends one byte, and returns the response.
     async fn exchange(address: SocketAddr) -> std::io::Result<Vec<u8>> {
         let mut connection = TcpStream::connect(address).await?;
         connection.write_all(b"?").await?;
@@ -164,7 +164,7 @@ mod tests {
         ] {
             forwards(port.address()).await;
             rules.set(rule);
-            // The relay changes its rule a moment later, and what was on its way then is reset.
+            // The relay changes its rule a moment later, and resets connections that are open then.
             let shown = async {
                 while exchange(port.address()).await.map_err(|error| error.kind()) != Err(expected)
                 {

@@ -34,36 +34,39 @@ impl Access {
             user: AuthInfo::default(),
         }
     }
-}
 
-/// Writes a kubeconfig with a context for each access, the first being the current one.
-pub fn write(path: &Path, accesses: &[&Access]) -> io::Result<()> {
-    let all = |access: &&Access| -> (NamedCluster, NamedAuthInfo, NamedContext) {
-        let name = || access.name.clone();
+    /// Returns the three parts of a kubeconfig that it is made of.
+    fn named(&self) -> (NamedCluster, NamedAuthInfo, NamedContext) {
+        let name = &self.name;
         let context = Context {
-            cluster: name(),
-            user: Some(name()),
+            cluster: name.clone(),
+            user: Some(name.clone()),
             ..Context::default()
         };
         (
             NamedCluster {
-                name: name(),
-                cluster: Some(access.cluster.clone()),
+                name: name.clone(),
+                cluster: Some(self.cluster.clone()),
                 ..NamedCluster::default()
             },
             NamedAuthInfo {
-                name: name(),
-                auth_info: Some(access.user.clone()),
+                name: name.clone(),
+                auth_info: Some(self.user.clone()),
                 ..NamedAuthInfo::default()
             },
             NamedContext {
-                name: name(),
+                name: name.clone(),
                 context: Some(context),
                 ..NamedContext::default()
             },
         )
-    };
-    let (clusters, auth_infos, contexts) = accesses.iter().map(all).collect();
+    }
+}
+
+/// Writes a kubeconfig with a context for each access, the first being the current one.
+pub fn write(path: &Path, accesses: &[&Access]) -> io::Result<()> {
+    let named = accesses.iter().map(|access| access.named());
+    let (clusters, auth_infos, contexts) = named.collect();
     let kubeconfig = Kubeconfig {
         // kubectl refuses a file without them.
         api_version: Some("v1".to_owned()),
@@ -74,7 +77,7 @@ pub fn write(path: &Path, accesses: &[&Access]) -> io::Result<()> {
         contexts,
         ..Kubeconfig::default()
     };
-    // JSON is YAML, which is what readers expect.
+    // Readers expect YAML, which JSON is.
     fs::write(path, serde_json::to_string_pretty(&kubeconfig)? + "\n")
 }
 
@@ -86,11 +89,8 @@ mod tests {
     fn kube_reads_what_is_written_and_the_first_context_is_current() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kubeconfig");
-        let server = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let (one, other) = (
-            Access::open("one", server(1)),
-            Access::open("other", server(2)),
-        );
+        let one = Access::open("one", ([127, 0, 0, 1], 1).into());
+        let other = Access::open("other", ([127, 0, 0, 1], 2).into());
         write(&path, &[&other, &one]).unwrap();
         let read = Kubeconfig::read_from(&path).unwrap();
         assert_eq!(read.current_context.as_deref(), Some("other"));

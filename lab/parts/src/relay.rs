@@ -73,7 +73,7 @@ async fn relay(client: TcpStream, server: SocketAddr, silent: watch::Receiver<bo
     }
 }
 
-/// Passes on what one side sends, and holds it back while the relay is silent.
+/// Passes on the bytes of one side, and holds them back while the relay is silent.
 async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut silent: watch::Receiver<bool>) {
     let mut buffer = vec![0; CHUNK];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
@@ -97,7 +97,7 @@ mod tests {
     /// Ample for a byte over loopback, on a busy machine too.
     const AMPLE: Duration = Duration::from_secs(30);
 
-    /// A silent relay holds back what either side sends, and passes it on afterwards.
+    /// A silent relay holds back the bytes of either side, and passes them on afterwards.
     #[tokio::test]
     async fn silence_holds_both_sides() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -62,7 +62,7 @@ impl ServedApi {
         self.port.address()
     }
 
-    /// Closes all connections. What is stored stays.
+    /// Closes all connections. Stored objects stay.
     pub async fn stop(&mut self) {
         self.serving.abort();
         assert!((&mut self.serving).await.unwrap_err().is_cancelled());

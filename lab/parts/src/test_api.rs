@@ -1,10 +1,10 @@
-//! The embedded API on which a test runs one program, with a log of what the program asks of it.
+//! The embedded API on which a test runs one program, with a log of the program's requests.
 //!
 //! ```text
 //! program ──client()──▶ log ──▶ refusal, limit of writes ──▶ ApiServer ◀──user(), create(), send() …── test
 //! ```
 //!
-//! What the test sends as another client is neither logged nor refused. A real API server also refuses by
+//! The requests of the test, as another client, are neither logged nor refused. A real API server also refuses by
 //! validation, admission and authorization, which the embedded one does not have: [`TestApi::refuse`] stands for
 //! them. A program that may write only so often, and then hangs, is one that dies between two writes:
 //! [`TestApi::limit_writes`]. Everything else that may go wrong is a [`Fault`](embedded_apiserver::Fault) of the server.
@@ -16,11 +16,12 @@
     reason = "a test that calls it fails by panicking"
 )]
 
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -133,11 +134,21 @@ impl TestApi {
         }
     }
 
-    /// Creates an API with the kinds of these definitions beside the built-in ones.
+    /// Creates an API with the kinds of these definitions beside the built-in ones. A process installs the same
+    /// definitions once, and forks the server that has them.
     pub fn with_kinds(definitions: impl IntoIterator<Item = Value>) -> Self {
-        let api = Self::of(ApiServer::new());
-        api.install(definitions);
-        api
+        static SERVERS: LazyLock<Mutex<HashMap<Vec<Value>, ApiServer>>> =
+            LazyLock::new(Mutex::default);
+        let definitions = definitions.into_iter().collect();
+        let mut servers = SERVERS.lock();
+        let server = servers
+            .entry(definitions)
+            .or_insert_with_key(|definitions| {
+                let api = Self::of(ApiServer::new());
+                api.install(definitions.iter().cloned());
+                api.server
+            });
+        Self::of(server.fork())
     }
 
     /// Serves further kinds.
@@ -147,7 +158,7 @@ impl TestApi {
         }
     }
 
-    /// Returns the connection of the program, whose requests are logged.
+    /// Returns the connection of the program, with a log of its requests.
     pub fn service(&self) -> LoggedService {
         LoggedService {
             server: self.server.service(),
@@ -155,17 +166,17 @@ impl TestApi {
         }
     }
 
-    /// Returns a client of the program, whose requests are logged.
+    /// Returns a client of the program, with a log of its requests.
     pub fn client(&self) -> Client {
         Client::new(self.service(), "default")
     }
 
-    /// Returns a client of a user, whose requests are not logged.
+    /// Returns a client of a user, without a log.
     pub fn user(&self) -> Client {
         Client::new(self.server.service(), "default")
     }
 
-    /// Creates an object, with the status that it has, and returns what is stored.
+    /// Creates an object, with the status that it has, and returns it as stored.
     pub async fn create<K: Serialize + DeserializeOwned>(&self, object: &K) -> K {
         let object: DynamicObject = converted(object);
         let types = object.types.clone().unwrap();
@@ -175,7 +186,7 @@ impl TestApi {
             None => Api::all_with(self.user(), &resource),
         };
         let mut stored = api.create(&PostParams::default(), &object).await.unwrap();
-        // The API server drops the status of what is created.
+        // The API server drops the status of a new object.
         if let Some(status) = object.data.get("status").filter(|status| !status.is_null()) {
             let name = stored.metadata.name.unwrap();
             let (parameters, patch) = (PatchParams::default(), json!({ "status": status }));
@@ -249,7 +260,7 @@ impl TestApi {
         });
     }
 
-    /// Lets the program hang at any write after this number, those of Events aside. What hangs already stays so.
+    /// Lets the program hang at any write after this number, those of Events aside. Writes that hang already stay so.
     pub fn limit_writes(&self, allowed: usize) {
         self.shared.state.lock().writes_left = allowed;
         self.shared.hangs.send_replace(false);
@@ -411,7 +422,7 @@ mod tests {
         api.client().request(request.body(body).unwrap()).await
     }
 
-    /// The log has what the program asks, and nothing of what the test does.
+    /// The log has the requests of the program, and none of the test.
     #[tokio::test]
     async fn only_the_program_is_logged() {
         let api = TestApi::of(ApiServer::new());

@@ -30,7 +30,7 @@ use crate::tls::Authority;
 /// The names that the server's certificate has: one at which it is reached, and those of Services.
 const NAMES: [&str; 2] = ["localhost", "hook.shop.svc"];
 
-/// What a webhook answers.
+/// The answer of a webhook.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// These fields of the response, beside its `uid` and `successful`, which they may replace.
@@ -63,7 +63,7 @@ pub struct WebhookServer {
 type Calls = Arc<Mutex<Vec<Call>>>;
 
 impl WebhookServer {
-    /// Starts a server that gives the answers of `answer`, to which it passes what is in the field `request`.
+    /// Starts a server that gives the answers of `answer`, to which it passes the field `request`.
     pub async fn start(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -24,7 +24,7 @@ use crate::update::{Update, UpdateSender};
 use crate::{availability, origin};
 
 /// The user agents that the API's faults affect: our programs, people, and the availability check.
-/// The sandbox's own watches are spared, so that the page keeps showing what happens.
+/// The sandbox's own watches are spared, so that the page keeps showing all that happens.
 const CLIENTS: [&str; 8] = [
     cluster_health_agent::NAME,
     remedy_controller::NAME,

@@ -47,12 +47,14 @@ pub(crate) fn check_member(
     ];
     for (from, server, path) in ways {
         let cluster = name.to_owned();
-        let update = move |reached| Update::Reach {
-            cluster: cluster.clone(),
-            from,
-            reached,
-        };
         let getter = Getter::new("sandbox", LIMIT);
-        tasks.spawn(check(getter, server, path, updates.clone(), update));
+        let updates = updates.clone();
+        tasks.spawn(check(getter, server, path, updates, move |reached| {
+            Update::Reach {
+                cluster: cluster.clone(),
+                from,
+                reached,
+            }
+        }));
     }
 }

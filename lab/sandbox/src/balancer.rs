@@ -1,4 +1,4 @@
-//! A client-side load balancer (tower's) for each website. That of the shop is over what the ingress controller
+//! A client-side load balancer (tower's) for each website. That of the shop is over all that the ingress controller
 //! published in the gateway cluster: the endpoints of the Services that its Ingresses route to. That of the store is
 //! over the endpoints of its Services in all members.
 
@@ -109,14 +109,15 @@ fn endpoints(ingresses: &[Arc<Ingress>], slices: &[Arc<EndpointSlice>]) -> BTree
         .iter()
         .flat_map(|ingress| services(ingress))
         .collect();
-    let of_service = |slice: &&Arc<EndpointSlice>| {
-        let labels: Option<&BTreeMap<_, _>> = slice.metadata.labels.as_ref();
-        let service = labels.and_then(|labels| labels.get(SERVICE_LABEL));
-        service.is_some_and(|service| services.contains(service.as_str()))
-    };
-    (slices.iter().filter(of_service))
+    (slices.iter())
+        .filter(|slice| service(slice).is_some_and(|service| services.contains(service)))
         .flat_map(|slice| addresses(slice))
         .collect()
+}
+
+fn service(slice: &EndpointSlice) -> Option<&str> {
+    let labels = slice.metadata.labels.as_ref()?;
+    labels.get(SERVICE_LABEL).map(String::as_str)
 }
 
 fn services(ingress: &Ingress) -> impl Iterator<Item = &str> {
@@ -139,25 +140,25 @@ fn addresses(slice: &EndpointSlice) -> impl Iterator<Item = SocketAddr> {
 }
 
 fn endpoint(site: Site, pod: Pod, getter: Getter, updates: UpdateSender) -> Endpoint {
-    let request = move |()| {
+    let service = tower::service_fn(move |()| {
         let (pod, getter, updates) = (pod.clone(), getter.clone(), updates.clone());
         async move {
             let cluster = pod.cluster;
-            let send = |request| updates.send(Update::Request(site, request));
-            send(Request::Sent {
+            let sent = Request::Sent {
                 cluster: cluster.clone(),
-            });
+            };
+            updates.send(Update::Request(site, sent));
             let response = getter.get(pod.socket, "/").await;
             // Another member's response would mean that the addresses are mixed up.
             let ok = response.is_ok_and(|(status, body)| {
                 status.is_success() && body.split_whitespace().next() == Some(&cluster)
             });
-            send(Request::Responded { cluster, ok });
+            let responded = Request::Responded { cluster, ok };
+            updates.send(Update::Request(site, responded));
             Ok::<_, BoxError>(ok)
         }
-    };
-    let service = BoxService::new(tower::service_fn(request));
-    PendingRequests::new(service, CompleteOnResponse::default())
+    });
+    PendingRequests::new(BoxService::new(service), CompleteOnResponse::default())
 }
 
 #[cfg(test)]

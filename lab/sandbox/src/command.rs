@@ -1,4 +1,4 @@
-//! Commands of `kubectl remedy` in this process. They print here what they would print in a terminal.
+//! Commands of `kubectl remedy` in this process. They print here as they would in a terminal.
 
 use std::ffi::OsStr;
 use std::path::Path;

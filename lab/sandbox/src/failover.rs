@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 
 use crate::objects::{NAMESPACE, WEB, WORKLOAD, in_one_line};
 
-/// The policy whose placement has a backup.
+/// The policy with a backup in its placement.
 const FAILOVER: &str = include_str!("../../../manifests/samples/failover/web.yaml");
-/// The time for which the workload stays in a cluster whose DNS is dead, in place of the sample's minutes.
+/// The time for which the workload stays in a cluster with dead DNS, in place of the sample's minutes.
 pub(crate) const TOLERATION: Duration = Duration::from_secs(10);
 
 /// The clusters of the Deployment.
@@ -35,11 +35,10 @@ impl Placement {
             Self::WithBackup => FAILOVER,
         };
         let objects: Vec<DynamicObject> = serde_saphyr::from_multiple(manifest)?;
-        let is_policy = |object: &&DynamicObject| {
+        let policy = objects.iter().find(|object| {
             let types = object.types.as_ref();
             types.is_some_and(|types| types.kind == "PropagationPolicy") && object.name_any() == WEB
-        };
-        let policy = objects.iter().find(is_policy);
+        });
         let policy = policy.with_context(|| format!("no sample has a policy {WEB}"))?;
         let mut placement = policy.data["spec"]["placement"].clone();
         let seconds = placement.pointer_mut("/clusterTolerations/0/tolerationSeconds");

@@ -41,7 +41,7 @@ pub(crate) enum ServiceNetworkFault {
     Drop,
 }
 
-/// What a cluster as a whole lacks.
+/// A fault of a cluster as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outage {

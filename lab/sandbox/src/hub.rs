@@ -1,4 +1,4 @@
-//! The hub: its fleet, the website that it places, and what a reader of the page does there.
+//! The hub: its fleet, the website that it places, and the actions of the page's reader there.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const JOINED: &str = "Joined";
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 /// The taint of a cluster that gets nothing new because a reader of the page says so.
 pub(crate) const CORDONED: &str = "cordoned";
-/// The taint of one whose DNS is dead.
+/// The taint of one with dead DNS.
 pub(crate) const SICK: &str = "cluster.karmada-rs.io/ServiceDomainNameResolutionReady";
 
 const CONTROLLER_MANIFESTS: [&str; 2] = [
@@ -40,7 +40,7 @@ const AGENT_MANIFEST: &str = include_str!("../../../manifests/placement/member/r
 /// The website and its placement.
 const SAMPLE: &str = include_str!("../../../manifests/samples/store/web.yaml");
 
-/// Creates what a user of placements has: the rights of our programs, and the clusters of the fleet.
+/// Sets placements up, as a user has them: the rights of our programs, and the clusters of the fleet.
 pub(crate) async fn create_fleet(apis: &Apis) -> Result<()> {
     apis.install_placements()?;
     let hub = apis.hub()?;
@@ -82,13 +82,13 @@ pub(crate) async fn join(hub: &Client, cluster: &str) -> Result<()> {
     create(&Api::all(hub.clone()), &cluster).await
 }
 
-/// Takes a cluster out of the fleet. What was placed there stays.
+/// Takes a cluster out of the fleet. Placed objects stay there.
 pub(crate) async fn leave(hub: &Client, cluster: &str) -> Result<()> {
     let clusters: Api<MemberCluster> = Api::all(hub.clone());
     in_one_line(clusters.delete(cluster, &DeleteParams::default()).await)
 }
 
-/// Keeps what is new away from a cluster, or no longer.
+/// Keeps new placements away from a cluster, or no longer.
 pub(crate) async fn cordon(hub: &Client, cluster: &str, is_cordoned: bool) -> Result<()> {
     let clusters: Api<MemberCluster> = Api::all(hub.clone());
     let known = clusters.get_opt(cluster).await?;
@@ -125,7 +125,7 @@ pub(crate) async fn evict(hub: &Client, cluster: &str) -> Result<()> {
     create(&evictions, &eviction).await
 }
 
-/// Gives the website the next version: one whose pods never become ready if it `is_broken`.
+/// Gives the website the next version: one with pods that never become ready if it `is_broken`.
 pub(crate) async fn roll_out(hub: &Client, is_broken: bool) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(hub.clone(), STORE);
     change_image(&deployments, if is_broken { BROKEN } else { "" }).await

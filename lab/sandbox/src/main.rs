@@ -1,10 +1,10 @@
 //! `cargo run`: the whole pipeline on one machine, with nothing installed.
 //!
 //! Everything that runs is real: the programs' own libraries with their own flags, DNS and HTTP over
-//! sockets. Only the APIs are embedded ones, and [`member_controllers`] and [`collector`] stand for what is
+//! sockets. Only the APIs are embedded ones, and [`member_controllers`] and [`collector`] stand for the parts that are
 //! not ours. [`sandbox`] starts everything and acts on it; everything
-//! observed becomes an [`update::Update`], updates make up the [`picture`], and the picture is what the
-//! page shows and what a [`scenario`] checks.
+//! observed becomes an [`update::Update`], updates make up the [`picture`], and the picture is all that the
+//! page shows and a [`scenario`] checks.
 
 mod apis;
 mod args;

@@ -158,7 +158,6 @@ impl Rollout {
             _ => (wanted, 0),
         };
         let unready = if self.is_complete(now) { 0 } else { new };
-        let count = |pods: i32| Some(pods).filter(|pods| *pods > 0);
         DeploymentStatus {
             observed_generation: deployment.metadata.generation,
             replicas: count(new + old),
@@ -296,6 +295,11 @@ impl Controllers {
     }
 }
 
+/// Returns a number of pods as a status has it: without a 0.
+fn count(pods: i32) -> Option<i32> {
+    (pods > 0).then_some(pods)
+}
+
 fn uid(object: &impl Resource) -> String {
     object.meta().uid.clone().unwrap_or_default()
 }
@@ -427,19 +431,20 @@ mod tests {
 
         /// Waits until so many replicas are updated, ready and unavailable.
         async fn reports(&self, expected: [Option<i32>; 3]) {
-            let is = move |it: Option<&Deployment>| it.and_then(replicas) == Some(expected);
-            let reached = await_condition(self.api(), "web", is);
+            let reached = await_condition(self.api(), "web", move |it: Option<&Deployment>| {
+                it.and_then(replicas) == Some(expected)
+            });
             reached.await.unwrap();
         }
 
         /// Waits until the Service has an endpoint that is ready, or not.
         async fn has_endpoint(&self, ready: bool) {
-            let is = move |slice: Option<&EndpointSlice>| {
-                let endpoints = slice.and_then(|slice| slice.endpoints.as_ref());
+            let reached = await_condition(self.api(), "web", move |it: Option<&EndpointSlice>| {
+                let endpoints = it.and_then(|slice| slice.endpoints.as_ref());
                 let conditions = endpoints.and_then(|list| list.first()?.conditions.as_ref());
                 conditions.is_some_and(|conditions| conditions.ready == Some(ready))
-            };
-            await_condition(self.api(), "web", is).await.unwrap();
+            });
+            reached.await.unwrap();
         }
     }
 
@@ -470,13 +475,12 @@ mod tests {
         shop.reports([Some(2), Some(2), None]).await;
         assert_eq!(shop.ready.borrow_and_update().as_deref(), Some("web:1"));
         shop.change("web:2-broken").await;
-        let has_failed = |it: Option<&Deployment>| {
+        let failed = await_condition(shop.api(), "web", |it: Option<&Deployment>| {
             let status = it.and_then(|deployment| deployment.status.as_ref());
             let conditions = status.and_then(|status| status.conditions.as_ref());
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|it| it.reason.as_deref() == Some("ProgressDeadlineExceeded"))
-        };
-        let failed = await_condition(shop.api::<Deployment>(), "web", has_failed);
+        });
         failed.await.unwrap();
         shop.reports([Some(1), Some(2), Some(1)]).await;
         assert!(!shop.ready.has_changed().unwrap());

@@ -40,7 +40,7 @@ pub(crate) enum Acts {
 }
 
 impl NewRemedy {
-    /// Returns the Remedy, as long as it can do at `now` what its author expects of it. `clusters` are
+    /// Returns the Remedy, as long as it can do its author's will at `now`. `clusters` are
     /// those of the fleet.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(window.metadata.annotations, Some(annotations.into()));
     }
 
-    /// What its author cannot have meant is refused in one line.
+    /// A Remedy that its author cannot have meant is refused in one line.
     #[test]
     fn senseless_remedy_is_refused() {
         for (fields, expected) in [

@@ -59,7 +59,7 @@ const AGENT_MANIFEST: &str = include_str!("../../../manifests/karmada/agent.yaml
 pub(crate) const WORKLOAD: &str = include_str!("../../../manifests/samples/shop/web.yaml");
 const INGRESS: &str = include_str!("../../../manifests/samples/multiclusteringress.yaml");
 
-/// Creates what a user of Karmada has: the rights of our programs, the members, the workload with its
+/// Sets Karmada up, as a user has it: the rights of our programs, the members, the workload with its
 /// policies, and the ingress.
 pub(crate) async fn create_everything(apis: &Apis) -> Result<()> {
     for kind in KINDS {
@@ -125,7 +125,7 @@ pub(crate) async fn create_namespace(client: &Client, name: &str) -> Result<()> 
     create(&Api::all(client.clone()), &namespace).await
 }
 
-/// Returns an object of a kind by its name, with what else it has.
+/// Returns an object of a kind by its name, with its other fields.
 pub(crate) fn object<K>(name: &str, mut object: Value) -> Result<K>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,

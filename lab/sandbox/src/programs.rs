@@ -18,24 +18,25 @@ use crate::network::{HEALTHZ, Pod};
 
 /// Starts those of the control plane. `karmada` and `gateway` are kubeconfigs.
 pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]> {
-    let own = |name: &str| own_flags(name, karmada);
     let served = [
         flag("--provider", "kubernetes"),
         flag("--gateway-kubeconfig", gateway),
     ];
-    let remedy = remedy_controller::Args::try_parse_from(own(remedy_controller::NAME))?;
-    let ingress = own(ingress_controller::NAME).chain(served);
+    let remedy = own_flags(remedy_controller::NAME, karmada);
+    let remedy = remedy_controller::Args::try_parse_from(remedy)?;
+    let ingress = own_flags(ingress_controller::NAME, karmada).chain(served);
     let ingress = ingress_controller::Args::try_parse_from(ingress)?;
-    let propagation = own(propagation_controller::NAME);
+    let propagation = own_flags(propagation_controller::NAME, karmada);
     let propagation = propagation_controller::Args::try_parse_from(propagation)?;
-    let schedule = own(scheduler::NAME).chain(["--evict-untolerated".into()]);
+    let schedule = own_flags(scheduler::NAME, karmada).chain(["--evict-untolerated".into()]);
     let schedule = scheduler::Args::try_parse_from(schedule)?;
-    let execution = execution_controller::Args::try_parse_from(own(execution_controller::NAME))?;
+    let execution = own_flags(execution_controller::NAME, karmada);
+    let execution = execution_controller::Args::try_parse_from(execution)?;
     let taints = ["NoSchedule", "NoExecute"].map(|effect| {
         let taint = format!("{DNS_READY}={FALSE}:{effect}");
         flag("--taint-on-condition", taint)
     });
-    let clusters = own(cluster_controller::NAME).chain(taints);
+    let clusters = own_flags(cluster_controller::NAME, karmada).chain(taints);
     let clusters = cluster_controller::Args::try_parse_from(clusters)?;
     Ok([
         started(remedy_controller::IDENTITY, async |program| {
@@ -65,10 +66,10 @@ pub(crate) async fn start(karmada: &Path, gateway: &Path) -> Result<[Program; 6]
     ])
 }
 
-/// The time after which what is placed and not available has failed: that of the store's Deployment.
+/// The time after which a placed object that is not available has failed: that of the store's Deployment.
 const PROGRESS_DEADLINE: &str = "5s";
 
-/// Starts those that place what the hub has. The contexts of `kubeconfig` are the hub and the members.
+/// Starts those that place the hub's objects. The contexts of `kubeconfig` are the hub and the members.
 pub(crate) async fn start_placement<'a>(
     kubeconfig: &Path,
     members: impl Iterator<Item = &'a String>,

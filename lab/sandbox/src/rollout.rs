@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{NAMESPACE, WEB, in_one_line};
 
-/// The suffix of a version whose pods never become ready.
+/// The suffix of a version with pods that never become ready.
 pub(crate) const BROKEN: &str = "-broken";
 
 /// Returns the image of the Deployment's container.
@@ -25,6 +25,11 @@ pub(crate) fn version(image: &str) -> &str {
     let tag = image.rsplit_once(':').map(|(_, tag)| tag);
     // A slash follows the port of a registry.
     tag.filter(|tag| !tag.contains('/')).unwrap_or(image)
+}
+
+/// Returns the version of an image, if there is one.
+pub(crate) fn version_of(image: Option<&str>) -> Option<String> {
+    image.map(|image| version(image).to_owned())
 }
 
 /// Gives the Deployment the next version.
@@ -99,15 +104,11 @@ fn suspension(
     cluster: Option<&str>,
     hold: bool,
 ) -> Value {
-    let is_meant = |member: &str| cluster.is_none_or(|cluster| cluster == member);
-    let is_held = |member: &&&str| {
-        if is_meant(member) {
-            hold
-        } else {
-            now.suspends(member)
-        }
-    };
-    let names: BTreeSet<&str> = members.iter().filter(is_held).copied().collect();
+    let names = members.iter().copied().filter(|member| match cluster {
+        Some(cluster) if cluster != *member => now.suspends(member),
+        _ => hold,
+    });
+    let names: BTreeSet<&str> = names.collect();
     if names.is_empty() {
         Value::Null
     } else if names == *members {
@@ -148,9 +149,9 @@ mod tests {
     #[test]
     fn resumption_leaves_others_paused() {
         let members: BTreeSet<&str> = ["member1", "member2"].into();
-        let on = |names: &[&str]| json!({ "dispatchingOnClusters": { "clusterNames": names } });
         let all = json!({ "dispatching": true });
-        let (one, none) = (on(&["member1"]), json!({}));
+        let one = json!({ "dispatchingOnClusters": { "clusterNames": ["member1"] } });
+        let none = json!({});
         let cases = [
             ("all are paused", &none, None, true, &all),
             ("one is paused", &none, Some("member1"), true, &one),
@@ -167,13 +168,14 @@ mod tests {
             ("all are resumed", &all, None, false, &none),
         ];
         for (what, before, cluster, hold, expected) in cases {
-            let parsed = |value: &Value| -> Suspension {
-                serde_json::from_value::<Option<_>>(value.clone())
-                    .unwrap()
-                    .unwrap_or_default()
-            };
             let now = suspension(&parsed(before), &members, cluster, hold);
             assert_eq!(parsed(&now), parsed(expected), "{what}");
         }
+    }
+
+    fn parsed(suspension: &Value) -> Suspension {
+        serde_json::from_value::<Option<_>>(suspension.clone())
+            .unwrap()
+            .unwrap_or_default()
     }
 }

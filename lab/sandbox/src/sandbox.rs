@@ -67,7 +67,7 @@ pub(crate) enum Action {
     DeleteRemedy { remedy: String },
     /// Drains a cluster of its traffic, and keeps new workloads away.
     Drain { cluster: String },
-    /// Takes back what the drain of a cluster did.
+    /// Takes the drain of a cluster back.
     EndDrain { cluster: String },
     /// Gives the Deployment its next version.
     NewVersion {},
@@ -81,9 +81,9 @@ pub(crate) enum Action {
     Reschedule {},
     /// Gives the website that is placed its next version.
     RollOut {},
-    /// Gives it one whose pods never become ready.
+    /// Gives it one with pods that never become ready.
     Break {},
-    /// Keeps what is new in placements away from a cluster.
+    /// Keeps new placements away from a cluster.
     Cordon { cluster: String },
     /// Lets placements go to a cluster again.
     Uncordon { cluster: String },
@@ -274,7 +274,7 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Tells what a Remedy would do.
+    /// Tells the effect of a Remedy.
     ///
     /// # Errors
     /// Fails, with a message of one line for the reader, if it cannot be created.
@@ -323,7 +323,7 @@ impl Sandbox {
     }
 }
 
-/// Starts the checks of what the page shows of the members from outside, and the agents of the gateway.
+/// Starts the checks of the members from outside, for the page, and the agents of the gateway.
 async fn look_from_outside(
     apis: &Apis,
     pods: &[Pod],

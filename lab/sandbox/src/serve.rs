@@ -61,7 +61,7 @@ fn routes(sandbox: Arc<Sandbox>) -> Router {
         .layer(middleware::from_fn(only_own_page))
 }
 
-/// Refuses what another site's page sends.
+/// Refuses requests of another site's page.
 async fn only_own_page(request: Request, next: Next) -> Response {
     if origin::is_own(request.headers()) {
         next.run(request).await

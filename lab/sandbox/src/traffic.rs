@@ -24,7 +24,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Sends requests and never returns. The balancer's endpoints send updates on how they end.
 pub(crate) async fn run(site: Site, mut balancer: Balancer, updates: UpdateSender) {
     let mut ticks = interval(Duration::from_secs(1) / rate(site));
-    // After a stall the rate stays what it is: no burst makes up for the requests that were missed.
+    // After a stall the rate stays the same: no burst makes up for the requests that were missed.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut requests = JoinSet::new();
     loop {

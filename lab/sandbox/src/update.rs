@@ -41,7 +41,7 @@ pub(crate) enum Update {
     },
     /// The objects of one kind on the hub.
     Hub(HubUpdate),
-    /// What a cluster as a whole lacks.
+    /// A fault of a cluster as a whole.
     Outage { cluster: String, outage: Outage },
     /// Whether a cluster responds to somebody.
     Reach {
@@ -96,7 +96,7 @@ pub(crate) enum HubUpdate {
     Placements(Vec<Arc<Placement>>),
     /// The snapshots of policies.
     Policies(Vec<Arc<PolicySnapshot>>),
-    /// The snapshots of what placements select.
+    /// The snapshots of the selected objects.
     Snapshots(Vec<Arc<ResourceSnapshot>>),
     Bindings(Vec<Arc<Binding>>),
 }
@@ -111,7 +111,7 @@ pub(crate) enum Side {
     ControlPlane,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     /// It was sent to a cluster.

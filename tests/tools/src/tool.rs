@@ -200,7 +200,7 @@ impl Tool {
         }
     }
 
-    /// Returns the Go module whose version is the tool's.
+    /// Returns the Go module with the version of the tool.
     const fn module(self) -> &'static str {
         match self {
             Self::Actionlint => "github.com/rhysd/actionlint",
@@ -302,23 +302,19 @@ impl Tool {
 
     fn content_hash(self, version: &str) -> Result<u64, ToolsError> {
         let mut hasher = FnvHasher::default();
-        let mut add = |part: &[u8]| {
-            // With its length, so that no byte can move from one part to the next.
-            hasher.write(&part.len().to_le_bytes());
-            hasher.write(part);
-        };
         let arguments = [self.package(), self.tags(), &self.link_arguments(version)];
         for text in [env::consts::OS, env::consts::ARCH]
             .into_iter()
             .chain(BUILD)
             .chain(arguments)
         {
-            add(text.as_bytes());
+            add(&mut hasher, text.as_bytes());
         }
         let own = (self.package() == ".").then_some("main.go");
         for name in ["go.mod", "go.sum"].into_iter().chain(own) {
             let path = self.source().join(name);
-            add(&fs::read(&path).map_err(file("read", &path))?);
+            let content = fs::read(&path).map_err(file("read", &path))?;
+            add(&mut hasher, &content);
         }
         Ok(hasher.finish())
     }
@@ -337,6 +333,12 @@ impl Tool {
         let text = fs::read_to_string(&path).map_err(file("read", &path))?;
         Ok(GoMod::parse(&text, self.module()))
     }
+}
+
+/// Adds a part with its length, so that no byte can move from one part to the next.
+fn add(hasher: &mut FnvHasher, part: &[u8]) {
+    hasher.write(&part.len().to_le_bytes());
+    hasher.write(part);
 }
 
 /// Returns the folder in which a user's built tools are kept.

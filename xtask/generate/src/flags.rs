@@ -51,8 +51,11 @@ fn list(command: &Command, level: &str, name: &str, page: &mut String) -> Result
     Ok(())
 }
 
+fn quoted(text: &str) -> String {
+    format!("`{text}`")
+}
+
 fn row(flag: &Arg) -> String {
-    let quoted = |text: &str| format!("`{text}`");
     let takes_value = matches!(flag.get_action(), ArgAction::Set | ArgAction::Append);
     let values = flag.get_value_names().unwrap_or_default();
     let value = values.first().filter(|_| takes_value);

@@ -44,20 +44,21 @@ pub(crate) fn page(definitions: &[Value]) -> anyhow::Result<String> {
     Ok(page)
 }
 
+fn text<'a>(spec: &'a Value, path: &str) -> anyhow::Result<&'a str> {
+    let text = spec.pointer(path).and_then(Value::as_str);
+    text.with_context(|| format!("a definition without {path}"))
+}
+
 fn title(definition: &Value) -> anyhow::Result<String> {
     let spec = &definition["spec"];
-    let text = |path: &str| {
-        let text = spec.pointer(path).and_then(Value::as_str);
-        text.with_context(|| format!("a definition without {path}"))
-    };
-    let (kind, group) = (text("/names/kind")?, text("/group")?);
-    let version = text("/versions/0/name")?;
-    let scope = match text("/scope")? {
+    let (kind, group) = (text(spec, "/names/kind")?, text(spec, "/group")?);
+    let version = text(spec, "/versions/0/name")?;
+    let scope = match text(spec, "/scope")? {
         "Cluster" => "cluster-scoped",
         _ => "namespaced",
     };
     let names = spec["names"]["shortNames"].as_array().into_iter().flatten();
-    let names: Vec<String> = std::iter::once(text("/names/plural")?)
+    let names: Vec<String> = std::iter::once(text(spec, "/names/plural")?)
         .chain(names.filter_map(Value::as_str))
         .map(|name| format!("`{name}`"))
         .collect();

@@ -48,7 +48,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What differs from what is generated.
+/// The differences from the generated texts.
 struct Differences {
     /// Files with their new texts.
     stale: Vec<(PathBuf, String)>,
@@ -153,7 +153,7 @@ fn yaml(value: &Value) -> anyhow::Result<String> {
     Ok(format!("{HEADER}{}", serde_saphyr::to_string(value)?))
 }
 
-/// JSON patches that add to Karmada's own CRD what only ours has, and that remove it again.
+/// JSON patches that add the fields that only ours has to Karmada's own CRD, and that remove them again.
 struct Additions {
     add: Value,
     remove: Value,
@@ -183,7 +183,7 @@ impl Additions {
             let value = crd.pointer(path);
             let value = value.with_context(|| format!("a CRD without {path}"))?;
             add.push(json!({ "op": "add", "path": path, "value": value }));
-            // Removing what is not there would be an error: where our addition is absent, it is added
+            // Removing an absent field would be an error: where our addition is absent, it is added
             // first, empty, and the definition stays as it is.
             remove.push(json!({ "op": "add", "path": path, "value": {} }));
             remove.push(json!({ "op": "remove", "path": path }));

@@ -77,7 +77,7 @@ pub(crate) fn describe(modules: &Modules) -> Result<String> {
     Ok(text)
 }
 
-/// The sources of a package: `generated.proto` has the types of fields, `types.go` what JSON makes of them.
+/// The sources of a package: `generated.proto` has the types of fields, `types.go` their names in JSON.
 struct Package {
     name: String,
     proto: String,
@@ -192,7 +192,7 @@ fn tag<'a>(tags: &'a str, key: &str) -> Option<&'a str> {
     Some(rest.split_once('"')?.0)
 }
 
-/// Returns what stands between this line and the brace that ends it.
+/// Returns the text between this line and the brace that ends it.
 fn block<'a>(text: &'a str, first: &str) -> Result<&'a str> {
     let (_, rest) = text
         .split_once(&format!("\n{first}\n"))

@@ -162,7 +162,7 @@ fn agent_flags(file: impl Fn(&str) -> OsString) -> [Vec<OsString>; 2] {
     })
 }
 
-/// Returns what a program registers that starts with each of these lines of flags.
+/// Returns the metrics of a program that starts with each of these lines of flags.
 async fn registered<A: Parser>(
     identity: Identity,
     lines: &[&[OsString]],

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::modules::{Import, Modules, Names};
 
-/// What each file or module uses, with one of the names that it uses of it.
+/// The files or modules that each uses, with one of the names that it uses of each.
 pub(crate) type Arrows = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What a path leads to: a module, or an item of it.
+/// The end of a path: a module, or an item of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     Module(Names),
@@ -16,23 +16,25 @@ enum Target {
 
 /// Returns the arrows between the files of a crate.
 pub(crate) fn between_files(modules: &Modules) -> Arrows {
-    let file = |module: &[String]| Some(modules.get(module)?.file.clone());
-    arrows(modules, |from, to| Some((file(from)?, file(to)?)))
+    arrows(modules, |from, to| {
+        let [from, to] = [from, to].map(|module| modules.get(module));
+        Some((from?.file.clone(), to?.file.clone()))
+    })
 }
 
-/// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: what one of its
-/// children uses outside, it uses itself, and whoever uses a child uses it.
+/// Returns the arrows between the modules of each folder of a crate. A module is all that is in it: an item
+/// that one of its children uses outside, it uses itself, and whoever uses a child uses it.
 pub(crate) fn between_modules(modules: &Modules) -> Arrows {
     arrows(modules, |from, to| {
         let parents = from.iter().zip(to).take_while(|(one, other)| one == other);
         let common = parents.count();
-        let name = |module: &[String]| Some(module.get(..=common)?.join("::"));
-        Some((name(from)?, name(to)?))
+        let [from, to] = [from, to].map(|module| module.get(..=common));
+        Some((from?.join("::"), to?.join("::")))
     })
 }
 
-/// Returns the arrows from what uses an item to what defines it: the two `ends` of a use by one module of another. What a
-/// module only passes on of its own children is none.
+/// Returns the arrows from the user of an item to its definer: the two `ends` of a use by one module of
+/// another. A module does not use the items of its own children that it only passes on.
 fn arrows(
     modules: &Modules,
     ends: impl Fn(&[String], &[String]) -> Option<(String, String)>,
@@ -64,8 +66,8 @@ fn is_passed_on(modules: &Modules, at: &[String], import: &Import) -> bool {
     import.is_reexport && is_below && !paths.any(|path| *path == [import.name.clone()])
 }
 
-/// Returns the module whose item is imported, or all of whose items are. The import of a module by its name is no
-/// use of what it holds: the paths that begin with the name are.
+/// Returns the module of the imported item, or of all imported items. The import of a module by its name is no
+/// use of its items: the paths that begin with the name are.
 fn import_target(modules: &Modules, at: &[String], import: &Import) -> Option<Names> {
     match find(modules, at, &import.path)? {
         Target::Module(target) if import.name == "*" => Some(target),
@@ -82,7 +84,7 @@ fn item(modules: &Modules, at: &[String], path: &[String]) -> Option<Names> {
     }
 }
 
-/// Returns what a path in the module `at` leads to, and `None` outside the crate.
+/// Returns the target of a path in the module `at`, and `None` outside the crate.
 fn find(modules: &Modules, at: &[String], path: &[String]) -> Option<Target> {
     follow(modules, at, path, 0)
 }
@@ -157,7 +159,7 @@ mod tests {
         }
     }
 
-    /// What is passed on belongs to the file that defines it, under any name.
+    /// An item that is passed on belongs to the file that defines it, under any name.
     #[test]
     fn reexports_lead_to_the_definition() {
         let files = [
@@ -188,7 +190,8 @@ mod tests {
         }
     }
 
-    /// What is in a folder is one: its parts may use another folder, some of which uses it, without a circle of files.
+    /// All files of a folder are one module: its parts may use another folder, some of which uses it, without a circle
+    /// of files.
     #[test]
     fn folders_are_one_module() {
         let modules = modules_of(&[
@@ -202,7 +205,7 @@ mod tests {
         assert_eq!(listed(&between_modules(&modules)), expected);
     }
 
-    /// Tests may use what they test, and its neighbours.
+    /// Tests may use the tested file, and its neighbours.
     #[test]
     fn tests_draw_no_arrow() {
         let tests = "#[cfg(test)] mod tests { use crate::b::B; } #[cfg(test)] use crate::b::B;";

@@ -10,19 +10,20 @@ pub(crate) fn circles(arrows: &Arrows) -> Vec<Vec<&str>> {
         .keys()
         .map(|file| (file.as_str(), reached(arrows, file)))
         .collect();
-    let leads = |from: &str, to: &str| {
-        reached
-            .get(from)
-            .is_some_and(|reached| reached.contains(to))
-    };
     let mut circles = BTreeSet::new();
-    for file in reached.keys().filter(|file| leads(file, file)) {
+    for file in reached.keys().filter(|file| leads(&reached, file, file)) {
         let others = reached
             .keys()
-            .filter(|other| leads(file, other) && leads(other, file));
+            .filter(|other| leads(&reached, file, other) && leads(&reached, other, file));
         circles.insert(others.copied().collect());
     }
     circles.into_iter().collect()
+}
+
+fn leads(reached: &BTreeMap<&str, BTreeSet<&str>>, from: &str, to: &str) -> bool {
+    reached
+        .get(from)
+        .is_some_and(|reached| reached.contains(to))
 }
 
 /// Returns the files to which arrows lead from `file`, in one step or in many.

@@ -1,12 +1,12 @@
-//! What is counted in lines of code, as rustfmt leaves them.
+//! Counts in lines of code, as rustfmt leaves them.
 
-/// The ends of the names of types that say what is to be written.
+/// The ends of the names of types that carry a write.
 const WRITE_TYPES: [&str; 4] = ["Plan", "Write", "Change", "Step"];
 
-/// The ends of the names of what such a type holds.
+/// The ends of the names of types in such a type.
 const WRITTEN: [&str; 4] = ["Value", "Box", "Patch", "Write"];
 
-/// What was counted in many lines.
+/// The counts of many lines.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) lines: usize,
@@ -112,7 +112,7 @@ fn is_qualifier(word: &str) -> bool {
     ["const", "async", "unsafe"].contains(&word) || word.starts_with("pub")
 }
 
-/// Returns `true` for what follows a `let ` if that binds a closure.
+/// Returns `true` if the text after a `let ` binds a closure.
 fn is_closure(bound: &str) -> bool {
     let bound = bound.strip_prefix("mut ").unwrap_or(bound);
     let Some((name, value)) = bound.split_once(" = ") else {
@@ -162,7 +162,7 @@ pub(crate) async fn f() {
         assert_eq!(counts, expected);
     }
 
-    /// What follows inline tests is code again.
+    /// Lines after inline tests are code again.
     #[test]
     fn inline_tests_are_split() {
         let (code, tests) = split("a\n#[cfg(test)]\nmod tests {\n    b\n}\n#[cfg(test)]\nmod c;");

@@ -1,8 +1,9 @@
 //! `cargo xtask house`: the size and the order of this tree, or of another version of it, as a table.
 //!
-//! - `packages`: the packages of a tree. `modules` reads what the modules of a crate define, import and name; `arrows` finds
-//!   what defines each name, and so the files and modules that use each other; `circles` finds those in a circle.
-//! - `lines`: what is counted line by line.
+//! - `packages`: the packages of a tree. `modules` reads the definitions, imports and names of a crate's modules;
+//!   `arrows` finds the definition of each name, and so the files and modules that use each other; `circles` finds
+//!   those in a circle.
+//! - `lines`: the counts line by line.
 #![expect(clippy::print_stdout, reason = "this command speaks to a person")]
 
 mod arrows;
@@ -24,7 +25,7 @@ use self::lines::{Counts, split, write_types};
 use self::modules::Sources;
 use self::packages::{Package, packages};
 
-/// What code is for.
+/// The purpose of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Product,
@@ -34,7 +35,7 @@ enum Kind {
     Commands,
 }
 
-/// What was counted in a tree.
+/// The counts of a tree.
 #[derive(Debug, Default)]
 struct House {
     lines: BTreeMap<Kind, usize>,

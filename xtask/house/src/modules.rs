@@ -1,4 +1,4 @@
-//! What the modules of a crate define, import and name.
+//! The modules of a crate: their definitions, imports and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(crate) type Modules = BTreeMap<Names, Module>;
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     pub(crate) file: String,
-    /// What it defines itself.
+    /// The names of its own items.
     pub(crate) items: BTreeSet<String>,
     pub(crate) imports: Vec<Import>,
     /// The paths in its code; one of a single name may be a variable, too.
@@ -68,7 +68,7 @@ pub(crate) fn read(root: &str, sources: &Sources) -> syn::Result<Modules> {
     Ok(modules)
 }
 
-/// Returns the file of a module whose text stands in no other's.
+/// Returns the file of a module that has one of its own.
 fn file_of(root: &str, module: &[String], sources: &Sources) -> String {
     let folder = root
         .rsplit_once('/')
@@ -121,11 +121,16 @@ fn name(item: &Item) -> Option<&Ident> {
     }
 }
 
+fn below(path: &[String], name: &Ident) -> Names {
+    [path, &[name.to_string()]].concat()
+}
+
 impl Module {
     fn import(&mut self, tree: &UseTree, before: &[String], is_reexport: bool) {
-        let with = |name: &Ident| [before, &[name.to_string()]].concat();
         let (name, path) = match tree {
-            UseTree::Path(path) => return self.import(&path.tree, &with(&path.ident), is_reexport),
+            UseTree::Path(path) => {
+                return self.import(&path.tree, &below(before, &path.ident), is_reexport);
+            }
             UseTree::Group(group) => {
                 for tree in &group.items {
                     self.import(tree, before, is_reexport);
@@ -135,8 +140,8 @@ impl Module {
             UseTree::Name(name) if name.ident == "self" => {
                 (before.last().cloned().unwrap_or_default(), before.to_vec())
             }
-            UseTree::Name(name) => (name.ident.to_string(), with(&name.ident)),
-            UseTree::Rename(rename) => (rename.rename.to_string(), with(&rename.ident)),
+            UseTree::Name(name) => (name.ident.to_string(), below(before, &name.ident)),
+            UseTree::Rename(rename) => (rename.rename.to_string(), below(before, &rename.ident)),
             UseTree::Glob(_) => ("*".to_owned(), before.to_vec()),
         };
         self.imports.push(Import {

@@ -1,4 +1,4 @@
-//! The packages of a tree, and what they are built of.
+//! The packages of a tree, and their sources.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,11 +116,10 @@ fn sources(folder: &Path) -> io::Result<Sources> {
 
 /// Iterates over the files with which a crate begins.
 fn roots(sources: &Sources) -> impl Iterator<Item = String> {
-    let is_root = |file: &&String| {
-        let program = file
-            .strip_prefix(PROGRAMS)
-            .is_some_and(|rest| rest.matches('/').count() == 1);
-        ROOTS.contains(&file.as_str()) || program
-    };
-    sources.keys().filter(is_root).cloned()
+    sources.keys().filter(|file| is_root(file)).cloned()
+}
+
+fn is_root(file: &str) -> bool {
+    let program = file.strip_prefix(PROGRAMS);
+    ROOTS.contains(&file) || program.is_some_and(|rest| rest.matches('/').count() == 1)
 }

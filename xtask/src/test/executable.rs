@@ -60,7 +60,6 @@ fn built(message: &str) -> Option<Executable> {
     if message["profile"]["test"] != true {
         return None;
     }
-    let text = |value: &Value| value.as_str().map(str::to_owned);
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
     let id = message["package_id"].as_str()?;
     let (source, version) = id.rsplit_once('#')?;
@@ -71,14 +70,14 @@ fn built(message: &str) -> Option<Executable> {
     };
     Some(Executable {
         package: package.to_owned(),
-        name: text(&message["target"]["name"])?,
-        path: text(&message["executable"])?.into(),
+        name: message["target"]["name"].as_str()?.to_owned(),
+        path: message["executable"].as_str()?.into(),
         folder: folder.to_owned(),
     })
 }
 
 impl Executable {
-    /// Runs the tests, and prints what they print.
+    /// Runs the tests, and passes on their output.
     pub(super) fn run(
         &self,
         arguments: &[&str],
@@ -169,7 +168,7 @@ mod tests {
         );
     }
 
-    /// What is no test executable is passed over.
+    /// A message about anything but a test executable is passed over.
     #[test]
     fn other_messages_are_skipped() {
         assert_eq!(

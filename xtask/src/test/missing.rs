@@ -56,7 +56,7 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Looks for what every test needs of the machine and, for tests on real parts, builds the tools and looks for
+    /// Looks for the needs of every test and, for tests on real parts, builds the tools and looks for
     /// the rest.
     pub(super) fn look(selection: &Selection) -> Self {
         let mut missing = Self::default();
@@ -91,7 +91,7 @@ impl Missing {
         missing
     }
 
-    /// Notes the error of what these tests need. They have one of these parts in their names.
+    /// Notes the error of a need of these tests. They have one of these parts in their names.
     fn require<T>(&mut self, found: Result<T>, tests: &str, names: &[&'static str]) {
         if let Err(why) = found {
             self.why.push(why.context(format!("{tests} cannot run")));
@@ -110,7 +110,7 @@ impl Missing {
         self.names.iter().any(|name| test.contains(name))
     }
 
-    /// Returns the parts of names whose tests cannot run.
+    /// Returns the parts of the names of tests that cannot run.
     pub(super) fn names(&self) -> &[&'static str] {
         &self.names
     }
@@ -121,8 +121,8 @@ pub(super) fn is_on_real_parts(test: &str) -> bool {
     ON_REAL_PARTS.iter().any(|part| test.contains(part))
 }
 
-/// Installs what a bare distribution may lack, on a CI machine that permits it. Elsewhere the
-/// report names what is missing.
+/// Installs packages that a bare distribution may lack, on a CI machine that permits it. Elsewhere the
+/// report names the missing ones.
 pub(super) fn install_packages(selection: &Selection) {
     if env::var_os("CI").is_none() {
         return;
@@ -149,7 +149,7 @@ pub(super) fn install_packages(selection: &Selection) {
     }
     let install = ["install", "--yes", "--no-install-recommends"];
     for arguments in [vec!["update", "--quiet"], [&install, &*packages].concat()] {
-        // The caller reports what is still missing afterwards.
+        // The caller reports needs that are still missing afterwards.
         drop(Command::new("apt-get").args(arguments).status());
     }
 }

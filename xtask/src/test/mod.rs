@@ -1,8 +1,8 @@
-//! `cargo xtask test`: builds the tests, runs them and adds up what they say.
+//! `cargo xtask test`: builds the tests, runs them and adds up their results.
 //!
-//! - [`packages`] finds what a name needs built; [`executable`] has cargo build it.
-//! - [`missing`] says what the machine lacks, and builds the real parts.
-//! - [`report`] reads what libtest prints.
+//! - [`packages`] finds the packages to build for a name; [`executable`] has cargo build it.
+//! - [`missing`] names the needs that the machine lacks, and builds the real parts.
+//! - [`report`] reads libtest's output.
 
 mod executable;
 mod missing;
@@ -25,7 +25,7 @@ use crate::phase::Phase;
 /// The test binaries whose tests mostly wait, and how many of their tests run at once for each core. More of them
 /// make each other late: a scenario of the sandbox has a fleet of its own, in real time, and so has a page.
 const WAITING: [(&str, usize); 3] = [("built", 1), ("page", 1), ("pipeline", 2)];
-/// The package whose tests print their findings.
+/// The package with tests that print their findings.
 const SIMULATION: &str = "simulation";
 /// The number of slowest tests to print.
 const SLOWEST: usize = 10;
@@ -80,7 +80,7 @@ fn build(selection: &Selection) -> Result<Vec<Executable>> {
 }
 
 impl Selection {
-    /// Runs what computes, and then the tests that mostly wait: beside simulations these would be late.
+    /// Runs tests that compute, and then the tests that mostly wait: beside simulations these would be late.
     fn test(&self, executables: &[Executable], missing: &Missing) -> Result<Report> {
         let cores = thread::available_parallelism()?.get();
         let (mut computing, mut waiting) = (Vec::new(), Vec::new());

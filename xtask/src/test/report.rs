@@ -32,7 +32,7 @@ impl AddAssign for Report {
     }
 }
 
-/// Reads what libtest prints in one run of an executable.
+/// Reads libtest's output in one run of an executable.
 ///
 /// libtest on a stable toolchain does not print times, only that a test has ended. It starts tests
 /// in the order of their names, the next one whenever one ends: so the moment at which each started
@@ -95,29 +95,32 @@ impl Lines {
         self.ended.push((at, name.to_owned(), outcome));
     }
 
-    /// Adds up what was read.
+    /// Adds the results up.
     pub(super) fn report(self, executable: &str) -> Report {
-        let mut names: Vec<&String> = self.ended.iter().map(|(_, name, _)| name).collect();
-        names.sort();
-        let started = |name: &String| {
-            let nth = names.binary_search(&name).ok()?;
-            match nth.checked_sub(self.threads) {
-                Some(earlier) => self.ended.get(earlier).map(|(at, ..)| *at),
-                None => self.begun,
+        let mut names: Vec<&str> = self.ended.iter().map(|(_, name, _)| &**name).collect();
+        names.sort_unstable();
+        let mut report = Report::default();
+        for (at, name, outcome) in &self.ended {
+            let full = format!("{executable}: {name}");
+            if let Some(started) = self.started(&names, name) {
+                let time = at.saturating_duration_since(started);
+                report.times.push((time, full.clone()));
             }
-        };
-        let full = |name: &String| format!("{executable}: {name}");
-        let time = |(at, name, _): &(Instant, String, Outcome)| {
-            let time = at.saturating_duration_since(started(name)?);
-            Some((time, full(name)))
-        };
-        let count = |outcome| self.ended.iter().filter(|ended| ended.2 == outcome).count();
-        let failed = self.ended.iter().filter(|ended| ended.2 == Outcome::Failed);
-        Report {
-            passed: count(Outcome::Passed),
-            failed: failed.map(|(_, name, _)| full(name)).collect(),
-            ignored: count(Outcome::Ignored),
-            times: self.ended.iter().filter_map(time).collect(),
+            match outcome {
+                Outcome::Passed => report.passed += 1,
+                Outcome::Failed => report.failed.push(full),
+                Outcome::Ignored => report.ignored += 1,
+            }
+        }
+        report
+    }
+
+    /// Returns the moment at which a test started. `names` are those of all tests, sorted.
+    fn started(&self, names: &[&str], name: &str) -> Option<Instant> {
+        let nth = names.binary_search(&name).ok()?;
+        match nth.checked_sub(self.threads) {
+            Some(earlier) => self.ended.get(earlier).map(|(at, ..)| *at),
+            None => self.begun,
         }
     }
 }
@@ -161,7 +164,7 @@ mod tests {
         assert_eq!(seconds(&report), expected);
     }
 
-    /// What a failed test printed is not counted.
+    /// The output of a failed test is not counted.
     #[test]
     fn output_of_failures_is_ignored() {
         let report = read(

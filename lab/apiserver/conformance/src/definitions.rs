@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{Server, text};
 
 pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -25,28 +25,23 @@ pub(crate) async fn serve(server: &Server, definition: &Value) -> Result<()> {
         response.expect(201)?;
     }
     let spec = &definition["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
     let name = format!("{plural}.{group}");
-    let established = |response: &crate::server::Response| {
-        let conditions = response.body["status"]["conditions"].as_array();
-        conditions
-            .into_iter()
-            .flatten()
-            .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
-    };
     server
-        .until(&format!("{DEFINITIONS}/{name}"), established)
+        .until(&format!("{DEFINITIONS}/{name}"), |response| {
+            let conditions = response.body["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|one| one["type"] == "Established" && one["status"] == "True")
+        })
         .await?;
     let version = format!("/apis/{group}/{}", text(&spec["versions"][0]["name"]));
-    let discovered = |response: &crate::server::Response| {
-        let resources = response.body["resources"].as_array();
-        resources
-            .into_iter()
-            .flatten()
-            .any(|resource| resource["name"] == plural.as_str())
-    };
-    server.until(&version, discovered).await?;
+    server
+        .until(&version, |response| {
+            let resources = response.body["resources"].as_array();
+            let mut resources = resources.into_iter().flatten();
+            resources.any(|resource| resource["name"] == plural)
+        })
+        .await?;
     server
         .until(&format!("{version}/{plural}"), |response| {
             response.code == 200

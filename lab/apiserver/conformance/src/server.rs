@@ -288,6 +288,11 @@ pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
+/// Returns a text, empty if it is absent.
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
 /// Returns the version of an object or list.
 pub(crate) fn version(object: &Value) -> &str {
     object["metadata"]["resourceVersion"]

@@ -269,7 +269,7 @@ pub(crate) struct RequestInfo {
     pub(crate) verb: Verb,
     /// Empty if the path names no objects.
     pub(crate) plural: String,
-    /// Empty for a whole collection; the group, where it is asked what that has.
+    /// Empty for a whole collection; the group, if its kinds are asked for.
     pub(crate) name: String,
     /// Empty if the request is about the object itself.
     pub(crate) subresource: String,

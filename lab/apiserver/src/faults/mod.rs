@@ -1,6 +1,6 @@
 //! Faults on demand, counted and never random.
 //!
-//! A [`Fault`] is what happens, an [`Injection`] selects the requests it happens to:
+//! A [`Fault`] happens to the requests that its [`Injection`] selects:
 //!
 //! ```
 //! # use std::time::Duration;

@@ -1,8 +1,10 @@
 //! `CustomResourceDefinition`s: the kinds they define, and the fields that the server writes into
 //! them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::kind::{Column, Kind, Selectable, Storage};
@@ -41,7 +43,7 @@ impl Definition {
             if version["served"] != true {
                 continue;
             }
-            match read_schema(version) {
+            match schema(version) {
                 Ok(schema) => kinds.push(kind(spec, version, &stored, schema)),
                 Err(why) => causes.push(Cause {
                     reason: "FieldValueInvalid",
@@ -69,7 +71,20 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().map(text).collect()
 }
 
-fn read_schema(version: &Value) -> Result<Schema, String> {
+/// Returns the schema of a version. The servers of a process share it, so that tests with a server each compile it
+/// only once.
+fn schema(version: &Value) -> Result<Arc<Schema>, String> {
+    static COMPILED: LazyLock<Mutex<HashMap<Value, Arc<Schema>>>> = LazyLock::new(Mutex::default);
+    let mut compiled = COMPILED.lock();
+    if let Some(schema) = compiled.get(version) {
+        return Ok(Arc::clone(schema));
+    }
+    let schema = Arc::new(compile(version)?);
+    compiled.insert(version.clone(), Arc::clone(&schema));
+    Ok(schema)
+}
+
+fn compile(version: &Value) -> Result<Schema, String> {
     match &version["schema"]["openAPIV3Schema"] {
         Value::Null => Err("schemas are required".to_owned()),
         document if document["type"] != "object" => {
@@ -82,7 +97,7 @@ fn read_schema(version: &Value) -> Result<Schema, String> {
     }
 }
 
-fn kind(spec: &Value, version: &Value, stored: &str, schema: Schema) -> Kind {
+fn kind(spec: &Value, version: &Value, stored: &str, schema: Arc<Schema>) -> Kind {
     let names = &spec["names"];
     let name = text(&version["name"]);
     let is_stored = name == stored;
@@ -102,7 +117,7 @@ fn kind(spec: &Value, version: &Value, stored: &str, schema: Schema) -> Kind {
         namespaced: spec["scope"] == "Namespaced",
         has_status: version["subresources"]["status"].is_object(),
         columns: columns.map(column).collect(),
-        schema: Arc::new(schema),
+        schema,
         custom: true,
         storage: Storage {
             version: (!is_stored).then(|| stored.to_owned()),
@@ -149,7 +164,7 @@ pub(super) fn complete(definition: &mut Value) {
     }
 }
 
-/// Sets the status of a definition whose kinds are served. Immediate, whereas a real cluster takes
+/// Sets the status of a served definition. Immediate, whereas a real cluster takes
 /// a moment.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     let spec = &definition["spec"];

@@ -1,9 +1,9 @@
 //! The kinds of objects: built-in ones, and those of `CustomResourceDefinition`s.
 //!
-//! `kind` says what the server knows of a kind; `builtin` lists those that are always served, and `custom` makes
-//! those that a definition describes. The `registry` finds a kind by the path of a request.
+//! `kind` has the names of a kind and the rules for its objects; `builtin` lists those that are always served, and
+//! `custom` makes those that a definition describes. The `registry` finds a kind by the path of a request.
 //!
-//! What no schema says of an object: `rules` refuses it, `warnings` lets it pass with a word, and `builtin` fills in
+//! Beyond schemas, `rules` refuses objects, `warnings` lets them pass with a word, and `builtin` fills in
 //! its defaults. `services` gives Services their addresses, `events` converts Events between their two groups,
 //! `selectable` reads the fields by which objects are selected, and `text` edits their stored text without parsing
 //! it.

@@ -153,11 +153,6 @@ fn lease(lease: &Value) -> Vec<Cause> {
 
 fn endpoint_slice(slice: &Value) -> Vec<Cause> {
     let type_ = text(&slice["addressType"]);
-    let fits = |address: &str| match (type_, address.parse()) {
-        ("IPv4", Ok(IpAddr::V4(_))) | ("IPv6", Ok(IpAddr::V6(_))) => true,
-        ("IPv4" | "IPv6", _) => false,
-        _ => true,
-    };
     let mut causes = Vec::new();
     if !["IPv4", "IPv6", "FQDN"].contains(&type_) {
         let supported = &["FQDN", "IPv4", "IPv6"];
@@ -174,7 +169,7 @@ fn endpoint_slice(slice: &Value) -> Vec<Cause> {
         }
         for (index, address) in addresses.iter().enumerate() {
             let (field, address) = (format!("{field}[{index}]"), text(address));
-            if !fits(address) {
+            if !is_of_type(type_, address) {
                 let why = format!("must be a valid {type_} address");
                 causes.push(Cause::invalid(field, address, &why));
             } else if let Ok(ip) = address.parse()
@@ -185,6 +180,14 @@ fn endpoint_slice(slice: &Value) -> Vec<Cause> {
         }
     }
     causes
+}
+
+fn is_of_type(type_: &str, address: &str) -> bool {
+    match (type_, address.parse()) {
+        ("IPv4", Ok(IpAddr::V4(_))) | ("IPv6", Ok(IpAddr::V6(_))) => true,
+        ("IPv4" | "IPv6", _) => false,
+        _ => true,
+    }
 }
 
 fn endpoints(endpoints: &Value) -> Vec<Cause> {

@@ -2,7 +2,7 @@
 //! dry-run support.
 //!
 //! [`index`] lists the documents, [`document`] makes that of one version: `paths` adds the operations of each kind,
-//! and the schemas come from the kinds themselves. `names` says what schemas and documents are called.
+//! and the schemas come from the kinds themselves. `names` has the names of schemas and documents.
 
 mod names;
 mod paths;
@@ -86,7 +86,7 @@ fn schema(kind: &Kind) -> Value {
 /// it and `kubectl explain` shows it.
 fn name_int_or_string(schema: &mut Value) {
     match schema {
-        // A definition's schema has a field of that name, whose value is an object.
+        // The schema of definitions has a field of that name with an object.
         Value::Object(fields)
             if fields.get("x-kubernetes-int-or-string") == Some(&Value::Bool(true)) =>
         {

@@ -93,7 +93,7 @@ fn patch_lists_media_types() {
     }
 }
 
-/// A definition has a field whose name marks numbers or strings elsewhere; kubectl reads its schema.
+/// A definition has a field with the name that marks numbers or strings elsewhere; kubectl reads its schema.
 #[test]
 fn definitions_keep_every_field() {
     let definitions = Kind {

@@ -122,20 +122,15 @@ fn change(mut object: Value, patch: &JsonPatch) -> Result<Value, ApiError> {
         if copied > MAX_COPIED {
             return Err(unusable());
         }
-        let is_absent = || {
-            let (parent, name) = operation.path().split_back()?;
-            let fields = object.pointer(parent.as_str())?.as_object()?;
-            Some(!fields.contains_key(name.decoded().as_ref()))
-        };
         let operation = match operation {
-            PatchOperation::Replace(replace) if is_absent() == Some(true) => {
+            PatchOperation::Replace(replace) if is_absent(&object, operation) => {
                 let replace = replace.clone();
                 PatchOperation::Add(AddOperation {
                     path: replace.path,
                     value: replace.value,
                 })
             }
-            PatchOperation::Test(test) if test.value.is_null() && is_absent() == Some(true) => {
+            PatchOperation::Test(test) if test.value.is_null() && is_absent(&object, operation) => {
                 continue;
             }
             PatchOperation::Test(_) if patch.encoded_otherwise.contains(&place) => {
@@ -146,6 +141,15 @@ fn change(mut object: Value, patch: &JsonPatch) -> Result<Value, ApiError> {
         json_patch::patch(&mut object, &[operation]).map_err(|_| unusable())?;
     }
     Ok(object)
+}
+
+/// Returns `true` if an object could have the field of an operation, and has it not.
+fn is_absent(object: &Value, operation: &PatchOperation) -> bool {
+    let Some((parent, name)) = operation.path().split_back() else {
+        return false;
+    };
+    let fields = object.pointer(parent.as_str()).and_then(Value::as_object);
+    fields.is_some_and(|fields| !fields.contains_key(name.decoded().as_ref()))
 }
 
 /// Returns the error for every JSON patch that does not fit the object.

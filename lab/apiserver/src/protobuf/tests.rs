@@ -147,7 +147,7 @@ fn bytes_times_zeros_are_kept() {
     );
 }
 
-/// What is no object is refused.
+/// A message that is no object is refused.
 #[test]
 fn non_object_is_refused() {
     for bad in [
@@ -176,7 +176,7 @@ proptest! {
     }
 }
 
-/// What Go embeds is part of the message around it.
+/// An embedded message of Go is part of the one around it.
 #[test]
 fn embedded_messages_are_inlined() {
     let paths = bytes(1, &bytes(1, &bytes(1, b"/")));

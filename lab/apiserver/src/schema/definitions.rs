@@ -115,39 +115,25 @@ fn state(definition: &mut Map<String, Value>, field: &str, fact: &Fact) {
             .and_then(Value::as_object_mut)
     };
     let Some(schema) = schema else { return };
-    let mut set = |name: &str, value: Value| schema.insert(name.to_owned(), value);
-    match fact {
-        Fact::Present => {
-            set("default", json!({}));
-        }
-        Fact::Hollow => {
-            set("default", json!({}));
-            set("required", json!([]));
-        }
-        Fact::Form(pattern) => {
-            set("pattern", json!(pattern));
-        }
-        Fact::Default(value) => {
-            set("default", json!(value));
-        }
-        Fact::Zero => {
-            set("default", json!(0));
-        }
-        Fact::Atomic => {
-            set("x-kubernetes-map-type", json!("atomic"));
-        }
-        Fact::Set => {
-            set("x-kubernetes-list-type", json!("set"));
-        }
-        Fact::MergedSet => {
-            set("x-kubernetes-list-type", json!("set"));
-            set("x-kubernetes-patch-strategy", json!("merge"));
-        }
-        Fact::Map(keys) => {
-            set("x-kubernetes-list-type", json!("map"));
-            set("x-kubernetes-list-map-keys", json!(keys));
-            set("x-kubernetes-patch-strategy", json!("merge"));
-            set("x-kubernetes-patch-merge-key", json!(keys.first()));
-        }
-    }
+    let keywords = match fact {
+        Fact::Present => vec![("default", json!({}))],
+        Fact::Hollow => vec![("default", json!({})), ("required", json!([]))],
+        Fact::Form(pattern) => vec![("pattern", json!(pattern))],
+        Fact::Default(value) => vec![("default", json!(value))],
+        Fact::Zero => vec![("default", json!(0))],
+        Fact::Atomic => vec![("x-kubernetes-map-type", json!("atomic"))],
+        Fact::Set => vec![("x-kubernetes-list-type", json!("set"))],
+        Fact::MergedSet => vec![
+            ("x-kubernetes-list-type", json!("set")),
+            ("x-kubernetes-patch-strategy", json!("merge")),
+        ],
+        Fact::Map(keys) => vec![
+            ("x-kubernetes-list-type", json!("map")),
+            ("x-kubernetes-list-map-keys", json!(keys)),
+            ("x-kubernetes-patch-strategy", json!("merge")),
+            ("x-kubernetes-patch-merge-key", json!(keys.first())),
+        ],
+    };
+    let keywords = keywords.into_iter();
+    schema.extend(keywords.map(|(name, value)| (name.to_owned(), value)));
 }

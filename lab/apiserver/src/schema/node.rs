@@ -166,7 +166,7 @@ impl Node {
 
 impl List {
     fn read(schema: &Map<String, Value>, path: &str) -> Result<Self, String> {
-        match schema.get("x-kubernetes-list-type").and_then(Value::as_str) {
+        match text(schema, "x-kubernetes-list-type") {
             None | Some("atomic") => Ok(Self::Atomic),
             Some("set") => Ok(Self::Set),
             Some("map") => {
@@ -194,10 +194,9 @@ impl List {
 
 impl Merge {
     fn read(schema: &Map<String, Value>) -> Self {
-        let text = |name: &str| schema.get(name).and_then(Value::as_str);
         match (
-            text("x-kubernetes-patch-strategy"),
-            text("x-kubernetes-patch-merge-key"),
+            text(schema, "x-kubernetes-patch-strategy"),
+            text(schema, "x-kubernetes-patch-merge-key"),
         ) {
             (Some(strategy), key) if strategy.split(',').any(|part| part == "merge") => {
                 key.map_or(Self::Unite, |key| Self::ByKey(key.to_owned()))
@@ -209,6 +208,10 @@ impl Merge {
 
 pub(super) fn flag(schema: &Map<String, Value>, name: &str) -> bool {
     schema.get(name) == Some(&Value::Bool(true))
+}
+
+pub(super) fn text<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    schema.get(name).and_then(Value::as_str)
 }
 
 fn object<'a>(

@@ -1,3 +1,5 @@
+use std::sync::{Arc, LazyLock};
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ConfigMap, Node as ClusterNode, Service};
@@ -9,7 +11,13 @@ use super::{List, Merge, Schema};
 
 /// Returns a schema that uses every feature. The expected values of the tests were obtained from
 /// kube-apiserver 1.36 with it.
-pub(crate) fn widget() -> Schema {
+pub(crate) fn widget() -> Arc<Schema> {
+    static WIDGET: LazyLock<Arc<Schema>> =
+        LazyLock::new(|| Arc::new(Schema::new(widget_document()).unwrap()));
+    Arc::clone(&WIDGET)
+}
+
+fn widget_document() -> Value {
     let ports = json!({
         "type": "array", "maxItems": 4,
         "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
@@ -57,11 +65,10 @@ pub(crate) fn widget() -> Schema {
             "items": {"type": "object", "required": ["type"], "properties": {
                 "type": {"type": "string"}, "status": {"type": "string"}}}},
     }});
-    Schema::new(json!({"type": "object", "properties": {
+    json!({"type": "object", "properties": {
         "apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"},
         "spec": spec, "status": status,
-    }}))
-    .unwrap()
+    }})
 }
 
 fn causes(spec: &Value) -> Vec<(&'static str, String, String)> {
@@ -206,7 +213,7 @@ fn duplicate_element_is_reported_once() {
     assert_eq!(fields, ["spec.tags[2]"]);
 }
 
-/// What is right has no causes.
+/// A valid object has no causes.
 #[test]
 fn valid_object_has_no_causes() {
     for spec in [
@@ -289,21 +296,22 @@ fn whole_numbers_lose_their_fraction() {
 /// An unusable schema is reported with its location.
 #[test]
 fn unusable_schema_names_its_location() {
-    let of = |spec: Value| {
-        Schema::new(json!({"type": "object", "properties": {"spec": spec}})).unwrap_err()
-    };
-    assert_eq!(
-        of(json!({})),
-        "openAPIV3Schema.properties[spec].type: must not be empty"
-    );
-    assert!(of(json!({"$ref": "#/x"})).contains("references are not allowed"));
-    assert!(
-        of(json!({"type": "array", "x-kubernetes-list-type": "map"})).contains("list-map-keys")
-    );
-    assert!(
-        of(json!({"type": "string", "pattern": "("})).contains("pattern"),
-        "a broken regular expression"
-    );
+    for (spec, why) in [
+        (
+            json!({}),
+            "openAPIV3Schema.properties[spec].type: must not be empty",
+        ),
+        (json!({"$ref": "#/x"}), "references are not allowed"),
+        (
+            json!({"type": "array", "x-kubernetes-list-type": "map"}),
+            "list-map-keys",
+        ),
+        (json!({"type": "string", "pattern": "("}), "pattern"),
+    ] {
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let refused = Schema::new(schema).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
     let mut deep = json!({"type": "object"});
     for _ in 0..200 {
         deep = json!({"type": "object", "properties": {"x": deep}});
@@ -328,7 +336,7 @@ fn own_crds_compile() {
     }
 }
 
-/// Built-in kinds know what their Rust types do not say.
+/// Built-in kinds have facts that their Rust types lack.
 #[test]
 fn builtin_kinds_have_extra_facts() {
     let schema = Schema::builtin::<Service>().unwrap();
@@ -373,7 +381,7 @@ fn node_needs_no_status() {
     assert_eq!(schema.validate(&node), []);
 }
 
-/// What Go cannot read into its types is unreadable.
+/// A value that does not fit the type in Go is unreadable.
 #[test]
 fn wrong_go_types_are_unreadable() {
     let schema = Schema::builtin::<Lease>().unwrap();

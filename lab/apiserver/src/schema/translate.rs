@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::node::flag;
+use super::node::{flag, text};
 
 /// Keywords with the same meaning in both.
 const SHARED: &[&str] = &[
@@ -93,7 +93,7 @@ impl Translation<'_> {
                 .map(|(name, inner)| (name.clone(), self.schema(inner)));
             schema.insert("properties".to_owned(), Value::Object(properties.collect()));
         }
-        let format = source.get("format").and_then(Value::as_str);
+        let format = text(source, "format");
         if let Some(format) = format.filter(|format| FORMATS.contains(format)) {
             schema.insert("format".to_owned(), json!(format));
         } else if format == Some("int32") {
@@ -125,7 +125,7 @@ impl Translation<'_> {
 }
 
 fn type_of(source: &Map<String, Value>) -> Option<(String, Value)> {
-    let mut types = match source.get("type").and_then(Value::as_str) {
+    let mut types = match text(source, "type") {
         _ if flag(source, "x-kubernetes-int-or-string") => vec!["integer", "string"],
         None | Some("") => return None,
         Some(name) => vec![name],

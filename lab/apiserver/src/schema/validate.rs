@@ -57,23 +57,6 @@ fn is_about_type(error: &ValidationError<'_>) -> bool {
 
 fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
     let field = field(error, "");
-    // Errors of combined schemas belong to no field and name it in their text.
-    let combined = |text: &str, more: Vec<Cause>| {
-        let message = format!("Invalid value: \"\": \"{field}\" {text}");
-        let reason = "FieldValueInvalid";
-        let mut causes = vec![Cause {
-            reason,
-            message,
-            field: "<nil>".to_owned(),
-        }];
-        causes.extend(more);
-        causes
-    };
-    // Like go-openapi, lists the errors of only the closest alternative.
-    let nearest = |context: &[Vec<ValidationError<'static>>]| {
-        let nearest = context.iter().min_by_key(|errors| errors.len());
-        nearest.into_iter().flatten().flat_map(explain).collect()
-    };
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
@@ -89,20 +72,25 @@ fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
             }]
         }
         ValidationErrorKind::AnyOf { context } => combined(
+            &field,
             "must validate at least one schema (anyOf)",
             nearest(context),
         ),
         ValidationErrorKind::OneOfNotValid { context } => {
             let text = "must validate one and only one schema (oneOf). Found none valid";
-            combined(text, nearest(context))
+            combined(&field, text, nearest(context))
         }
         ValidationErrorKind::OneOfMultipleValid { context } => {
             let count = context.iter().filter(|errors| errors.is_empty()).count();
             let text = "must validate one and only one schema (oneOf). Found";
-            combined(&format!("{text} {count} valid alternatives"), Vec::new())
+            combined(
+                &field,
+                &format!("{text} {count} valid alternatives"),
+                Vec::new(),
+            )
         }
         ValidationErrorKind::Not { .. } => {
-            combined("must not validate the schema (not)", Vec::new())
+            combined(&field, "must not validate the schema (not)", Vec::new())
         }
         kind => {
             let (reason, message) = worded(kind, error.instance(), &field);
@@ -113,6 +101,22 @@ fn explain(error: &ValidationError<'_>) -> Vec<Cause> {
             }]
         }
     }
+}
+
+/// Returns the causes of an error of combined schemas, which belongs to no field and names it in its text.
+fn combined(field: &str, text: &str, more: Vec<Cause>) -> Vec<Cause> {
+    let cause = Cause {
+        reason: "FieldValueInvalid",
+        message: format!("Invalid value: \"\": \"{field}\" {text}"),
+        field: "<nil>".to_owned(),
+    };
+    [vec![cause], more].concat()
+}
+
+/// Returns the causes of the closest alternative, the only ones that go-openapi lists.
+fn nearest(alternatives: &[Vec<ValidationError<'static>>]) -> Vec<Cause> {
+    let nearest = alternatives.iter().min_by_key(|errors| errors.len());
+    nearest.into_iter().flatten().flat_map(explain).collect()
 }
 
 /// Returns the reason and message of an error about one value.

@@ -171,11 +171,12 @@ impl<'a> Tokens<'a> {
     /// Consumes the next token; empty at the end.
     fn next(&mut self) -> &'a str {
         let rest = self.rest.trim_start();
-        let is_end = |letter: char| is_sign(letter) || letter.is_whitespace();
         let length = match rest.get(..2) {
             Some("==" | "!=") => 2,
             _ if rest.starts_with(is_sign) => 1,
-            _ => rest.find(is_end).unwrap_or(rest.len()),
+            _ => rest
+                .find(|letter: char| is_sign(letter) || letter.is_whitespace())
+                .unwrap_or(rest.len()),
         };
         let (token, rest) = rest.split_at(length);
         self.rest = rest;

@@ -46,7 +46,7 @@ fn human(seconds: i64) -> String {
     }
 }
 
-/// Formats seconds in a large unit and what is left in a small one, if anything is.
+/// Formats seconds in a large unit and the rest in a small one, if there is any.
 fn two_units(seconds: i64, large: (i64, char), small: (i64, char)) -> String {
     let (whole, rest) = (seconds / large.0, seconds % large.0 / small.0);
     if rest == 0 {

@@ -21,7 +21,7 @@ fn builtin_cells_are_kubes() {
     }
 }
 
-/// A node shows roles readiness and what it runs.
+/// A node shows its roles, readiness and versions.
 #[test]
 fn node_shows_roles_and_readiness() {
     let node = json!({

@@ -56,7 +56,7 @@ async fn a_client_in_process_works() {
     works(Client::new(server().service(), "default")).await;
 }
 
-/// A watcher survives what happens to its watch.
+/// A watcher survives the faults of its watch.
 #[tokio::test(start_paused = true)]
 async fn watcher_survives_watch_faults() {
     let server = server();

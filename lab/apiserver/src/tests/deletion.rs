@@ -66,7 +66,7 @@ async fn namespace_takes_its_contents() {
         .fails(403, "Forbidden");
 }
 
-/// What nobody owns any more goes.
+/// An object without an owner left goes.
 #[tokio::test]
 async fn unowned_object_is_collected() {
     let server = server();

@@ -119,7 +119,7 @@ async fn a_slow_response_is_late() {
     assert_eq!(begin.elapsed(), 3 * SECOND);
 }
 
-/// A write whose response is lost is stored.
+/// A write is stored although its response is lost.
 #[tokio::test(start_paused = true)]
 async fn lost_response_is_stored() {
     let server = server();

@@ -73,33 +73,44 @@ fn forks_share_the_compiled_kinds() {
     for (one, other) in kinds_of_origin.iter().zip(&kinds_of_forked) {
         assert!(Arc::ptr_eq(one, other), "{}", one.plural);
     }
-    // Kinds of definitions that were compiled twice are not shared.
+    // Kinds of definitions that were installed twice are not shared.
     let all = kinds(&fork).into_iter().zip(kinds_of_origin);
     let shared = all.filter(|(one, other)| Arc::ptr_eq(one, other));
     assert!(shared.count() < kinds_of_forked.len());
 }
 
+/// A fork may begin at another time than its origin.
+#[tokio::test(start_paused = true)]
+async fn fork_begins_at_its_time() {
+    let now = "2030-01-01T00:00:00Z";
+    let fork = PREPARED.fork_at(now.parse().unwrap());
+    let created = fork.post(REMEDIES, &remedy("a")).await.ok();
+    assert_eq!(created["metadata"]["creationTimestamp"], now);
+}
+
+/// Returns when an object was created in a fork that runs for so many hours.
+fn created_after(hours: u64) -> String {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let fork = PREPARED.fork();
+        tokio::time::advance(Duration::from_hours(hours)).await;
+        let created = fork.post(REMEDIES, &remedy("late")).await.ok();
+        created["metadata"]["creationTimestamp"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    })
+}
+
 /// A fork runs in the time of the runtime that made it.
 #[test]
 fn fork_follows_its_runtimes_time() {
-    let run = |hours: u64| {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let fork = PREPARED.fork();
-            tokio::time::advance(Duration::from_hours(hours)).await;
-            let created = fork.post(REMEDIES, &remedy("late")).await.ok();
-            created["metadata"]["creationTimestamp"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        })
-    };
     let runs: Vec<_> = (1..=4)
-        .map(|hours| thread::spawn(move || run(hours)))
+        .map(|hours| thread::spawn(move || created_after(hours)))
         .collect();
     let times: Vec<_> = runs.into_iter().map(|run| run.join().unwrap()).collect();
     let expected = (1..=4).map(|hour| format!("2026-01-01T0{hour}:00:00Z"));

@@ -1,4 +1,4 @@
-//! What of objects no API need do so, or none but a rare client sees; `api_conformance` has the rest.
+//! Objects, as no API need treat them, or none but a rare client sees them; `api_conformance` has the rest.
 
 use serde_json::json;
 

@@ -21,7 +21,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(letter, 0..12).prop_map(String::from_iter)
 }
 
-/// Returns JSON in which everything but ASCII is escaped, so that it is the same as YAML; what is beyond U+FFFF is
+/// Returns JSON in which everything but ASCII is escaped, so that it is the same as YAML; a letter beyond U+FFFF is
 /// as it is, for YAML does not know the escape of JSON.
 fn escaped(value: &Value) -> String {
     let mut escaped = String::new();

@@ -39,8 +39,8 @@ impl DeleteOptions {
             });
         }
         let (options, _) = body::parse(&call.content_type, &call.body)?;
-        let is_other = |kind: &str| kind != "DeleteOptions";
-        if !options.is_object() || options["kind"].as_str().is_some_and(is_other) {
+        let kind = options["kind"].as_str();
+        if !options.is_object() || kind.is_some_and(|kind| kind != "DeleteOptions") {
             return Err(ApiError::bad_request(
                 "decoded object cannot be converted to DeleteOptions",
             ));
@@ -53,7 +53,6 @@ impl DeleteOptions {
                 "json: cannot unmarshal into gracePeriodSeconds: it is not a number",
             ));
         }
-        let text = |value: &Value| value.as_str().map(str::to_owned);
         let dry_run = options["dryRun"].as_array().map(Vec::as_slice);
         let dry_run = is_dry_run(dry_run.unwrap_or_default()).map_err(refused)?;
         let preconditions = &options["preconditions"];
@@ -63,8 +62,8 @@ impl DeleteOptions {
                 options["propagationPolicy"].as_str(),
                 options["orphanDependents"].as_bool(),
             )?,
-            uid: text(&preconditions["uid"]),
-            version: text(&preconditions["resourceVersion"]),
+            uid: preconditions["uid"].as_str().map(str::to_owned),
+            version: preconditions["resourceVersion"].as_str().map(str::to_owned),
         })
     }
 
@@ -163,14 +162,10 @@ fn delete_one(
     key: &str,
     now: &str,
 ) -> Result<(Value, bool), ApiError> {
-    let not_found = || {
-        let name = key.rsplit('/').next().unwrap_or(key);
-        ApiError::not_found(call.kind.resource(), name)
-    };
     let found = state
         .find(&call.kind.collection(), key)
         .cloned()
-        .ok_or_else(not_found)?;
+        .ok_or_else(|| not_found(call, key))?;
     let object = found.value()?;
     options.check(call, &object)?;
     if options.dry_run {
@@ -181,7 +176,13 @@ fn delete_one(
             },
         );
     }
-    deletion::delete(state, &call.kind, key, options.propagation, now)?.ok_or_else(not_found)
+    deletion::delete(state, &call.kind, key, options.propagation, now)?
+        .ok_or_else(|| not_found(call, key))
+}
+
+fn not_found(call: &Call, key: &str) -> ApiError {
+    let name = key.rsplit('/').next().unwrap_or(key);
+    ApiError::not_found(call.kind.resource(), name)
 }
 
 pub(super) fn delete_collection(call: &Call) -> Result<Response<Body>, ApiError> {

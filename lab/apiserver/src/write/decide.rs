@@ -148,7 +148,7 @@ fn is_changed(kind: &Kind, object: &Value, before: &Value) -> bool {
         || kind.is("apps", "deployments") && annotations(object) != annotations(before)
 }
 
-/// Returns the fields of an object that say what is wanted.
+/// Returns the fields of an object that are its desired state.
 fn desired<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = (&'a String, &'a Value)> {
     let has_status = kind.has_status;
     (object.as_object().into_iter().flatten())

@@ -2,6 +2,7 @@
 
 mod decide;
 mod decode;
+mod validate;
 
 use serde_json::Value;
 
@@ -75,10 +76,7 @@ impl Write<'_> {
         }
         self.check_readable(&object, true)?;
         self.complete(&mut object);
-        let mut causes = metadata::validate(self.kind, &object);
-        causes.extend(self.kind.schema.validate(&object));
-        causes.extend(kinds::validate(self.kind, &object));
-        self.refuse(&object, &causes)?;
+        self.validate(&object, None)?;
         self.check_definition(&name)?;
         self.warnings
             .extend(kinds::warnings(self.kind, &object, None));
@@ -125,12 +123,7 @@ impl Write<'_> {
         self.prepare(&mut object, &before);
         self.check_readable(&object, is_whole)?;
         self.complete(&mut object);
-        let mut causes = metadata::validate(self.kind, &object);
-        causes.extend(metadata::validate_update(&object, &before));
-        causes.extend(kinds::validate_change(self.kind, &object, &before));
-        causes.extend(self.kind.schema.validate(&object));
-        causes.extend(kinds::validate(self.kind, &object));
-        self.refuse(&object, &causes)?;
+        self.validate(&object, Some(&before))?;
         let warnings = kinds::warnings(self.kind, &object, Some(&before));
         self.warnings.extend(warnings);
         self.finish(&mut object, Some(&before))?;
@@ -186,7 +179,7 @@ impl Write<'_> {
         }
     }
 
-    /// Rejects the creation of a custom resource whose definition is terminating.
+    /// Rejects the creation of a custom resource with a terminating definition.
     fn check_definition(&self, name: &str) -> Result<(), ApiError> {
         let (group, plural) = kinds::DEFINITIONS;
         let resource = self.kind.resource();

@@ -1,4 +1,4 @@
-//! What a server responds to each query.
+//! The responses of a server.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -69,7 +69,7 @@ pub struct Received {
 pub struct Behaviour(Arc<dyn Fn(&Received) -> Response + Send + Sync>);
 
 impl Behaviour {
-    /// Responds to each query with what `choose` returns for it.
+    /// Responds to each query as `choose` says.
     pub fn new(choose: impl Fn(&Received) -> Response + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }

@@ -1,4 +1,4 @@
-//! A scripted DNS server over UDP and TCP, whose behaviour changes while it runs.
+//! A scripted DNS server over UDP and TCP. Its behaviour changes while it runs.
 
 mod behaviour;
 mod record;

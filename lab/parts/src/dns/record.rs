@@ -1,4 +1,4 @@
-//! What the loops of a server share: its behaviour, and the queries that it received.
+//! The state that the loops of a server share: its behaviour, and the queries that it received.
 
 use std::collections::VecDeque;
 

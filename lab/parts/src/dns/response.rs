@@ -34,7 +34,7 @@ impl Response {
         }
     }
 
-    /// Returns the messages of the response to a request, whose first query it is for. What cannot
+    /// Returns the messages of the response to a request, whose first query it is for. A message that cannot
     /// be encoded is left out.
     pub(super) fn encode(&self, request: &Message, transport: Transport) -> Vec<Sent> {
         match self {
@@ -79,19 +79,19 @@ impl Response {
             RecordType::AAAA => RData::AAAA(AAAA(Ipv6Addr::LOCALHOST)),
             _ => RData::A(A(Ipv4Addr::LOCALHOST)),
         };
-        let mut answer = |name: &Name, data| {
-            message.add_answer(Record::from_rdata(name.clone(), TIME_TO_LIVE, data));
-        };
-        match self {
-            Self::Loopback | Self::WrongId | Self::Cut(_) => answer(name, loopback),
+        let answer = match self {
+            Self::Loopback | Self::WrongId | Self::Cut(_) => Some((name.clone(), loopback)),
             Self::Ipv4(address) if query.query_type() == RecordType::A => {
-                answer(name, RData::A(A(*address)));
+                Some((name.clone(), RData::A(A(*address))))
             }
             Self::Ipv6(address) if query.query_type() == RecordType::AAAA => {
-                answer(name, RData::AAAA(AAAA(*address)));
+                Some((name.clone(), RData::AAAA(AAAA(*address))))
             }
-            Self::Foreign | Self::WrongQuestion => answer(&elsewhere(), loopback),
-            _ => {}
+            Self::Foreign | Self::WrongQuestion => Some((elsewhere(), loopback)),
+            _ => None,
+        };
+        if let Some((name, data)) = answer {
+            message.add_answer(Record::from_rdata(name, TIME_TO_LIVE, data));
         }
         match self {
             Self::Alias(of, response) => {

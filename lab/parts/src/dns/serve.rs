@@ -20,7 +20,7 @@ use super::response::Sent;
 const LONGEST_DATAGRAM: usize = 1232;
 /// The longest life of a TCP connection, so that clients that never close theirs do not add up.
 const CONNECTION_LIMIT: Duration = Duration::from_mins(1);
-/// The most responses under way over one transport; what exceeds it is dropped, as a busy server does.
+/// The most responses under way over one transport; more are dropped, as a busy server does.
 const MOST_AT_ONCE: usize = 1024;
 
 /// The loop of one transport.
@@ -116,7 +116,7 @@ impl Shared {
         }
     }
 
-    /// Chooses and encodes the response to a request; what is no query is dropped.
+    /// Chooses and encodes the response to a request; anything but a query is dropped.
     fn respond(&self, request: &[u8], transport: Transport) -> (Response, Vec<Sent>) {
         let nothing = (Response::Drop, Vec::new());
         let Ok(request) = Message::from_vec(request) else {

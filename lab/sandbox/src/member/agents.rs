@@ -138,7 +138,7 @@ impl Agents {
         })
     }
 
-    /// Starts the agent of a node whose agent was killed.
+    /// Starts the killed agent of a node again.
     pub(super) fn revive(&self, node: &str) -> Result<()> {
         let node = self.node(node)?;
         if !self.run(node, Duration::ZERO)? {

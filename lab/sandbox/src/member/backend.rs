@@ -20,7 +20,7 @@ use crate::member_controllers::ReadyImage;
 use crate::network::HEALTHZ;
 use crate::rollout::version;
 
-/// A backend of a cluster, and what runs beside it. Dropping it ends them.
+/// A backend of a cluster, and its companions. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Backend {
     /// The way to it.
@@ -43,8 +43,9 @@ impl Backend {
         ready: watch::Receiver<ReadyImage>,
     ) -> io::Result<Self> {
         let cluster = cluster.to_owned();
-        let respond = async move || store(&cluster, ready.borrow().as_deref());
-        Self::start(Router::new().fallback(respond)).await
+        let routes =
+            Router::new().fallback(async move || store(&cluster, ready.borrow().as_deref()));
+        Self::start(routes).await
     }
 
     async fn start(routes: Router) -> io::Result<Self> {

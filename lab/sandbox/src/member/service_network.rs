@@ -25,8 +25,9 @@ pub(super) struct ServiceNetwork(Vec<NodeRules>);
 impl ServiceNetwork {
     /// Leads the cluster IP, as each node sees it, to the endpoints.
     pub(super) fn start(cluster_ips: &[SocketAddr], endpoints: &[SocketAddr]) -> Self {
-        let rules = |cluster_ip: &_| NodeRules::start(*cluster_ip, endpoints.into());
-        Self(cluster_ips.iter().map(rules).collect())
+        let rules = cluster_ips.iter();
+        let rules = rules.map(|cluster_ip| NodeRules::start(*cluster_ip, endpoints.into()));
+        Self(rules.collect())
     }
 
     /// Injects a fault in place of the one before.

@@ -74,6 +74,12 @@ impl Member {
         }
     }
 
+    /// Returns the status of a condition of its cluster.
+    pub(super) fn verdict(&self, kind: &str) -> Option<&str> {
+        let condition = self.cluster.as_ref()?.condition(kind)?;
+        Some(&condition.status)
+    }
+
     pub(super) fn lookup(
         &mut self,
         at: Instant,

@@ -18,7 +18,7 @@ use karmada_api::{Cluster, MultiClusterIngress, Remedy, cluster_of_execution_nam
 use kube::ResourceExt;
 use tokio::time::Instant;
 
-use self::member::{Member, Node, vote};
+use self::member::{Member, vote};
 use self::placements::Placements;
 use self::remedy::Remedies;
 use self::rollout::Rollout;
@@ -252,7 +252,6 @@ impl Picture {
         if until.is_some_and(|until| until <= now) {
             (self.api_fault, self.api_fault_until) = (ApiFault::None, None);
         }
-        let left = |until: Instant| ms(until.saturating_duration_since(now));
         let remedies: Vec<_> = self.remedies.existing().collect();
         let clusters = self.members.values_mut();
         let clusters = clusters.map(|member| cluster_state(member, &remedies, now, self.clock));
@@ -267,7 +266,8 @@ impl Picture {
             remedies: self.remedies.states(),
             api: ApiState {
                 fault: self.api_fault,
-                left_ms: self.api_fault_until.map(left),
+                left_ms: (self.api_fault_until)
+                    .map(|until| ms(until.saturating_duration_since(now))),
             },
             ingresses: self.ingresses.as_ref().map(BTreeSet::len),
             unserved: self.unserved,
@@ -282,7 +282,7 @@ fn cluster_state(
     clock: Clock,
 ) -> ClusterState {
     let (requests_per_second, errors_per_second) = member.traffic.rates(now);
-    let node = |(name, node): (&String, &Node)| {
+    let nodes = member.nodes.iter().map(|(name, node)| {
         let latest = node.vote.as_ref();
         NodeState {
             name: name.clone(),
@@ -293,7 +293,7 @@ fn cluster_state(
             network_failure: latest.and_then(NodeVote::network_failure),
             since_ms: clock.ms(node.since),
         }
-    };
+    });
     let conditions = member
         .cluster
         .iter()
@@ -331,7 +331,7 @@ fn cluster_state(
         service_network: ServiceNetworkState {
             fault: member.service_network,
         },
-        nodes: member.nodes.iter().map(node).collect(),
+        nodes: nodes.collect(),
         conditions: condition.collect(),
         actions: action.collect(),
         blocked: member.blocked_since.is_some(),

@@ -1,4 +1,4 @@
-//! The placements of the hub: the clusters that each picks, what each of those makes of the latest change, and the
+//! The placements of the hub: the clusters that each picks, the state of the latest change in each, and the
 //! fleet that they pick from.
 
 use std::collections::BTreeMap;
@@ -25,10 +25,10 @@ use super::timeline::{Stage, Step, Timeline};
 use super::traffic::Traffic;
 use crate::hub::{CORDONED, SICK, STORE, has_joined};
 use crate::objects::WEB;
-use crate::rollout::{image, version};
+use crate::rollout::{image, version, version_of};
 use crate::update::{HubUpdate, Request};
 
-/// What is said of a cluster about which a placement has decided nothing.
+/// The text about a cluster about which a placement has decided nothing.
 const NOT_CONSIDERED: &str =
     "it has not been looked at: a placement looks for clusters when it needs one";
 
@@ -57,7 +57,7 @@ struct FleetCluster {
     picked: Picks,
 }
 
-/// The placements that pick a cluster, each with what keeps it from being available there, if anything does.
+/// The placements that pick a cluster, each with the obstacle to being available there, if there is one.
 type Picks = BTreeMap<String, Option<String>>;
 
 /// The order in which clusters got a snapshot.
@@ -122,7 +122,7 @@ impl Placements {
         }
     }
 
-    /// Notes what became of a request to the store.
+    /// Notes the outcome of a request to the store.
     pub(super) fn request(&mut self, at: Instant, request: Request) {
         match request {
             Request::Sent { cluster } => {
@@ -304,7 +304,6 @@ impl Placements {
     }
 
     pub(super) fn state(&mut self, now: Instant) -> PlacementsState {
-        let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
         let names = self.known.iter().map(|known| known.name_any());
         let explained = names.filter_map(|name| self.explain(&name));
         let placements = explained.map(|explained| self.placement(&explained));
@@ -316,8 +315,8 @@ impl Placements {
                 membership: cluster.membership(),
                 cordoned: cluster.is_cordoned(),
                 sick: cluster.has_taint(SICK),
-                runs: shown(&cluster.pods.runs),
-                starts: shown(&cluster.pods.starts),
+                runs: version_of(cluster.pods.runs.as_deref()),
+                starts: version_of(cluster.pods.starts.as_deref()),
                 requests_per_second,
                 errors_per_second,
                 requests: cluster.traffic.ended,
@@ -325,7 +324,7 @@ impl Placements {
             }
         });
         PlacementsState {
-            wanted: shown(&self.wanted),
+            wanted: version_of(self.wanted.as_deref()),
             clusters: clusters.collect(),
             placements,
             unserved: self.unserved,
@@ -412,7 +411,7 @@ fn placement_of(object: &impl Resource) -> Option<&str> {
     labels.get(PARENT_PLACEMENT).map(String::as_str)
 }
 
-/// Returns `true` if the cluster of a binding is to lose what it has of the placement.
+/// Returns `true` if the cluster of a binding is to lose its share of the placement.
 fn is_removed(binding: &Binding) -> bool {
     binding.metadata.deletion_timestamp.is_some() || binding.spec.state == BindingState::Unscheduled
 }
@@ -426,7 +425,7 @@ fn is_available(binding: &Binding) -> bool {
     })
 }
 
-/// Returns `true` if what a cluster is to have will not be available there as it is.
+/// Returns `true` if the objects for a cluster will not be available there as they are.
 fn is_stuck(binding: &Binding) -> bool {
     let Some(status) = &binding.status else {
         return false;
@@ -477,8 +476,16 @@ mod tests {
             let timeline = &mut self.timeline;
             self.placements.apply(Instant::now(), update, timeline);
             let entries = timeline.take().into_iter();
-            let text = |cluster: Option<String>| cluster.map_or_else(String::new, |it| it + " ");
-            entries.map(|it| text(it.cluster) + &it.text).collect()
+            entries
+                .map(|it| match it.cluster {
+                    Some(cluster) => format!("{cluster} {}", it.text),
+                    None => it.text,
+                })
+                .collect()
+        }
+
+        fn bindings(&mut self, bindings: impl IntoIterator<Item = Value>) -> Vec<String> {
+            self.note(HubUpdate::Bindings(parsed(bindings)))
         }
 
         /// Takes this for the latest snapshot.
@@ -530,33 +537,31 @@ mod tests {
     async fn waves_follow_availability() {
         let mut hub = Hub::new();
         hub.snapshot(0);
-        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
         let [one, two, three] = ["m1", "m2", "m3"];
         let all = [one, two, three].map(|it| binding(it, 0, false));
         let first = "gets store-0-snapshot, in wave 1";
-        let entries = bindings(all);
+        let entries = hub.bindings(all);
         assert_eq!(entries.iter().filter(|it| it.ends_with(first)).count(), 3);
         assert_eq!(entries.len(), 6, "{entries:?}");
         assert_eq!(
-            bindings([one, two, three].map(|it| binding(it, 0, true))),
+            hub.bindings([one, two, three].map(|it| binding(it, 0, true))),
             [""; 0]
         );
 
         hub.snapshot(1);
-        let mut bindings = |bindings: [Value; 3]| hub.note(HubUpdate::Bindings(parsed(bindings)));
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, false),
             binding(two, 0, true),
             binding(three, 0, true),
         ]);
         assert_eq!(given, ["m1 gets store-1-snapshot, in wave 1"]);
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, false),
             binding(two, 1, false),
             binding(three, 0, true),
         ]);
         assert_eq!(given, ["m2 gets store-1-snapshot, in wave 1"]);
-        let given = bindings([
+        let given = hub.bindings([
             binding(one, 1, true),
             binding(two, 1, true),
             binding(three, 1, false),
@@ -567,27 +572,23 @@ mod tests {
         assert_eq!(hub.cluster(one).phase, PlacedPhase::Available);
     }
 
-    /// What its controller has given up is told once, with the object.
+    /// A rollout that its controller has given up is told once, with the object.
     #[tokio::test]
     async fn stuck_cluster_is_told_once() {
         let mut hub = Hub::new();
         hub.snapshot(1);
         let waiting = binding("m2", 0, true);
         let mut stuck = binding("m1", 1, false);
-        let reported = hub.note(HubUpdate::Bindings(parsed([
-            stuck.clone(),
-            waiting.clone(),
-        ])));
+        let reported = hub.bindings([stuck.clone(), waiting.clone()]);
         assert_eq!(reported.len(), 3, "{reported:?}");
         let condition = json!({ "type": AVAILABLE, "status": "False", "message": "given up",
             "reason": PROGRESS_DEADLINE_EXCEEDED, "lastTransitionTime": "2026-11-20T08:00:00Z" });
         stuck["status"]["failedPlacements"] = json!([{ "group": "apps", "version": "v1",
             "kind": "Deployment", "namespace": "store", "name": "web", "condition": condition }]);
-        let both = || HubUpdate::Bindings(parsed([stuck.clone(), waiting.clone()]));
         let object = "Deployment store/web: ProgressDeadlineExceeded: given up";
         let told = format!("m1 placement store is stuck: {object}");
-        assert_eq!(hub.note(both()), [told]);
-        assert_eq!(hub.note(both()), [""; 0]);
+        assert_eq!(hub.bindings([stuck.clone(), waiting.clone()]), [told]);
+        assert_eq!(hub.bindings([stuck, waiting]), [""; 0]);
         let seen = hub.cluster("m1");
         assert_eq!(
             (seen.phase, &*seen.failures),

@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// A remedy shows what its status says and its end.
+    /// A remedy shows its status and its end.
     #[test]
     fn remedy_shows_status_and_end() {
         let condition = |kind: &str, status: &str, reason: &str, message: &str| {

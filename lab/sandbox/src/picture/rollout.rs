@@ -1,4 +1,4 @@
-//! The rollout of the Deployment: the version that its template wants, and what each member makes of it.
+//! The rollout of the Deployment: the version that its template wants, and its state in each member.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::state::{RolloutClusterState, RolloutState};
 use super::timeline::{Stage, Step, Timeline};
 use crate::objects::{NAMESPACE, WEB};
-use crate::rollout::{image, version};
+use crate::rollout::{image, version, version_of};
 use crate::update::Update;
 
 #[derive(Debug)]
@@ -150,10 +150,9 @@ impl Rollout {
         let name = names::work("Deployment", NAMESPACE, WEB);
         for (cluster, member) in &mut self.members {
             let namespace = execution_namespace(cluster);
-            let is_its = |work: &&Arc<Work>| {
+            let work = works.iter().find(|work| {
                 work.name_any() == name && work.namespace().as_ref() == Some(&namespace)
-            };
-            let work = works.iter().find(is_its);
+            });
             let Some(condition) = work.and_then(|work| work.condition(DISPATCHING)) else {
                 member.paused = false;
                 continue;
@@ -191,19 +190,18 @@ impl Rollout {
     }
 
     pub(super) fn state(&self) -> RolloutState {
-        let shown = |image: &Option<String>| image.as_deref().map(version).map(str::to_owned);
         let members = self
             .members
             .iter()
             .map(|(name, member)| RolloutClusterState {
                 name: name.clone(),
-                runs: shown(&member.pods.runs),
-                starts: shown(&member.pods.starts),
+                runs: version_of(member.pods.runs.as_deref()),
+                starts: version_of(member.pods.starts.as_deref()),
                 paused: member.paused,
                 generation: member.generation,
             });
         RolloutState {
-            wanted: shown(&self.wanted),
+            wanted: version_of(self.wanted.as_deref()),
             clusters: members.collect(),
         }
     }

@@ -30,6 +30,11 @@ impl State {
         self.clusters.iter().find(|cluster| cluster.name == name)
     }
 
+    /// Counts the requests to a cluster since the start.
+    pub(crate) fn requests_to(&self, cluster: &str) -> u64 {
+        self.cluster(cluster).map_or(0, |cluster| cluster.requests)
+    }
+
     /// Counts the requests to all clusters since the start.
     pub(crate) fn requests(&self) -> u64 {
         self.clusters.iter().map(|cluster| cluster.requests).sum()
@@ -102,17 +107,12 @@ pub(crate) enum Phase {
 impl Phase {
     /// Determines the phase of a member that gets so many requests per second.
     pub(super) fn of(member: &Member, requests_per_second: usize) -> Self {
-        let cluster = member.cluster.as_ref();
-        let verdict = |kind| {
-            let condition = cluster.and_then(|cluster| cluster.condition(kind));
-            condition.map(|condition| condition.status.as_str())
-        };
         let has_fault = member.dns != DnsFault::None
             || member.service_network != ServiceNetworkFault::None
             || member.outage != Outage::None;
         let is_failed = [DNS_READY, SERVICE_NETWORK_READY, REACHABLE]
             .into_iter()
-            .any(|kind| verdict(kind) == Some(FALSE));
+            .any(|kind| member.verdict(kind) == Some(FALSE));
         let is_recovering = !has_fault && is_failed;
         if member.deleted {
             Self::Deleted
@@ -126,7 +126,7 @@ impl Phase {
             Self::Recovering
         } else if has_fault {
             Self::Disturbed
-        } else if verdict(DNS_READY) != Some(TRUE) {
+        } else if member.verdict(DNS_READY) != Some(TRUE) {
             Self::NoVerdict
         } else if requests_per_second > 0 {
             Self::InService
@@ -154,16 +154,16 @@ struct ClusterSample {
 
 impl Sample {
     pub(crate) fn of(state: &State) -> Self {
-        let cluster = |cluster: &ClusterState| ClusterSample {
+        let clusters = state.clusters.iter().map(|cluster| ClusterSample {
             name: cluster.name.clone(),
             dns: cluster.dns.clone(),
             blocked: cluster.blocked,
             requests_per_second: cluster.requests_per_second,
             errors_per_second: cluster.errors_per_second,
-        };
+        });
         Self {
             now_ms: state.now_ms,
-            clusters: state.clusters.iter().map(cluster).collect(),
+            clusters: clusters.collect(),
         }
     }
 }
@@ -215,10 +215,10 @@ pub(crate) struct RolloutState {
 }
 
 impl RolloutState {
-    /// Returns `true` if every cluster runs what the template wants, and none is paused.
+    /// Returns `true` if every cluster runs the version of the template, and none is paused.
     pub(crate) fn is_complete(&self) -> bool {
-        let done = |cluster: &RolloutClusterState| cluster.runs == self.wanted && !cluster.paused;
-        self.wanted.is_some() && self.clusters.iter().all(done)
+        let mut clusters = self.clusters.iter();
+        self.wanted.is_some() && clusters.all(|it| it.runs == self.wanted && !it.paused)
     }
 }
 
@@ -269,11 +269,10 @@ impl PlacementsState {
 
     /// Returns `true` if every cluster is in the fleet, and all that is placed is available.
     pub(crate) fn is_complete(&self) -> bool {
-        let is_joined = |it: &FleetClusterState| it.membership == Membership::Joined;
-        let is_available = |it: &PlacementState| it.phase == PlacementPhase::Available;
-        self.clusters.iter().all(is_joined)
+        let (mut clusters, mut placements) = (self.clusters.iter(), self.placements.iter());
+        clusters.all(|it| it.membership == Membership::Joined)
             && !self.placements.is_empty()
-            && self.placements.iter().all(is_available)
+            && placements.all(|it| it.phase == PlacementPhase::Available)
     }
 }
 
@@ -339,7 +338,7 @@ pub(crate) struct PlacedClusterState {
     pub(crate) phase: PlacedPhase,
     /// The wave in which it got the latest, counted from 1.
     pub(crate) wave: Option<usize>,
-    /// Where it stands and what it waits for, or why it is not picked.
+    /// Its state and the reason for its wait, or why it is not picked.
     pub(crate) text: String,
     /// Why it is picked.
     pub(crate) picked: Option<String>,
@@ -361,7 +360,7 @@ pub(crate) enum PlacedPhase {
     Available,
     /// It has the latest, which will not be available.
     Stuck,
-    /// It is to lose what it has.
+    /// It is to lose its objects.
     Removing,
 }
 

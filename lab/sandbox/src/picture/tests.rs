@@ -292,7 +292,7 @@ async fn traffic_goes_after_block() {
     }
 }
 
-/// A deleted cluster keeps nothing of what it was.
+/// A deleted cluster keeps nothing of its old state.
 #[tokio::test]
 async fn deleted_cluster_keeps_nothing() {
     let mut fleet = Fleet::new();

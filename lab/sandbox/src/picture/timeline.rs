@@ -1,4 +1,4 @@
-//! The timeline: what happened, with the time between the stages of each cluster.
+//! The timeline: the events, with the time between the stages of each cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
@@ -169,7 +169,7 @@ impl Stage {
     }
 }
 
-/// What a cluster's stages follow each other in: a rollout says nothing about how long an outage took.
+/// A line of stages of a cluster that follow each other: a rollout says nothing about how long an outage took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum History {
     Traffic,

@@ -48,7 +48,10 @@ impl Traffic {
     }
 
     fn forget(&mut self, now: Instant) {
-        let old = |(at, _): &mut (Instant, bool)| now.saturating_duration_since(*at) >= WINDOW;
-        while self.recent.pop_front_if(old).is_some() {}
+        while self
+            .recent
+            .pop_front_if(|(at, _)| now.saturating_duration_since(*at) >= WINDOW)
+            .is_some()
+        {}
     }
 }

@@ -11,7 +11,7 @@ use karmada_api::condition::{
 
 use super::script::{MEMBER, Script};
 use crate::node_vote::Vote;
-use crate::picture::{ClusterState, Stage, State, Step, TimelineEntry};
+use crate::picture::{ClusterState, Stage, Step, TimelineEntry};
 
 /// The time beyond its threshold and its period that an agent has to write the condition.
 const AGENT: Duration = Duration::from_secs(1);
@@ -71,12 +71,13 @@ impl Script<'_> {
     /// Waits for many requests, of which none may go to the member and none may fail.
     async fn served_elsewhere(&self) -> Result<()> {
         let before = self.state();
-        let enough = |state: &State| state.requests() >= before.requests() + WHILE_BLOCKED;
+        let enough = before.requests() + WHILE_BLOCKED;
         let after = self
-            .reach("requests that continue", Duration::ZERO, enough)
+            .reach("requests that continue", Duration::ZERO, |state| {
+                state.requests() >= enough
+            })
             .await?;
-        let of_member = |state: &State| state.cluster(MEMBER).map_or(0, |member| member.requests);
-        let to_member = of_member(&after) - of_member(&before);
+        let to_member = after.requests_to(MEMBER) - before.requests_to(MEMBER);
         let failed = after.errors() - before.errors();
         ensure!(
             to_member == 0 && failed == 0,
@@ -89,12 +90,12 @@ impl Script<'_> {
     /// requests, each runs the newest version, and all that is placed is available.
     pub(super) async fn settled(&self) -> Result<()> {
         let limit = SETTLING + self.thresholds.threshold;
-        let all_is_well = |state: &State| {
+        self.reach("all is well", limit, |state| {
             state.clusters.iter().all(is_well)
                 && state.rollout.is_complete()
                 && state.placements.is_complete()
-        };
-        self.reach("all is well", limit, all_is_well).await?;
+        })
+        .await?;
         Ok(())
     }
 
@@ -140,11 +141,7 @@ fn is_well(cluster: &ClusterState) -> bool {
     let nodes_agree = cluster.nodes.iter().all(|node| node.vote == Vote::Healthy);
     let mut conditions = cluster.conditions.iter();
     let are_all_true = conditions.all(|condition| condition.status == TRUE);
-    let is_told = |kind| {
-        let mut conditions = cluster.conditions.iter();
-        conditions.any(|condition| condition.kind == kind)
-    };
-    // What is not settled yet would look like an effect of what the scenario does.
+    // An unsettled condition would look like an effect of the scenario.
     let told = [
         DNS_READY,
         SERVICE_NETWORK_READY,
@@ -152,7 +149,11 @@ fn is_well(cluster: &ClusterState) -> bool {
         REACHABLE,
         GATEWAY_REPORTER_READY,
     ];
-    let is_ready = are_all_true && told.into_iter().all(is_told);
+    let is_ready = are_all_true
+        && told.into_iter().all(|kind| {
+            let mut conditions = cluster.conditions.iter();
+            conditions.any(|condition| condition.kind == kind)
+        });
     let mut actions = cluster.actions.iter();
     let is_free = !cluster.blocked && actions.all(|action| action.action != TRAFFIC_CONTROL);
     let is_led = cluster.nodes.iter().any(|node| node.leader);

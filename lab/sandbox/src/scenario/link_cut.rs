@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::script::{MEMBER, Script};
 use crate::fault::Outage;
-use crate::picture::{Stage, State, Step};
+use crate::picture::{Stage, Step};
 
 /// The lease of the agents lasts 15 s, and the remedy controller waits for 60 s more until it calls them silent. Then the
 /// cluster controller has long found the API away.
@@ -17,8 +17,7 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
         .after(&cut, Step(Stage::Reporter, false), SILENT)
         .await?;
     let after = script.state();
-    let of_member = |state: &State| state.cluster(MEMBER).map_or(0, |member| member.requests);
-    let served = of_member(&after) - of_member(&before);
+    let served = after.requests_to(MEMBER) - before.requests_to(MEMBER);
     ensure!(
         served > 0,
         "expected: {MEMBER} goes on to serve; observed: it got no request"

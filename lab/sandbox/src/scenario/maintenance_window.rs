@@ -10,7 +10,7 @@ use crate::sandbox::Action;
 
 /// The Remedy that opens the window.
 const NAME: &str = "window";
-/// The length of the window: longer than the limits of what must happen within it.
+/// The length of the window: longer than the limits of the steps within it.
 const LENGTH: Duration = Duration::from_secs(15);
 
 pub(super) async fn play(script: &Script<'_>) -> Result<()> {
@@ -32,9 +32,12 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let expired = Step(Stage::RemedyExpired, false);
     let expired = script.after(&created, expired, LENGTH).await?;
     script.block_ends(&expired).await?;
-    let says_so = |state: &State| phase(state) == Some(RemedyPhase::Expired);
     let stays = "the Remedy stays, and says that it has expired";
-    script.reach(stays, Duration::ZERO, says_so).await?;
+    script
+        .reach(stays, Duration::ZERO, |state| {
+            phase(state) == Some(RemedyPhase::Expired)
+        })
+        .await?;
     let delete = Action::DeleteRemedy {
         remedy: NAME.to_owned(),
     };

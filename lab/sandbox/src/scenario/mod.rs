@@ -1,4 +1,4 @@
-//! Scenarios that play without a person, each with what is expected of it.
+//! Scenarios that play without a person, each with its expectations.
 
 mod api_outage;
 mod checks;
@@ -56,7 +56,7 @@ impl Scenario {
     /// Plays the scenario and prints its timeline as it grows.
     ///
     /// # Errors
-    /// Fails at the first expectation that is not met, with what was observed instead.
+    /// Fails at the first expectation that is not met, with the observation instead.
     pub(crate) async fn play(self, sandbox: &Sandbox, thresholds: ProbeTiming) -> Result<()> {
         let script = Script::new(sandbox, thresholds);
         print(&format!(

@@ -44,9 +44,8 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     move_between(script, MEMBER, &cluster).await?;
 
     script.dns(DnsFault::None).await?;
-    let well = |state: &State| !is_sick(state);
     script
-        .reach("the cluster has no taint", verdict, well)
+        .reach("the cluster has no taint", verdict, |state| !is_sick(state))
         .await?;
     ensure!(
         has_store(&script.state()) == first,
@@ -64,16 +63,18 @@ async fn move_between(script: &Script<'_>, from: &str, to: &str) -> Result<()> {
     };
     script.act(&line, evict).await?;
     let wanted = script.state().placements.wanted;
-    let has_moved = |state: &State| {
-        let runs = |name| state.placements.cluster(name).map(|it| it.runs.clone());
-        runs(from) == Some(None) && runs(to).as_ref() == Some(&wanted)
-    };
     let what = format!("the store runs in {to} in place of {from}");
-    script.reach(&what, MOVED, has_moved).await?;
+    script
+        .reach(&what, MOVED, |state| {
+            let clusters = [from, to].map(|name| state.placements.cluster(name));
+            let [from, to] = clusters.map(|cluster| cluster.map(|it| &it.runs));
+            from == Some(&None) && to == Some(&wanted)
+        })
+        .await?;
     Ok(())
 }
 
-/// Returns `true` if the member has the taint of a cluster whose DNS is dead.
+/// Returns `true` if the member has the taint of a cluster with dead DNS.
 fn is_sick(state: &State) -> bool {
     let member = state.placements.cluster(MEMBER);
     member.is_some_and(|member| member.sick)

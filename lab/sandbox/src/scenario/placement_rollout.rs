@@ -48,12 +48,9 @@ pub(super) async fn play(script: &Script<'_>) -> Result<()> {
     let complete = script
         .reach("every picked cluster runs it", ROLLED_OUT, |state| {
             let wanted = &state.placements.wanted;
-            let has_it = |cluster: &String| {
-                let known = state.placements.cluster(cluster);
-                known.is_some_and(|it| it.runs == *wanted)
-            };
+            let picked = [&first, &second].map(|cluster| state.placements.cluster(cluster));
             *wanted != later.placements.wanted
-                && [&first, &second].into_iter().all(has_it)
+                && (picked.iter()).all(|cluster| cluster.is_some_and(|it| it.runs == *wanted))
                 && state.placements.is_complete()
         })
         .await?;

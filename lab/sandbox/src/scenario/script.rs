@@ -1,4 +1,4 @@
-//! The actions of a scenario, and waiting for what must follow them.
+//! The actions of a scenario, and waiting for their effects.
 
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ impl<'a> Script<'a> {
         }
     }
 
-    /// Fails with what was expected within a limit, and with what was observed since the entry of that id.
+    /// Fails with the expectation, its limit, and the observations since the entry of that id.
     fn missed<T>(&self, what: &str, limit: Duration, since: u64) -> Result<T> {
         bail!(
             "expected: {what} within {:.1} s (and {} s for a busy machine); observed: {}",

@@ -164,7 +164,7 @@ async fn page_acts_until_signal() {
     assert!(!Path::new(&kubeconfig).exists());
 }
 
-/// A plan tells what a remedy would do or why it cannot be created.
+/// A plan tells the effect of a remedy, or why it cannot be created.
 #[tokio::test]
 async fn plan_shows_effect_or_reason() {
     let mut sandbox = Sandbox::start(&[]);

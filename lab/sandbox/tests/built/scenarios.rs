@@ -22,7 +22,7 @@ async fn plays(scenario: &str, stages: &[&str]) {
     assert!(lines.last().unwrap().starts_with("as expected: "), "{text}");
 }
 
-/// Traffic leaves a cluster whose DNS is dead and returns.
+/// Traffic leaves a cluster with dead DNS, and returns.
 #[tokio::test]
 async fn coredns_outage_moves_traffic() {
     let stages = [
@@ -65,7 +65,7 @@ async fn maintenance_window_ends_itself() {
     plays("maintenance-window", &stages).await;
 }
 
-/// What an API outage held up follows after it.
+/// Steps that an API outage held up follow after it.
 #[tokio::test]
 async fn api_outage_is_caught_up() {
     let stages = [
@@ -176,7 +176,7 @@ async fn broken_placement_stops_until_mended() {
     plays("placement-rollout", &stages).await;
 }
 
-/// Cases F65, F66: a cluster with dead DNS gets nothing new, and what is evicted from it goes elsewhere.
+/// Cases F65, F66: a cluster with dead DNS gets nothing new, and the objects that are evicted from it go elsewhere.
 #[tokio::test]
 async fn evicted_store_goes_elsewhere() {
     let stages = [

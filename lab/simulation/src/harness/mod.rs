@@ -48,7 +48,7 @@ mod world;
 pub use self::connection::Connections;
 pub use self::fault::{About, Api, ApiFault, Part};
 pub use self::message::{Process, Role};
-pub use self::oracle::{Check, Explain, Facts, Request, Sources, Target};
+pub use self::oracle::{Check, Explain, Facts, Reads, Request, Sources, Target};
 pub use self::play::{run, run_with};
 pub use self::programs::Programs;
 pub use self::record::Record;

@@ -6,7 +6,7 @@ use karmada_runtime::program::{Identity, Program};
 
 use super::apis::Apis;
 use crate::harness::clusters::{self, CLUSTERS};
-use crate::harness::{self, Api, Connections, Explain, Role as _, programs};
+use crate::harness::{self, Api, Connections, Explain, Reads, Role as _, programs};
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,6 +40,8 @@ impl harness::Role for Role {
 }
 
 /// Its writes have the explanations of every world only.
+impl Reads for Role {}
+
 impl Explain for Role {}
 
 /// The flag of every program: the election of a leader is a property of its own.

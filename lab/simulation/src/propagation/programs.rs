@@ -14,7 +14,7 @@ use karmada_runtime::program::{Identity, Program};
 use tower::{Service, service_fn};
 
 use super::apis::Apis;
-use crate::harness::{self, Api, Connections, Explain, Role as _, programs};
+use crate::harness::{self, Api, Connections, Explain, Reads, Role as _, programs};
 
 /// A program under simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,8 @@ impl harness::Role for Role {
 }
 
 /// Its writes have the explanations of every world only.
+impl Reads for Role {}
+
 impl Explain for Role {}
 
 /// Assembles a process. The scheduler may return workloads to earlier groups of clusters.

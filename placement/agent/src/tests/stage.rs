@@ -1,5 +1,6 @@
 //! The program, its hub, and the member in which it runs.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
@@ -64,11 +65,10 @@ pub(super) struct Stage {
 impl Stage {
     /// Starts a hub that has the cluster, and a member, without the program.
     pub(super) async fn new() -> Self {
-        let [hub, member] = [(), ()].map(|()| {
-            let api = TestApi::of(ApiServer::starting_at(clock()));
-            api.install(definitions());
-            api
-        });
+        /// A server with the kinds of a fleet, which take long to install.
+        static PREPARED: LazyLock<ApiServer> =
+            LazyLock::new(|| TestApi::with_kinds(definitions()).server);
+        let [hub, member] = [(); 2].map(|()| TestApi::of(PREPARED.fork_at(clock())));
         hub.create_namespace(NAMESPACE).await;
         let stage = Self {
             hub,

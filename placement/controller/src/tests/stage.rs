@@ -1,6 +1,7 @@
 //! The program, its hub, and the agents of a fleet as far as the hub sees them.
 
 use std::ops::Deref;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Parser;
@@ -79,14 +80,24 @@ impl Deref for Stage {
 impl Stage {
     /// Starts a hub, without the program.
     pub(super) fn new() -> Self {
-        Self::serving(definitions())
+        /// A hub with the kinds of a fleet, which take long to install.
+        static PREPARED: LazyLock<ApiServer> =
+            LazyLock::new(|| TestApi::with_kinds(definitions()).server);
+        Self::on(PREPARED.fork_at(clock()))
     }
 
     /// Starts a hub with these kinds, without the program.
     pub(super) fn serving(definitions: Vec<Value>) -> Self {
-        let api = TestApi::of(ApiServer::starting_at(clock()));
-        api.install(definitions);
-        Self { api, running: None }
+        let stage = Self::on(ApiServer::starting_at(clock()));
+        stage.install(definitions);
+        stage
+    }
+
+    fn on(server: ApiServer) -> Self {
+        Self {
+            api: TestApi::of(server),
+            running: None,
+        }
     }
 
     /// Starts a hub and the program, with clusters that have joined.

@@ -1,5 +1,5 @@
-//! The files of charts that are copies. Helm renders nothing from outside a chart, and what fetches charts from Git (Flux)
-//! leaves out symbolic links.
+//! The files of charts that are copies. Helm renders nothing from outside a chart, and Flux, which fetches charts
+//! from Git, leaves out symbolic links.
 
 use std::{
     fs,

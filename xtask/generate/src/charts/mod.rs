@@ -1,4 +1,4 @@
-//! What the Helm charts in `manifests/helm` have from elsewhere: [`copies()`] of the manifests that they render, and the
+//! The generated parts of the Helm charts in `manifests/helm`: [`copies()`] of the manifests that they render, and the
 //! values that they take, as files and as a page ([`values`]).
 
 mod copies;

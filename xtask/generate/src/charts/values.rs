@@ -79,7 +79,7 @@ pub(crate) fn page(root: &Path) -> Result<String> {
 
 const HEADING: &str = "| Value | Default | Meaning |\n|---|---|---|\n";
 
-/// Appends a row for each property whose default is one. `prefix` is the path of `value`.
+/// Appends a row for each property that is a value. `prefix` is the path of `value`.
 fn rows(value: &Schema, prefix: &str, page: &mut String) -> Result<()> {
     for (name, property) in &value.properties.0 {
         let about = cell(&property.description);
@@ -116,7 +116,7 @@ fn users(properties: &Properties, prefix: &str, definition: &str) -> Vec<String>
     users
 }
 
-/// Appends what the manifests say of the programs' pods where the values do not.
+/// Appends the fields of the programs' pods that no value sets, as the manifests have them.
 fn workloads(root: &Path, sources: &[&str], page: &mut String) -> Result<()> {
     let mut rows = String::new();
     for folder in sources {
@@ -165,7 +165,7 @@ fn quantities(of: &Value) -> String {
 mod tests {
     use super::*;
 
-    /// What programs have in common is the same in all charts.
+    /// Values that programs have in common are the same in all charts.
     #[test]
     fn charts_define_programs_alike() {
         let root = tools::cargo::root();

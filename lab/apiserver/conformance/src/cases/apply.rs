@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::patches::widget;
 use crate::{
     definitions::GROUP,
-    server::{APPLY, MERGE, Server, version},
+    server::{APPLY, MERGE, Server, text, version},
 };
 
 fn configuration(spec: &Value) -> Value {
@@ -22,7 +22,6 @@ fn managers(object: &Value) -> Vec<String> {
         .as_array()
         .into_iter()
         .flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut managers: Vec<_> = fields
         .map(|entry| {
             format!(
@@ -48,7 +47,7 @@ async fn apply(server: &Server, path: &str, manager: &str, spec: Value) -> Resul
     }
 }
 
-/// An apply creates what is not there.
+/// An apply creates an absent object.
 pub(super) async fn apply_creates(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     let path = format!("{one}?fieldManager=me");
@@ -70,7 +69,7 @@ pub(super) async fn apply_creates(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An apply removes what it no longer contains.
+/// An apply removes the fields that it no longer contains.
 pub(super) async fn apply_removes_dropped_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
@@ -94,7 +93,7 @@ pub(super) async fn apply_removes_dropped_fields(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An apply leaves alone what others own.
+/// An apply leaves the fields of others alone.
 pub(super) async fn apply_leaves_foreign_fields(server: Server) -> Result<()> {
     let one = format!("{}/one", server.widgets().await?);
     apply(
@@ -242,13 +241,13 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
     });
     server.create(&path, &gadget).await?;
     let status = format!("{path}/{}/status", server.name);
-    let with = |type_: &str| {
+    let [mine, yours] = ["A", "B"].map(|type_| {
         let mut gadget = gadget.clone();
         gadget["status"] = json!({ "conditions": [{ "type": type_ }] });
         gadget
-    };
+    });
     let applied = server
-        .patch(&format!("{status}?fieldManager=me"), APPLY, &with("A"))
+        .patch(&format!("{status}?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(200)?;
     check_eq!(
@@ -256,14 +255,11 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
         true
     );
     server
-        .patch(&format!("{status}?fieldManager=you"), APPLY, &with("B"))
+        .patch(&format!("{status}?fieldManager=you"), APPLY, &yours)
         .await?
         .refused(409, "Conflict")?;
     let forced = format!("{status}?fieldManager=you&force=true");
-    let applied = server
-        .patch(&forced, APPLY, &with("B"))
-        .await?
-        .expect(200)?;
+    let applied = server.patch(&forced, APPLY, &yours).await?.expect(200)?;
     check_eq!(applied["status"]["conditions"], json!([{ "type": "B" }]));
     Ok(())
 }
@@ -271,17 +267,17 @@ pub(super) async fn atomic_conditions_are_taken_whole(server: Server) -> Result<
 /// Conditions with keys are owned one by one.
 pub(super) async fn keyed_conditions_are_owned_singly(server: Server) -> Result<()> {
     let (one, _) = widget(&server, json!({})).await?;
-    let with = |type_: &str| {
+    let [mine, yours] = ["A", "B"].map(|type_| {
         let mut widget = configuration(&json!({}));
         widget["status"] = json!({ "conditions": [{ "type": type_, "status": "True" }] });
         widget
-    };
+    });
     server
-        .patch(&format!("{one}/status?fieldManager=me"), APPLY, &with("A"))
+        .patch(&format!("{one}/status?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(200)?;
     let both = server
-        .patch(&format!("{one}/status?fieldManager=you"), APPLY, &with("B"))
+        .patch(&format!("{one}/status?fieldManager=you"), APPLY, &yours)
         .await?
         .expect(200)?;
     check_eq!(
@@ -378,8 +374,8 @@ pub(super) async fn an_apply_may_be_yaml(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// An applied configuration is YAML, even if it looks like JSON: what JSON keeps as it is, YAML folds, unless it is
-/// escaped.
+/// An applied configuration is YAML, even if it looks like JSON: YAML folds the separators that JSON keeps,
+/// unless they are escaped.
 pub(super) async fn yaml_folds_line_separators(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
     let body = "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"one\"},\"data\":{\
@@ -413,7 +409,7 @@ pub(super) async fn yaml_refuses_control_characters(server: Server) -> Result<()
     Ok(())
 }
 
-/// What is beyond U+FFFF is itself in YAML, or refused: it does not know the escape of JSON.
+/// A character beyond U+FFFF is itself in YAML, or refused: YAML does not know the escape of JSON.
 pub(super) async fn yaml_refuses_surrogates(server: Server) -> Result<()> {
     let one = format!("{}/one?fieldManager=me", server.config_maps().await?);
     let headers = [("Content-Type", APPLY)];
@@ -464,19 +460,19 @@ pub(super) async fn an_apply_is_validated(server: Server) -> Result<()> {
 /// Built-in kinds are applied too.
 pub(super) async fn builtin_kinds_can_be_applied(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "services").await?;
-    let with = |port: u32| {
+    let [mine, yours] = [80, 81].map(|port| {
         json!({
             "apiVersion": "v1", "kind": "Service", "metadata": { "name": "web" },
             "spec": { "ports": [{ "name": format!("p{port}"), "port": port }] },
         })
-    };
+    });
     let web = format!("{path}/web");
     server
-        .patch(&format!("{web}?fieldManager=me"), APPLY, &with(80))
+        .patch(&format!("{web}?fieldManager=me"), APPLY, &mine)
         .await?
         .expect(201)?;
     let both = server
-        .patch(&format!("{web}?fieldManager=you"), APPLY, &with(81))
+        .patch(&format!("{web}?fieldManager=you"), APPLY, &yours)
         .await?
         .expect(200)?;
     check_eq!(both["spec"]["ports"].as_array().map(Vec::len), Some(2));

@@ -169,7 +169,7 @@ pub(super) async fn event_is_in_both_groups(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// Events are selected by what they are about.
+/// Events are selected by their objects.
 pub(super) async fn involved_object_selects_events(server: Server) -> Result<()> {
     let path = server.collection("api/v1", "events").await?;
     for (event, about, reason) in [
@@ -240,17 +240,18 @@ pub(super) async fn put_creates_lease(server: Server) -> Result<()> {
     Ok(())
 }
 
+fn slice(name: &str, address: &str) -> Value {
+    json!({
+        "metadata": { "name": name }, "addressType": "IPv4",
+        "endpoints": [{ "addresses": [address] }], "ports": [{ "port": 80 }],
+    })
+}
+
 /// An `EndpointSlice` has addresses of its type.
 pub(super) async fn slice_addresses_match_type(server: Server) -> Result<()> {
     let path = server
         .collection("apis/discovery.k8s.io/v1", "endpointslices")
         .await?;
-    let slice = |name: &str, address: &str| {
-        json!({
-            "metadata": { "name": name }, "addressType": "IPv4",
-            "endpoints": [{ "addresses": [address] }], "ports": [{ "port": 80 }],
-        })
-    };
     let created = server.create(&path, &slice("one", "10.1.2.3")).await?;
     check_eq!(
         created["endpoints"],
@@ -338,28 +339,24 @@ pub(super) async fn ingress_needs_path_type(server: Server) -> Result<()> {
     let path = server
         .collection("apis/networking.k8s.io/v1", "ingresses")
         .await?;
-    let ingress = |type_: Value| {
-        let mut ingress = json!({ "metadata": { "name": "one" }, "spec": { "rules": [{ "host": "a.com", "http": { "paths": [
-            { "path": "/", "backend": { "service": { "name": "web", "port": { "number": 80 } } } },
-        ] } }] } });
-        if !type_.is_null() {
-            ingress["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = type_;
-        }
-        ingress
-    };
+    let mut ingress = json!({ "metadata": { "name": "one" }, "spec": { "rules": [{ "host": "a.com", "http": { "paths": [
+        { "path": "/", "backend": { "service": { "name": "web", "port": { "number": 80 } } } },
+    ] } }] } });
     let message = server
-        .post(&path, &ingress(Value::Null))
+        .post(&path, &ingress)
         .await?
         .refused(422, "Invalid")?;
     check!(
         message.contains("spec.rules[0].http.paths[0].pathType: Required value"),
         message
     );
+    ingress["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = json!("Nonsense");
     server
-        .post(&path, &ingress(json!("Nonsense")))
+        .post(&path, &ingress)
         .await?
         .refused(422, "Invalid")?;
-    let created = server.create(&path, &ingress(json!("Prefix"))).await?;
+    ingress["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = json!("Prefix");
+    let created = server.create(&path, &ingress).await?;
     check_eq!(created["metadata"]["generation"], 1);
     check_eq!(created["status"], json!({ "loadBalancer": {} }));
     Ok(())

@@ -215,7 +215,7 @@ pub(super) async fn all_errors_are_reported(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What a schema allows is kept.
+/// Fields that a schema allows are kept.
 pub(super) async fn allowed_unknowns_are_kept(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     let spec = json!({
@@ -360,23 +360,25 @@ pub(super) async fn a_definition_can_change(server: Server) -> Result<()> {
         )
         .await?
         .expect(200)?;
-    let pruned = |response: &crate::server::Response| response.body["spec"].get("novel").is_none();
     let lever = server
-        .until(&format!("{path}/one"), pruned)
+        .until(&format!("{path}/one"), |response| {
+            response.body["spec"].get("novel").is_none()
+        })
         .await?
         .expect(200)?;
     check_eq!(lever["spec"], json!({}));
     Ok(())
 }
 
+/// Returns a definition with a change.
+fn with(change: fn(&mut Value)) -> Value {
+    let mut crd = definition("Cluster", "bads", "Bad", &version());
+    change(&mut crd);
+    crd
+}
+
 /// A definition that cannot be is refused.
 pub(super) async fn impossible_definition_is_refused(server: Server) -> Result<()> {
-    let good = || definition("Cluster", "bads", "Bad", &version());
-    let with = |change: fn(&mut Value)| {
-        let mut crd = good();
-        change(&mut crd);
-        crd
-    };
     for (bad, part) in [
         (
             with(|crd| crd["metadata"]["name"] = json!("other")),

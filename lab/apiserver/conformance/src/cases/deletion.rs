@@ -70,6 +70,10 @@ pub(super) async fn finalizer_holds_deleted_object(server: Server) -> Result<()>
     Ok(())
 }
 
+fn finalizers(list: &[&str]) -> Value {
+    json!({ "metadata": { "finalizers": list } })
+}
+
 /// One of two finalizers still holds.
 pub(super) async fn remaining_finalizer_still_holds(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
@@ -78,9 +82,8 @@ pub(super) async fn remaining_finalizer_still_holds(server: Server) -> Result<()
         json!({ "metadata": { "name": "one", "finalizers": ["example.com/a", "example.com/b"] } });
     server.create(&path, &map).await?;
     server.delete(&one).await?.expect(200)?;
-    let finalizers = |list: Value| json!({ "metadata": { "finalizers": list } });
     server
-        .patch(&one, MERGE, &finalizers(json!(["example.com/b"])))
+        .patch(&one, MERGE, &finalizers(&["example.com/b"]))
         .await?
         .expect(200)?;
     server.get(&one).await?.expect(200)?;
@@ -88,20 +91,20 @@ pub(super) async fn remaining_finalizer_still_holds(server: Server) -> Result<()
         .patch(
             &one,
             MERGE,
-            &finalizers(json!(["example.com/b", "example.com/c"])),
+            &finalizers(&["example.com/b", "example.com/c"]),
         )
         .await?
         .refused(422, "Invalid")?;
     check!(message.contains("metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted"), message);
     server
-        .patch(&one, MERGE, &finalizers(json!([])))
+        .patch(&one, MERGE, &finalizers(&[]))
         .await?
         .expect(200)?;
     server.get(&one).await?.refused(404, "NotFound")?;
     Ok(())
 }
 
-/// What is being deleted can still change.
+/// A terminating object can still change.
 pub(super) async fn terminating_object_can_change(server: Server) -> Result<()> {
     let (one, _) = held(&server).await?;
     server.delete(&one).await?.expect(200)?;

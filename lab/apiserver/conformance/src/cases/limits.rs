@@ -45,9 +45,10 @@ pub(super) async fn webhook_can_refuse(server: Server) -> Result<()> {
     server.create(path, &webhook).await?;
     let map =
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "generateName": "a" } });
-    let refused = |response: &crate::server::Response| response.code == 500;
     let response = server
-        .send_until(Method::POST, &maps, &map.to_string(), refused)
+        .send_until(Method::POST, &maps, &map.to_string(), |response| {
+            response.code == 500
+        })
         .await?;
     check!(
         response.text.contains("failed calling webhook"),

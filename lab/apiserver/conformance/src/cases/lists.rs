@@ -74,7 +74,7 @@ pub(super) async fn pages_follow_each_other(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// Pages show what was there at the first.
+/// All pages show the objects of the time of the first.
 pub(super) async fn later_pages_show_first_version(server: Server) -> Result<()> {
     let path = five(&server).await?;
     let page = server.get(&format!("{path}?limit=2")).await?.expect(200)?;

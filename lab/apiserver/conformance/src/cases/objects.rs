@@ -1,7 +1,7 @@
 //! Creating and reading objects.
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::server::{Server, YAML, name, version};
 
@@ -185,9 +185,12 @@ pub(super) async fn service_names_are_dns_labels(server: Server) -> Result<()> {
     Ok(())
 }
 
+fn owner(kind: &str, uid: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": kind, "name": "y", "uid": uid, "controller": true })
+}
+
 pub(super) async fn labels_and_annotations_are_checked(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
-    let owner = |kind: &str, uid: &str| json!({ "apiVersion": "v1", "kind": kind, "name": "y", "uid": uid, "controller": true });
     for (metadata, why) in [
         (
             json!({ "labels": { "a b": "c" } }),

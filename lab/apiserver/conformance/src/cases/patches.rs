@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     definitions::GROUP,
-    server::{JSON_PATCH, MERGE, STRATEGIC, Server, version},
+    server::{JSON_PATCH, MERGE, STRATEGIC, Server, text, version},
 };
 
 /// Creates a widget, and returns it with its path.
@@ -402,6 +402,16 @@ pub(super) async fn a_patched_object_is_validated(server: Server) -> Result<()> 
     Ok(())
 }
 
+/// Returns name, port and target of each port of a Service.
+fn ports(service: &Value) -> Vec<String> {
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    let ports = ports.map(|port| {
+        let name = text(&port["name"]);
+        format!("{name}:{}:{}", port["port"], port["targetPort"])
+    });
+    ports.collect()
+}
+
 /// A strategic merge goes by the keys of lists.
 pub(super) async fn strategic_merge_uses_list_keys(server: Server) -> Result<()> {
     let root = server.collection("api/v1", "services").await?;
@@ -409,19 +419,6 @@ pub(super) async fn strategic_merge_uses_list_keys(server: Server) -> Result<()>
         { "name": "http", "port": 80 }, { "name": "https", "port": 443 }] } });
     server.create(&root, &service).await?;
     let web = format!("{root}/web");
-    let ports = |service: &Value| -> Vec<String> {
-        let ports = service["spec"]["ports"].as_array().into_iter().flatten();
-        ports
-            .map(|port| {
-                format!(
-                    "{}:{}:{}",
-                    port["name"].as_str().unwrap_or_default(),
-                    port["port"],
-                    port["targetPort"]
-                )
-            })
-            .collect()
-    };
     let patch = json!({ "spec": { "ports": [{ "port": 443, "targetPort": 8443 }] } });
     let patched = server.patch(&web, STRATEGIC, &patch).await?.expect(200)?;
     let mut found = ports(&patched);

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::patches::widget;
-use crate::server::{MERGE, Server, TABLE, version};
+use crate::server::{MERGE, Server, TABLE, text, version};
 
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
@@ -12,7 +12,6 @@ const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;v=v1;
 /// Returns name, type, format and priority of each column.
 fn columns(table: &Value) -> Vec<String> {
     let columns = table["columnDefinitions"].as_array().into_iter().flatten();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     columns
         .map(|column| {
             let (name, type_, format) = (
@@ -335,7 +334,7 @@ pub(super) async fn builtin_kinds_fill_cells(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What an operator lists most, each with its spec, its status and the cells of its row; the age is `AGE`.
+/// The objects that operators list most, each with its spec, its status and the cells of its row; the age is `AGE`.
 const WORKLOADS: &str = include_str!("workloads.json");
 
 pub(super) async fn workloads_fill_their_cells(server: Server) -> Result<()> {
@@ -468,7 +467,7 @@ pub(super) async fn write_can_return_table(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be served is not acceptable.
+/// A media type that cannot be served is not acceptable.
 pub(super) async fn unservable_form_is_not_acceptable(server: Server) -> Result<()> {
     let path = server.widgets().await?;
     for accept in ["text/html", "application/json;as=Chart;v=v1;g=meta.k8s.io"] {

@@ -1,4 +1,4 @@
-//! Replacing objects, and what an update of the object or of its status changes.
+//! Replacing objects, and the fields that an update of the object or of its status changes.
 
 use anyhow::Result;
 use serde_json::json;

@@ -40,7 +40,7 @@ pub(super) async fn watch_resumes_from_version(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// A watch without a version begins with what is there.
+/// A watch without a version begins with the present objects.
 pub(super) async fn unversioned_watch_begins_with_all(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "a", "x").await?;
@@ -82,7 +82,7 @@ pub(super) async fn unchanged_write_is_no_event(server: Server) -> Result<()> {
     Ok(())
 }
 
-/// What leaves a selection is deleted from it.
+/// An object that leaves a selection is deleted from it.
 pub(super) async fn deselected_object_is_deleted(server: Server) -> Result<()> {
     let path = server.config_maps().await?;
     map(&server, &path, "one", "in").await?;
@@ -91,16 +91,17 @@ pub(super) async fn deselected_object_is_deleted(server: Server) -> Result<()> {
         .await?;
     check_eq!(name(&watch.expect("ADDED").await?), "one");
     map(&server, &path, "other", "out").await?;
-    let relabel = |label: &str| json!({ "metadata": { "labels": { "l": label } } });
+    let [into, out_of] =
+        ["in", "out"].map(|label| json!({ "metadata": { "labels": { "l": label } } }));
     let out = server
-        .patch(&format!("{path}/one"), MERGE, &relabel("out"))
+        .patch(&format!("{path}/one"), MERGE, &out_of)
         .await?
         .expect(200)?;
     let deleted = watch.expect("DELETED").await?;
     check_eq!(deleted["metadata"]["labels"]["l"], "in");
     check_eq!(version(&deleted), version(&out));
     server
-        .patch(&format!("{path}/one"), MERGE, &relabel("in"))
+        .patch(&format!("{path}/one"), MERGE, &into)
         .await?
         .expect(200)?;
     check_eq!(

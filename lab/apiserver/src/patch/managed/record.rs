@@ -1,4 +1,4 @@
-//! What a create, an update or a patch leaves behind: the owner of each field that it changed.
+//! The owner of each field that a create, an update or a patch has changed.
 
 use serde_json::Value;
 

@@ -1,10 +1,12 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
 
 /// The managed fields of one object, as an API maintains them.
 struct Api {
-    schema: Schema,
+    schema: Arc<Schema>,
     object: Option<Value>,
 }
 
@@ -86,13 +88,9 @@ impl Api {
         let entries = entries.as_array().into_iter().flatten();
         entries
             .map(|entry| {
-                let text = |name: &str| entry[name].as_str().unwrap_or_default();
-                let name = format!(
-                    "{} {} {}",
-                    text("manager"),
-                    text("operation"),
-                    text("subresource")
-                );
+                let [manager, operation, subresource] = ["manager", "operation", "subresource"]
+                    .map(|name| entry[name].as_str().unwrap_or_default());
+                let name = format!("{manager} {operation} {subresource}");
                 (name.trim_end().to_owned(), entry["fieldsV1"].clone())
             })
             .collect()
@@ -103,7 +101,7 @@ fn named(name: &str, fields: Value) -> (String, Value) {
     (name.to_owned(), fields)
 }
 
-/// A create owns what it sent and what was defaulted.
+/// A create owns the fields that it sent, and those that were defaulted.
 #[test]
 fn create_owns_sent_and_defaulted() {
     let mut api = Api::widgets();
@@ -129,7 +127,7 @@ fn create_owns_sent_and_defaulted() {
 #[test]
 fn builtin_create_owns_no_structs() {
     let mut api = Api {
-        schema: Schema::builtin::<Service>().unwrap(),
+        schema: Arc::new(Schema::builtin::<Service>().unwrap()),
         object: None,
     };
     api.store(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"labels": {"a": "b"}}, "spec": {"selector": {"x": "y"}}}), "c", None);
@@ -138,7 +136,7 @@ fn builtin_create_owns_no_structs() {
     assert_eq!(api.managers(), [named("c Update", fields)]);
 }
 
-/// An update takes what it changes and nothing else.
+/// An update takes the fields that it changes, and no others.
 #[test]
 fn update_owns_its_changes() {
     let mut api = Api::widgets();
@@ -207,7 +205,8 @@ fn managers_are_forgotten_on_request() {
 /// An empty list forgets the managers of built-in kinds only.
 #[test]
 fn empty_list_forgets_builtin_managers() {
-    for (schema, left) in [(Schema::builtin::<ConfigMap>().unwrap(), 0), (widget(), 1)] {
+    let config_map = Arc::new(Schema::builtin::<ConfigMap>().unwrap());
+    for (schema, left) in [(config_map, 0), (widget(), 1)] {
         let mut api = Api {
             schema,
             object: None,
@@ -256,7 +255,7 @@ fn repeated_apply_changes_nothing() {
     assert_eq!(api.object, before);
 }
 
-/// What another owns is a conflict unless forced.
+/// A field of another manager is a conflict unless forced.
 #[test]
 fn foreign_field_conflicts_unless_forced() {
     let mut api = Api::widgets();
@@ -307,7 +306,7 @@ fn the_same_value_is_shared() {
     );
 }
 
-/// What is applied no more goes if nobody else owns it.
+/// A field that is applied no more goes if nobody else owns it.
 #[test]
 fn unapplied_sole_field_goes() {
     let mut api = Api::widgets();
@@ -340,7 +339,7 @@ fn elements_follow_applied_order() {
     assert_eq!(api.spec("tags"), &json!(["z", "b", "c", "x", "a", "y"]));
 }
 
-/// What cannot be owned is refused as kube-apiserver does.
+/// A configuration that cannot be owned is refused, as by kube-apiserver.
 #[test]
 fn unownable_apply_is_refused() {
     let mut api = Api::widgets();
@@ -385,19 +384,17 @@ fn unownable_apply_is_refused() {
 #[test]
 fn kubectl_migrates_client_side_apply() {
     let mut api = Api {
-        schema: Schema::builtin::<ConfigMap>().unwrap(),
+        schema: Arc::new(Schema::builtin::<ConfigMap>().unwrap()),
         object: None,
     };
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"}}).to_string();
     api.store(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": {annotation: applied}}, "data": {"a": "1", "b": "2"}}), "kubectl-client-side-apply", None);
-    let body = |data: Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data});
-    let error = api
-        .try_apply("kubectl", &body(json!({"b": "3"})), false, None)
-        .unwrap_err();
+    let [foreign, own] =
+        ["b", "a"].map(|key| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {key: "3"}}));
+    let error = api.try_apply("kubectl", &foreign, false, None).unwrap_err();
     assert_eq!(error.code(), StatusCode::CONFLICT);
-    api.try_apply("kubectl", &body(json!({"a": "3"})), false, None)
-        .unwrap();
+    api.try_apply("kubectl", &own, false, None).unwrap();
     let object = api.object.unwrap();
     assert_eq!(object["data"], json!({"a": "3", "b": "2"}));
     assert!(
@@ -428,8 +425,7 @@ proptest! {
             let once = api.object.clone();
             // An object without managers counts as never applied: its present fields get the owner
             // `before-first-apply`.
-            let is_managed = |object: &Value| !object["metadata"]["managedFields"].is_null();
-            prop_assume!(once.as_ref().is_some_and(is_managed));
+            prop_assume!(once.as_ref().is_some_and(|object| !object["metadata"]["managedFields"].is_null()));
             api.try_apply("a", &body, force, None).unwrap();
             prop_assert_eq!(api.object, once);
         }

@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use super::*;
 
 fn service() -> Value {
@@ -7,12 +9,13 @@ fn service() -> Value {
     }})
 }
 
-fn schema() -> Schema {
-    Schema::builtin::<Service>().unwrap()
+fn schema() -> &'static Schema {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::builtin::<Service>().unwrap());
+    &SCHEMA
 }
 
 fn merged(patch: Value) -> Result<Value, ApiError> {
-    patched(&Patch::Strategic(patch), &service(), &schema())
+    patched(&Patch::Strategic(patch), &service(), schema())
 }
 
 fn ports(patch: &Value) -> Vec<String> {
@@ -76,40 +79,38 @@ fn order_is_followed() {
 /// Lists of values are united and values deleted.
 #[test]
 fn value_lists_are_united() {
-    let finalizers = |patch: Value| {
-        merged(json!({"metadata": patch})).unwrap()["metadata"]["finalizers"].clone()
-    };
-    assert_eq!(
-        finalizers(json!({"finalizers": ["e/f", "a/b"]})),
-        json!(["e/f", "a/b", "c/d"])
-    );
-    assert_eq!(
-        finalizers(json!({"$deleteFromPrimitiveList/finalizers": ["a/b"]})),
-        json!(["c/d"])
-    );
-    assert_eq!(
-        finalizers(json!({"$setElementOrder/finalizers": ["c/d", "a/b"]})),
-        json!(["c/d", "a/b"])
-    );
-    assert_eq!(finalizers(json!({"finalizers": null})), Value::Null);
+    for (patch, expected) in [
+        (
+            json!({"finalizers": ["e/f", "a/b"]}),
+            json!(["e/f", "a/b", "c/d"]),
+        ),
+        (
+            json!({"$deleteFromPrimitiveList/finalizers": ["a/b"]}),
+            json!(["c/d"]),
+        ),
+        (
+            json!({"$setElementOrder/finalizers": ["c/d", "a/b"]}),
+            json!(["c/d", "a/b"]),
+        ),
+        (json!({"finalizers": null}), Value::Null),
+    ] {
+        let merged = merged(json!({"metadata": patch})).unwrap();
+        assert_eq!(merged["metadata"]["finalizers"], expected, "{patch}");
+    }
 }
 
 /// A map is merged replaced or emptied.
 #[test]
 fn map_is_merged_or_replaced() {
-    let selector = |patch: Value| {
-        merged(json!({"spec": {"selector": patch}})).unwrap()["spec"]["selector"].clone()
-    };
-    assert_eq!(selector(json!({"q": "r"})), json!({"q": "r", "x": "y"}));
-    assert_eq!(
-        selector(json!({"$patch": "replace", "q": "r"})),
-        json!({"q": "r"})
-    );
-    assert_eq!(selector(json!({"$patch": "delete"})), json!({}));
-    assert_eq!(
-        selector(json!({"$retainKeys": ["q"], "q": "r"})),
-        json!({"q": "r"})
-    );
+    for (patch, expected) in [
+        (json!({"q": "r"}), json!({"q": "r", "x": "y"})),
+        (json!({"$patch": "replace", "q": "r"}), json!({"q": "r"})),
+        (json!({"$patch": "delete"}), json!({})),
+        (json!({"$retainKeys": ["q"], "q": "r"}), json!({"q": "r"})),
+    ] {
+        let merged = merged(json!({"spec": {"selector": patch}})).unwrap();
+        assert_eq!(merged["spec"]["selector"], expected, "{patch}");
+    }
 }
 
 /// Conditions of a node are merged by type.
@@ -129,7 +130,7 @@ fn node_conditions_merge_by_type() {
     );
 }
 
-/// What cannot be carried out is refused.
+/// An impossible patch is refused.
 #[test]
 fn impossible_patch_is_refused() {
     for (patch, code) in [
@@ -166,7 +167,6 @@ fn impossible_patch_is_refused() {
 proptest::proptest! {
     #[test]
     fn any_patch_yields_a_result(object in any_object(), patch in any_json()) {
-        let schema = Schema::builtin::<Service>().unwrap();
-        _ = patched(&Patch::Strategic(patch), &object, &schema);
+        _ = patched(&Patch::Strategic(patch), &object, schema());
     }
 }

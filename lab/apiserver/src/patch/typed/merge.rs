@@ -40,21 +40,12 @@ fn merge_lists(
     live: &[(String, &Value)],
     wanted: &[(String, &Value)],
 ) -> Result<Vec<Value>, String> {
-    let is_wanted = |step: &str| wanted.iter().any(|(other, _)| other == step);
-    let is_live = |step: &str| live.iter().any(|(other, _)| other == step);
-    // An ambiguous element is replaced, not merged.
-    let live_value = |step: &str| {
-        let mut same = live.iter().filter(|(other, _)| other == step);
-        same.next()
-            .filter(|_| same.next().is_none())
-            .map(|(_, value)| *value)
-    };
     let mut done = BTreeSet::new();
     let mut merged = Vec::new();
     let (mut left, mut right) = (live.iter().peekable(), wanted.iter().peekable());
     loop {
         if let Some((step, value)) = left.peek() {
-            if !is_wanted(step) {
+            if !has(wanted, step) {
                 merged.push((*value).clone());
                 left.next();
                 continue;
@@ -63,7 +54,7 @@ fn merge_lists(
             // there waits.
             let next_shared = right
                 .clone()
-                .find(|(other, _)| is_live(other) && !done.contains(other));
+                .find(|(other, _)| has(live, other) && !done.contains(other));
             if done.contains(step) || next_shared.is_some_and(|(other, _)| other != step) {
                 left.next();
                 continue;
@@ -78,12 +69,23 @@ fn merge_lists(
                 shown(std::slice::from_ref(step))
             ));
         }
-        merged.push(merge(item(node), live_value(step), Some(value))?);
+        merged.push(merge(item(node), only(live, step), Some(value))?);
         if left.peek().is_some_and(|(other, _)| other == step) {
             left.next();
         }
     }
     Ok(merged)
+}
+
+fn has(elements: &[(String, &Value)], step: &str) -> bool {
+    elements.iter().any(|(other, _)| other == step)
+}
+
+/// Returns the element with a step, or `None` if several have it: these are replaced, not merged.
+fn only<'a>(elements: &[(String, &'a Value)], step: &str) -> Option<&'a Value> {
+    let mut same = elements.iter().filter(|(other, _)| other == step);
+    let (_, value) = same.next()?;
+    same.next().is_none().then_some(*value)
 }
 
 /// Returns the object without these fields and elements. A container that loses its last one
@@ -97,19 +99,11 @@ pub(in crate::patch) fn without(
 }
 
 fn remove(node: &Node, value: &Value, at: &Path, paths: &Paths) -> Result<Value, String> {
-    let keep = |node: &Node, value: &Value, path: &Path| {
-        if paths.contains(path) {
-            return Ok(None);
-        }
-        if paths.below(path).next().is_none() {
-            return Ok(Some(value.clone()));
-        }
-        remove(node, value, path, paths).map(Some)
-    };
     if let Some(fields) = fields(node, Some(value)) {
         let mut kept = Map::new();
         for (name, value) in fields {
-            if let Some(value) = keep(child(node, name), value, &extended(at, field(name)))? {
+            let path = extended(at, field(name));
+            if let Some(value) = keep(child(node, name), value, &path, paths)? {
                 kept.insert(name.clone(), value);
             }
         }
@@ -124,7 +118,7 @@ fn remove(node: &Node, value: &Value, at: &Path, paths: &Paths) -> Result<Value,
         let mut kept = Vec::new();
         for value in list {
             let path = extended(at, element(node, value)?);
-            kept.extend(keep(item(node), value, &path)?);
+            kept.extend(keep(item(node), value, &path, paths)?);
         }
         let is_hollow = kept.is_empty() && !list.is_empty();
         return Ok(if is_hollow {
@@ -134,4 +128,15 @@ fn remove(node: &Node, value: &Value, at: &Path, paths: &Paths) -> Result<Value,
         });
     }
     Ok(value.clone())
+}
+
+/// Returns a field or element without these paths, or `None` if its own is one of them.
+fn keep(node: &Node, value: &Value, at: &Path, paths: &Paths) -> Result<Option<Value>, String> {
+    if paths.contains(at) {
+        return Ok(None);
+    }
+    if paths.below(at).next().is_none() {
+        return Ok(Some(value.clone()));
+    }
+    remove(node, value, at, paths).map(Some)
 }

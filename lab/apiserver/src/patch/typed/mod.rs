@@ -44,11 +44,10 @@ fn both<'a, C: IsEmpty>(
     left: (Option<&'a Value>, Option<&'a C>),
     right: (Option<&'a Value>, Option<&'a C>),
 ) -> Option<(Option<&'a C>, Option<&'a C>)> {
-    let is_other = |(value, container): (Option<&Value>, Option<&C>)| {
+    let has_other = [left, right].into_iter().any(|(value, container)| {
         container.is_none() && value.is_some_and(|value| !value.is_null())
-    };
-    let is_empty = |container: Option<&C>| container.is_none_or(C::is_empty);
-    if is_other(left) || is_other(right) || is_empty(left.1) && is_empty(right.1) {
+    });
+    if has_other || [left.1, right.1].into_iter().flatten().all(C::is_empty) {
         return None;
     }
     Some((left.1, right.1))
@@ -84,8 +83,10 @@ fn element(node: &Node, value: &Value) -> Result<String, String> {
     let mut identity = BTreeMap::new();
     for key in keys {
         // An absent key counts as its default, such as the `protocol: TCP` of a Service port.
-        let default = || item(node).properties.get(key)?.default.as_ref();
-        identity.extend(fields.get(key).or_else(default).map(|value| (key, value)));
+        let value = fields
+            .get(key)
+            .or_else(|| item(node).properties.get(key)?.default.as_ref());
+        identity.extend(value.map(|value| (key, value)));
     }
     if identity.is_empty() {
         return Err(format!(

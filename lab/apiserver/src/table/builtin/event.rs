@@ -25,39 +25,34 @@ pub(super) const EVENT: Table = Table {
 
 /// Returns the cells of an Event of either group, whose fields are named differently.
 fn event(object: &Value, now: Timestamp) -> Vec<Value> {
-    let either = |core: &str, newer: &str| match &object[core] {
-        Value::Null => object[newer].clone(),
-        value => value.clone(),
-    };
-    let time = |time: &Value| age::since(time.as_str(), now);
-    let about = either("involvedObject", "regarding");
+    let about = either(object, "involvedObject", "regarding");
     let kind = text(&about["kind"]).to_lowercase();
-    let first = match either("firstTimestamp", "deprecatedFirstTimestamp") {
-        Value::Null => time(&object["eventTime"]),
-        first => time(&first),
+    let first = match either(object, "firstTimestamp", "deprecatedFirstTimestamp") {
+        Value::Null => &object["eventTime"],
+        first => first,
     };
-    let mut last = match either("lastTimestamp", "deprecatedLastTimestamp") {
-        Value::Null => first.clone(),
-        last => time(&last),
+    let mut last = match either(object, "lastTimestamp", "deprecatedLastTimestamp") {
+        Value::Null => first,
+        last => last,
     };
-    let mut count = either("count", "deprecatedCount")
+    let mut count = either(object, "count", "deprecatedCount")
         .as_i64()
         .unwrap_or(0)
         .max(1);
     let series = &object["series"];
     if !series.is_null() {
-        last = time(&series["lastObservedTime"]);
+        last = &series["lastObservedTime"];
         count = series["count"].as_i64().unwrap_or(0);
     }
-    let source = either("source", "deprecatedSource");
-    let controller = either("reportingComponent", "reportingController");
-    let component = or(text(&source["component"]), text(&controller));
+    let source = either(object, "source", "deprecatedSource");
+    let controller = either(object, "reportingComponent", "reportingController");
+    let component = or(text(&source["component"]), text(controller));
     let source = match or(text(&source["host"]), text(&object["reportingInstance"])) {
         instance if instance.is_empty() => component,
         instance => format!("{component}, {instance}"),
     };
     vec![
-        json!(last),
+        json!(age::since(last.as_str(), now)),
         json!(text(&object["type"])),
         json!(text(&object["reason"])),
         json!(match text(&about["name"]) {
@@ -66,9 +61,17 @@ fn event(object: &Value, now: Timestamp) -> Vec<Value> {
         }),
         json!(text(&about["fieldPath"])),
         json!(source),
-        json!(text(&either("message", "note")).trim()),
-        json!(first),
+        json!(text(either(object, "message", "note")).trim()),
+        json!(age::since(first.as_str(), now)),
         json!(count),
         name(object),
     ]
+}
+
+/// Returns a field by its name in the core group, or by that in the newer one.
+fn either<'a>(event: &'a Value, core: &str, newer: &str) -> &'a Value {
+    match &event[core] {
+        Value::Null => &event[newer],
+        value => value,
+    }
 }

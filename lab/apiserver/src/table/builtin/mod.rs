@@ -1,7 +1,7 @@
 //! The columns of the built-in kinds, as the Kubernetes API prints them.
 //!
 //! [`table()`] says which kind has which; a kind without columns of its own shows its name and when it was made.
-//! `columns` says what a kind must have, `cell` has what many cells are made of, and each other file the kinds of
+//! `columns` has the type of such a table, `cell` the contents of many cells, and each other file the kinds of
 //! one sort. `selector` formats label selectors, as `labels.Selector.String` does.
 
 mod autoscaler;

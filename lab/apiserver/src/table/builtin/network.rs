@@ -51,16 +51,14 @@ pub(super) const ENDPOINTS: Table = Table {
     cells: |object, now| {
         let mut list = Vec::new();
         for subset in items(&object["subsets"]) {
-            let addresses = || {
-                items(&subset["addresses"])
-                    .iter()
-                    .map(|address| text(&address["ip"]))
-            };
+            let addresses = items(&subset["addresses"]).iter();
+            let addresses = addresses.map(|address| text(&address["ip"]));
             if items(&subset["ports"]).is_empty() {
-                list.extend(addresses().map(ToOwned::to_owned));
+                list.extend(addresses.clone().map(ToOwned::to_owned));
             }
             for port in items(&subset["ports"]) {
-                list.extend(addresses().map(|address| host_port(address, &port["port"])));
+                let addresses = addresses.clone();
+                list.extend(addresses.map(|address| host_port(address, &port["port"])));
             }
         }
         let endpoints = match items(&object["subsets"]) {

@@ -1,4 +1,4 @@
-//! Pods, whose status in one word is that of the container which says most.
+//! Pods. Their status in one word is that of the container which says most.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(super) const POD: Table = Table {
     },
 };
 
-/// What the containers of a pod say together (`printPod` of kube-apiserver).
+/// The status of all containers of a pod (`printPod` of kube-apiserver).
 struct Summary {
     ready: usize,
     status: String,

@@ -36,7 +36,7 @@ pub(super) const CLAIM: Table = Table {
             _ => "Terminating",
         };
         let (capacity, modes) = match volume {
-            // What a volume offers is known only once there is one.
+            // Capacity and modes are known only once there is a volume.
             "" => ("", String::new()),
             _ => (text(&status["capacity"]["storage"]), access_modes(status)),
         };

@@ -1,5 +1,5 @@
-//! What runs pods: Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs and `CronJobs`; and what
-//! protects them.
+//! Workloads: Deployments, `ReplicaSets`, `StatefulSets`, `DaemonSets`, Jobs and `CronJobs`; and budgets that
+//! protect them.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ pub(super) const CRON_JOB: Table = Table {
             name(object),
             json!(text(&spec["schedule"])),
             json!(or(text(&spec["timeZone"]), NONE)),
-            // In words: the column's type is what kube-apiserver says, its cells are not.
+            // Text: kube-apiserver declares a column of booleans, and fills it with words.
             json!(if spec["suspend"] == true {
                 "True"
             } else {
@@ -204,7 +204,7 @@ fn count_or_percent(value: &Value) -> String {
     }
 }
 
-/// Returns the wide cells of what selects pods and has a template for them.
+/// Returns the wide cells of a workload with a template of its pods.
 fn wide(spec: &Value) -> [Value; 3] {
     let pod = &spec["template"]["spec"];
     [

@@ -18,8 +18,25 @@ use super::kinds::{Kind, NAMESPACE, Side};
 use super::model::{self, INGRESS_ANNOTATION};
 use super::program::Role;
 use crate::harness::access::NAMESPACES;
-use crate::harness::oracle::{Check, Explain, Facts, Request, Sources, Target, check};
+use crate::harness::oracle::{Check, Explain, Facts, Reads, Request, Sources, Target, check};
 use crate::harness::value::text;
+
+impl Reads for Role {
+    fn sources(target: &Target) -> Sources {
+        match Kind::of(target).map(Kind::side) {
+            // The published nodes of members, of which these fleets have none.
+            _ if target.query.contains(NODE_PUBLISHER) => Sources::None,
+            None => Sources::None,
+            // The controllers decide from their watches.
+            Some(Side::Karmada) => Sources::Watches,
+            Some(Side::Gateway) => Sources::Answers,
+        }
+    }
+
+    fn is_readable(target: &Target, object: &Value) -> bool {
+        Kind::of(target).is_none_or(|kind| model::is_readable(kind, object))
+    }
+}
 
 impl Explain for Role {
     const IS_ELECTED: bool = true;
@@ -46,21 +63,6 @@ impl Explain for Role {
             (Some(Kind::GatewayIngress), None) => "gateway Ingresses",
             _ => "others",
         })
-    }
-
-    fn sources(target: &Target) -> Sources {
-        match Kind::of(target).map(Kind::side) {
-            // The published nodes of members, of which these fleets have none.
-            _ if target.query.contains(NODE_PUBLISHER) => Sources::None,
-            None => Sources::None,
-            // The controllers decide from their watches.
-            Some(Side::Karmada) => Sources::Watches,
-            Some(Side::Gateway) => Sources::Answers,
-        }
-    }
-
-    fn is_readable(target: &Target, object: &Value) -> bool {
-        Kind::of(target).is_none_or(|kind| model::is_readable(kind, object))
     }
 
     /// Returns the cluster or the ingress. A namespace is created for whatever has just failed without it.

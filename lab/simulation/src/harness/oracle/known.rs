@@ -7,9 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::check::{Check, check};
+use super::reads::{METADATA_ONLY, Reads, Sources};
 use super::request::{Request, guard};
 use super::target::{ObjectPath, Target};
-use super::{Check, Explain, METADATA_ONLY, Sources, check};
+
 use crate::harness::Api;
 use crate::harness::value::{name, text};
 
@@ -53,7 +55,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// Reads the response to a list. A known object that it lacks is gone.
-    pub(super) fn read_list<R: Explain>(
+    pub(super) fn read_list<R: Reads>(
         &mut self,
         target: &Target,
         mut list: Value,
@@ -85,7 +87,7 @@ impl Known {
     }
 
     /// Reads a line of a watch.
-    pub(super) fn read_event<R: Explain>(
+    pub(super) fn read_event<R: Reads>(
         &mut self,
         target: &Target,
         mut event: Value,
@@ -110,7 +112,7 @@ impl Known {
 
     /// Reads the object in the response to a write or to a read of one object. Nothing is decided from one of
     /// which the API gave the metadata alone: it stands for its version, if nothing else does.
-    pub(super) fn read_object<R: Explain>(&mut self, target: &Target, object: Value, now: Moment) {
+    pub(super) fn read_object<R: Reads>(&mut self, target: &Target, object: Value, now: Moment) {
         // A deletion is answered with a `Status`.
         if name(&object).is_empty() {
             return;
@@ -144,7 +146,7 @@ impl Known {
     }
 
     /// Notes a version that a list or a watch shows. One that the programs cannot read may leave the last one in use.
-    fn show<R: Explain>(&mut self, target: &Target, object: &Value, at: Instant) {
+    fn show<R: Reads>(&mut self, target: &Target, object: &Value, at: Instant) {
         let traces = self.trace(&target.path_of(object), object);
         let version: Option<u64> = version(object).parse().ok();
         if R::is_readable(target, object) && version != traces.shown.map(|(shown, _)| shown) {
@@ -153,7 +155,7 @@ impl Known {
     }
 
     /// Notes another version of an object; none once the process has deleted it, or has found it absent.
-    pub(super) fn replace<R: Explain>(
+    pub(super) fn replace<R: Reads>(
         &mut self,
         target: &Target,
         path: ObjectPath,

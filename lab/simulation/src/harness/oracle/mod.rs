@@ -16,8 +16,10 @@
 //! keep no decision open. Versions replaced in the instant of the decision count as well, because the order among
 //! several watches is undefined.
 
+mod check;
 mod known;
 mod lease;
+mod reads;
 mod request;
 mod target;
 
@@ -29,58 +31,30 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
+pub use self::check::Check;
+pub(crate) use self::check::check;
 use self::known::{Known, Moment};
 use self::lease::{Lease, RENEWAL};
+use self::reads::METADATA_ONLY;
+pub use self::reads::{Reads, Sources};
 pub use self::request::Request;
 pub(crate) use self::target::ObjectPath;
 pub use self::target::Target;
-use super::message::{Entry, Message, Process, Role};
+use super::message::{Entry, Message, Process};
 use super::programs::Programs;
 use crate::clock;
 
 /// The delay with which a timer may fire.
 const TIMER: Duration = Duration::from_millis(2);
-/// The kind of an answer to whoever wants no more than the metadata.
-const METADATA_ONLY: &str = "PartialObjectMetadata";
-
-/// The result of a check. The error is the violated property.
-pub type Check<T = ()> = Result<T, String>;
-
-/// Fails a check unless the condition holds.
-pub(crate) fn check(holds: bool, violated: impl FnOnce() -> String) -> Check {
-    if holds { Ok(()) } else { Err(violated()) }
-}
-
-/// The messages from which a process decides about the objects of a collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sources {
-    /// None that its writes are explained by.
-    None,
-    /// Lists and watches. Of answers it keeps the version only.
-    Watches,
-    /// Those, and the answers to its reads and writes of one object.
-    Answers,
-}
 
 /// The programs of a world whose writes have explanations. By default they have those of every world alone.
-pub trait Explain: Role {
+pub trait Explain: Reads {
     /// True if a process writes only while it holds the lease of its program.
     const IS_ELECTED: bool = false;
 
     /// Returns the name under which a write is counted; `None` if it is not judged.
     fn counted(self, _: &Request) -> Option<&'static str> {
         Some(self.identity().name)
-    }
-
-    /// Returns the messages with the objects of a collection by which writes are explained.
-    fn sources(_: &Target) -> Sources {
-        Sources::None
-    }
-
-    /// Returns `true` if the programs can read an object of a collection. Beside one that they cannot read, the last
-    /// one that they could stays in use.
-    fn is_readable(_: &Target, _: &Value) -> bool {
-        true
     }
 
     /// Returns the subject of the decision that a request about this object carries out; `None` if those are all that
