@@ -1,8 +1,9 @@
 //! Load balancers, which serve the traffic of `MultiClusterIngress`es as `traffic` desires.
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
-//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
-//! `contract` that all of them keep. `kubernetes` and `gateway-api` share a `gateway_cluster`, and differ in its routes.
+//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, an arm of `connect` and a row of
+//! `reject_unused`. Its tests run the `contract` that all of them keep. `kubernetes` and `gateway-api` share a
+//! `gateway_cluster`, and differ in its routes.
 
 mod balancer;
 #[cfg(test)]
