@@ -31,6 +31,7 @@ mod reason;
 mod report;
 mod vote;
 
+pub use health::SIGNALS;
 use health::dns::DNS;
 use health::report::Terms;
 use health::signal::PerTarget;
@@ -51,8 +52,8 @@ pub use crate::identity::{IDENTITY, NAME};
 use crate::metrics::VerdictMetrics;
 use crate::node_condition::NodeCondition;
 use crate::peers::{Election, Identity, PeerSettings};
+pub use crate::probe::check_if_asked;
 use crate::probe::{Defaults, Shared};
-pub use crate::probe::{SIGNALS, check_if_asked};
 pub use crate::reason::Reason;
 use crate::report::{Report, Subject};
 use crate::vote::{Rounds, Votes};

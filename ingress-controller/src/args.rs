@@ -86,7 +86,7 @@ impl Args {
             let asked = "--cluster-kind MemberCluster needs --backend-addresses endpoints: a hub does not know the addresses of load balancers in members";
             return Err(StartError::Config(asked.to_owned()));
         }
-        if is_hub && self.provider.kubernetes.copy_tls_secrets() {
+        if is_hub && self.provider.copies_secrets() {
             let asked = "--copy-tls-secrets has no use with --cluster-kind MemberCluster: none is copied from a hub; leave it out";
             return Err(StartError::Config(asked.to_owned()));
         }

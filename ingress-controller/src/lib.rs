@@ -252,10 +252,10 @@ fn committer(client: &Client, writer: Writer, events: &Arc<IngressEvents>) -> Co
 /// Returns the objects to watch for a load balancer.
 fn backends(args: &Args) -> Backends {
     Backends {
-        secrets: args.provider.kubernetes.copy_tls_secrets(),
+        secrets: args.provider.copies_secrets(),
         // A hub exports nothing: the endpoints of placed Services are collected.
         exports: args.export_services && args.cluster_kind == ClusterKind::Cluster,
-        names: args.provider.gateway_clusters.fqdn_slices(),
+        names: args.provider.takes_names(),
     }
 }
 

@@ -36,6 +36,7 @@ karmada_runtime::event_reasons! {
 
 #[cfg(test)]
 mod tests {
+    use health::SIGNALS;
     use karmada_api::condition;
     use karmada_runtime::events::EventReason;
 
@@ -44,19 +45,15 @@ mod tests {
     /// The reasons of our conditions are reasons of events.
     #[test]
     fn condition_reasons_are_event_reasons() {
-        for reason in [
-            condition::DNS_READY_REASON,
-            condition::DNS_FAILED_REASON,
-            condition::SERVICE_NETWORK_READY_REASON,
-            condition::SERVICE_NETWORK_FAILED_REASON,
-            condition::REACHABLE_REASON,
-            condition::UNREACHABLE_REASON,
+        let of_signals = SIGNALS.map(|signal| [signal.ready_reason, signal.failed_reason]);
+        let others = [
             condition::DECLARED_READY_REASON,
             condition::DECLARED_FAILED_REASON,
             condition::REPORTING_REASON,
             condition::INSUFFICIENT_OBSERVATIONS_REASON,
             condition::REPORTER_SILENT_REASON,
-        ] {
+        ];
+        for reason in of_signals.into_iter().flatten().chain(others) {
             let mut listed = Reason::ALL.iter();
             assert!(listed.any(|listed| listed.as_str() == reason), "{reason}");
         }

@@ -9,6 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use health::SIGNALS;
 use health::quorum::Quorum;
 use health::report::Pace;
 use health::signal::Signal;
@@ -26,7 +27,7 @@ use self::member::MemberArgs;
 use self::peers::PeersArgs;
 use crate::flag_values::{expanded, within_a_day};
 use crate::peers::PeerSource;
-use crate::probe::{ProbeArgs, Probes, SIGNALS};
+use crate::probe::{ProbeArgs, Probes};
 use crate::report::Subject;
 
 const LONGEST_HOST_NAME: usize = 253;

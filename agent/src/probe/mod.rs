@@ -30,9 +30,6 @@ use self::schedule::Schedule;
 use crate::flag_values::within_a_day;
 use crate::vote::Rounds;
 
-/// Every signal that this program can probe, by the names that `--detectors` takes.
-pub const SIGNALS: [&Signal; 3] = [&DNS, &SERVICE_NETWORK, &REACHABILITY];
-
 const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
 /// The default of `--probe-timeout`, unless the period is short.
 const LONGEST_ROUND: Duration = Duration::from_secs(2);

@@ -62,7 +62,7 @@ pub(crate) fn creation(instruction: &Instruction, manifest: &Value) -> Action {
     let body = without_generated(manifest);
     // An apply takes over an object that is there by now.
     let adopts = !matches!(instruction.adopt, Adoption::Refuse { .. });
-    if adopts && instruction.style != WriteStyle::Replace {
+    if adopts && !instruction.style.replaces() {
         Action::Apply {
             body,
             is_forced: false,
@@ -90,7 +90,7 @@ pub(crate) fn rewrite<O: Ownership>(
         }
         WriteStyle::Apply | WriteStyle::ApplyUnforced => Action::Apply {
             body: pinned(retain(manifest, Some(object)), object),
-            is_forced: instruction.style == WriteStyle::Apply,
+            is_forced: instruction.style.is_forced(),
         },
         // And so are the labels that go, unless the object tells.
         WriteStyle::Replace => {
@@ -109,7 +109,7 @@ fn application<O: Ownership>(
     last: LastWrite,
 ) -> Vec<Action> {
     let managers = O::MANAGERS;
-    let is_forced = instruction.style == WriteStyle::Apply;
+    let is_forced = instruction.style.is_forced();
     let fields = if is_forced { fields } else { TakeOver::Sharing };
     let mut body = retain(manifest, Some(object));
     if instruction.retain.replicas {

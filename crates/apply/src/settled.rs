@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use objects::drift::take_left_out;
 use objects::metadata;
-use objects::ownership::{Instruction, Retainer, WriteStyle};
+use objects::ownership::Instruction;
 use objects::replacement::leave_node_ports;
 use objects::retain::without_generated;
 use serde_json::Value;
@@ -85,9 +85,9 @@ impl<O: Ownership> Applier<O> {
         object: &Value,
         told: &Instruction,
     ) -> Result<Cow<'m, Value>, MemberError> {
-        let (WriteStyle::Replace, Retainer::Interpreter(_)) = (told.style, told.retain.by) else {
+        if !told.style.replaces() || told.retain.by.fingerprint().is_none() {
             return Ok(Cow::Borrowed(one.manifest));
-        };
+        }
         let body = replacing::<O>(&told.retain, one.manifest, object);
         let retained = self.ownership.retain(body, object).await;
         retained
@@ -112,7 +112,7 @@ impl<O: Ownership> Applier<O> {
         let record = self.records.lock().of(one);
         // Another script may want another object.
         let record = record.filter(|record| record.is_by(told.retain.by.fingerprint()));
-        let is_replaced = told.style == WriteStyle::Replace;
+        let is_replaced = told.style.replaces();
         let last = match record {
             // The edit may have taken a field out, which only the managed fields show.
             Some(before) if !before.is_of(one) => return Ok(false),
@@ -126,8 +126,7 @@ impl<O: Ownership> Applier<O> {
             None => one.set.last_write,
         };
         // An unforced write leaves to others the fields that they have set.
-        let may_hide_more =
-            told.style != WriteStyle::ApplyUnforced && self.hides_others(one, object);
+        let may_hide_more = told.style.is_forced() && self.hides_others(one, object);
         if last == LastWrite::Unknown || may_hide_more {
             return Ok(false);
         }
@@ -164,9 +163,10 @@ impl<O: Ownership> Applier<O> {
         object: &Value,
         told: &Instruction,
     ) {
-        let is_ours = match told.style {
-            WriteStyle::Apply | WriteStyle::ApplyUnforced => O::MANAGERS.have_applied_all(object),
-            WriteStyle::Replace => O::MANAGERS.have_updated_all(object),
+        let is_ours = if told.style.replaces() {
+            O::MANAGERS.have_updated_all(object)
+        } else {
+            O::MANAGERS.have_applied_all(object)
         };
         self.records.lock().settle(one, object, is_ours, told);
     }

@@ -46,7 +46,7 @@ impl<O: Ownership> Applier<O> {
     ) -> Option<Action> {
         let is_compared = matches!(told.compare, Comparison::First(_) | Comparison::Only(_));
         // The conflicts of an unforced apply are to be known.
-        if is_compared || told.style == WriteStyle::ApplyUnforced {
+        if is_compared || !told.style.is_forced() {
             return None;
         }
         let records = self.records.lock();
@@ -62,7 +62,7 @@ impl<O: Ownership> Applier<O> {
         // A creation fails where there is an object, and an apply would take it over. If it is only counted,
         // it fails nowhere.
         let is_absent = *cached == ObservedObject::Absent
-            && told.style == WriteStyle::Replace
+            && told.style.replaces()
             && matches!(writes, WriteMode::Perform(_))
             && records.has_nothing_of(one);
         is_absent.then(|| creation(told, one.manifest))
@@ -121,7 +121,10 @@ impl<O: Ownership> Applier<O> {
                     self.not_written.lock().clear(one);
                     return Ok(synced);
                 }
-                Err(error) if error.is_about_duplicates() && style == WriteStyle::Apply => {
+                // Others would lose fields by a replacement, which an unforced apply leaves to them.
+                Err(error)
+                    if error.is_about_duplicates() && style.is_forced() && !style.replaces() =>
+                {
                     style = WriteStyle::Replace;
                 }
                 Err(error) if error.is_about_unknown_fields() && known.is_none() => {
@@ -136,7 +139,7 @@ impl<O: Ownership> Applier<O> {
                     known = Some(without.ok_or(error)?);
                 }
                 // Another has a field otherwise, and keeps it.
-                Err(error) if error.is_about_managers() && style == WriteStyle::ApplyUnforced => {
+                Err(error) if error.is_about_managers() && !style.is_forced() => {
                     let cause = rejected(error)?;
                     return Ok(self.leave(one, object.as_ref(), cause));
                 }
@@ -317,9 +320,7 @@ impl<O: Ownership> Applier<O> {
                     }
                 }
                 // The manifest that was planned may have others, which a script or a webhook has kept.
-                Action::Create(body) | Action::Replace(body)
-                    if told.style == WriteStyle::Replace =>
-                {
+                Action::Create(body) | Action::Replace(body) if told.style.replaces() => {
                     note_secrets(body, one.manifest);
                 }
                 _ => {}

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - The signals that are judged: [`signal`]. Each has a file with its names and the classes of its failures:
-//!   [`dns`], [`service_network`] and [`reachability`]. All else here knows no signal by name.
+//!   [`dns`], [`service_network`] and [`reachability`], which are listed in [`SIGNALS`]. All else here knows no signal by name.
 //! - When does a node's vote change: [`threshold`], fed with the observations of a round ([`observation`],
 //!   [`failure`]).
 //! - When does a cluster fail or recover: [`quorum`].
@@ -31,3 +31,11 @@ pub mod resolvers;
 pub mod service_network;
 pub mod signal;
 pub mod threshold;
+
+use self::dns::DNS;
+use self::reachability::REACHABILITY;
+use self::service_network::SERVICE_NETWORK;
+use self::signal::Signal;
+
+/// Every signal that is compiled in, by the names that `--detectors` of the agent takes.
+pub const SIGNALS: [&Signal; 3] = [&DNS, &SERVICE_NETWORK, &REACHABILITY];

@@ -51,8 +51,8 @@ pub const DECLARED_READY_REASON: &str = "DeclaredSignalReady";
 /// The reason of a False condition of a signal that users declare.
 pub const DECLARED_FAILED_REASON: &str = "DeclaredSignalFailed";
 
-/// The types of the conditions of a `Cluster` that its own agents write, but for those of signals that users declare.
-pub const OF_MEMBER: [&str; 3] = [DNS_READY, SERVICE_NETWORK_READY, REPORTER_READY];
+/// The types of the conditions of a `Cluster` that the agents on a gateway's nodes write.
+const OF_GATEWAY: [&str; 2] = [REACHABLE, GATEWAY_REPORTER_READY];
 /// The types of the conditions that karmada-rs owns on a `Cluster`, but for those of signals that users declare: see
 /// [`is_owned`].
 pub const OWNED: [&str; 5] = [
@@ -72,6 +72,11 @@ pub fn is_declared(condition: &Condition) -> bool {
 /// Returns `true` for a condition that karmada-rs owns on a `Cluster`.
 pub fn is_owned(condition: &Condition) -> bool {
     OWNED.contains(&&*condition.type_) || is_declared(condition)
+}
+
+/// Returns `true` for a condition of a `Cluster` that its own agents write.
+pub fn is_of_member(condition: &Condition) -> bool {
+    is_owned(condition) && !OF_GATEWAY.contains(&&*condition.type_)
 }
 
 /// Returns the conditions that karmada-rs owns: those of [`OWNED`] in its order, then those of signals that users declare, as
@@ -111,5 +116,7 @@ mod tests {
             assert_eq!(is_owned(one), expected, "{}", one.type_);
         }
         assert!(!is_declared(&conditions[4]));
+        assert!(is_of_member(&conditions[0]) && is_of_member(&conditions[4]));
+        assert!(!is_of_member(&conditions[1]) && !is_of_member(&condition(REACHABLE, "")));
     }
 }

@@ -36,6 +36,24 @@ pub enum WriteStyle {
     Replace,
 }
 
+impl WriteStyle {
+    /// Returns `true` if the write is a replacement, and not an application.
+    pub fn replaces(self) -> bool {
+        match self {
+            Self::Apply | Self::ApplyUnforced => false,
+            Self::Replace => true,
+        }
+    }
+
+    /// Returns `true` if the write takes a field that another has set otherwise.
+    pub fn is_forced(self) -> bool {
+        match self {
+            Self::Apply | Self::Replace => true,
+            Self::ApplyUnforced => false,
+        }
+    }
+}
+
 /// The part that an object keeps of the fields that programs in its cluster have set.
 #[derive(Clone, Debug, Default)]
 pub struct Retain {

@@ -1,8 +1,9 @@
 //! Load balancers, which serve the traffic of `MultiClusterIngress`es as `traffic` desires.
 //!
 //! A provider owns a folder with its flags and errors. Adding one takes that folder and,
-//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, and an arm of `connect`. Its tests run the
-//! `contract` that all of them keep. `kubernetes` and `gateway-api` share a `gateway_cluster`, and differ in its routes.
+//! in this file, a variant of `ProviderName`, its flags in `ProviderArgs`, an arm of `connect` and a row of
+//! `reject_unused`. Its tests run the `contract` that all of them keep. `kubernetes` and `gateway-api` share a
+//! `gateway_cluster`, and differ in its routes.
 
 mod balancer;
 #[cfg(test)]
@@ -37,19 +38,19 @@ use self::webhook::WebhookArgs;
 pub(crate) struct ProviderArgs {
     /// Load balancer that serves the traffic.
     #[arg(long, env = "KARMADA_PROVIDER", value_enum, default_value_t = ProviderName::None)]
-    pub(crate) provider: ProviderName,
+    provider: ProviderName,
     #[command(flatten)]
-    pub(crate) gateway_clusters: GatewayClusterArgs,
+    gateway_clusters: GatewayClusterArgs,
     #[command(flatten)]
-    pub(crate) kubernetes: KubernetesArgs,
+    kubernetes: KubernetesArgs,
     #[command(flatten)]
-    pub(crate) gateway_api: GatewayApiArgs,
+    gateway_api: GatewayApiArgs,
     #[command(flatten)]
-    pub(crate) haproxy: HaproxyArgs,
+    haproxy: HaproxyArgs,
     #[command(flatten)]
-    pub(crate) dns: DnsArgs,
+    dns: DnsArgs,
     #[command(flatten)]
-    pub(crate) webhook: WebhookArgs,
+    webhook: WebhookArgs,
 }
 
 /// The values of `--provider`.
@@ -113,6 +114,16 @@ impl ProviderArgs {
         } else {
             PossibleAddresses::All
         }
+    }
+
+    /// Returns `true` if the load balancer gets copies of TLS Secrets.
+    pub(crate) fn copies_secrets(&self) -> bool {
+        self.kubernetes.copy_tls_secrets()
+    }
+
+    /// Returns `true` if the load balancer takes the names of hosts, and looks them up itself.
+    pub(crate) fn takes_names(&self) -> bool {
+        self.gateway_clusters.fqdn_slices()
     }
 
     fn reject_unused(&self) -> Result<(), StartError> {

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use health::dns::DNS;
+use health::SIGNALS;
 use health::quorum::Quorum;
-use health::reachability::REACHABILITY;
 use health::report::Terms;
-use health::service_network::SERVICE_NETWORK;
 use health::threshold::Thresholds;
 use karmada_api::TRAFFIC_CONTROL;
 use karmada_api::condition::OWNED;
@@ -227,8 +225,7 @@ fn check_names(wire: &Wire) -> Result<(), String> {
     if !is_label(&wire.name) {
         return Err("name is no word of lower-case letters, digits and hyphens".to_owned());
     }
-    let ours = [&DNS, &SERVICE_NETWORK, &REACHABILITY];
-    if ours.iter().any(|signal| signal.name == wire.name) {
+    if SIGNALS.iter().any(|signal| signal.name == wire.name) {
         return Err("name is that of a signal of the agent's own: take another".to_owned());
     }
     if !is_qualified(&wire.condition) {

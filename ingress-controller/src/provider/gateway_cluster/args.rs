@@ -42,7 +42,7 @@ impl GatewayClusterArgs {
     }
 
     /// Returns `true` if the gateway takes the host names of load balancers.
-    pub(crate) fn fqdn_slices(&self) -> bool {
+    pub(in crate::provider) fn fqdn_slices(&self) -> bool {
         self.fqdn_slices
     }
 

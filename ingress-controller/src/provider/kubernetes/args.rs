@@ -25,7 +25,7 @@ impl KubernetesArgs {
     }
 
     /// Returns `true` if TLS Secrets are copied.
-    pub(crate) fn copy_tls_secrets(&self) -> bool {
+    pub(in crate::provider) fn copy_tls_secrets(&self) -> bool {
         self.copy_tls_secrets
     }
 

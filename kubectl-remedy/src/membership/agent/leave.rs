@@ -1,6 +1,6 @@
 //! `kubectl remedy leave`: takes away the objects of `join`, and those of the agents.
 
-use karmada_api::condition::{OF_MEMBER, is_declared};
+use karmada_api::condition::is_of_member;
 use karmada_api::{Cluster, Work, execution_namespace};
 use karmada_runtime::client::{Source, connect};
 use kube::{Api, Client};
@@ -126,7 +126,7 @@ fn removal(cluster: &Cluster) -> Option<Write> {
     let mut patch = JsonPatch::default();
     // From the end, so that the places of the others stay.
     for (place, condition) in cluster.conditions().iter().enumerate().rev() {
-        if OF_MEMBER.contains(&condition.type_.as_str()) || is_declared(condition) {
+        if is_of_member(condition) {
             let place = place.to_string();
             let element = ["status", "conditions", &place];
             patch.test_name(element.into_iter().chain(["type"]), &condition.type_);

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use fleet_api::conditions::NAMESPACES_COLLECTED;
 use fleet_api::policy::PlacementType;
 use fleet_api::{MemberCluster, PolicySnapshot};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
 use objects::condition::{TRUE, find};
 
@@ -32,38 +34,45 @@ pub fn change(
         [None, Some(_)] => Some(ClusterChange::Changed),
         [Some(_), None] => Some(ClusterChange::Gone),
         [Some(before), Some(after)] => {
-            let is_same =
-                before.obstacle == after.obstacle && is_alike(before.cluster, after.cluster);
+            let is_same = before.obstacle == after.obstacle
+                && without_noise(before.cluster) == without_noise(after.cluster);
             (!is_same).then_some(ClusterChange::Changed)
         }
     }
 }
 
-/// Returns `true` if a policy decides the same about both, whenever their properties were read.
-fn is_alike(one: &MemberCluster, other: &MemberCluster) -> bool {
-    let [of_one, of_other] = [one, other].map(|cluster| {
-        let status = cluster.status.clone().unwrap_or_default();
-        let properties = status.properties.into_iter();
-        let values: BTreeMap<_, _> = properties.map(|(name, one)| (name, one.value)).collect();
-        let tells = find(&status.conditions, NAMESPACES_COLLECTED).is_some();
-        let namespaces = status
-            .namespaces
-            .map(|all| all.into_keys().collect::<Vec<_>>());
-        let usage = status.resource_usage;
-        let is_known = usage.observation_time.is_some();
-        (
-            values,
-            namespaces.filter(|_| tells),
-            tells,
-            usage.capacity,
-            usage.allocatable,
-            usage.available,
-            is_known,
-        )
-    });
-    one.metadata.labels == other.metadata.labels
-        && one.spec.taints == other.spec.taints
-        && of_one == of_other
+/// Returns a cluster without its noise: a policy decides the same about two that are the same then.
+fn without_noise(cluster: &MemberCluster) -> MemberCluster {
+    let mut status = cluster.status.clone().unwrap_or_default();
+    // The obstacle alone depends on the agents.
+    status.agent_status.clear();
+    for property in status.properties.values_mut() {
+        property.observation_time = None;
+    }
+    // That the room was read counts, whenever that was.
+    if let Some(time) = &mut status.resource_usage.observation_time {
+        time.0 = Timestamp::UNIX_EPOCH;
+    }
+    let conditions = &mut status.conditions;
+    conditions.retain(|condition| condition.type_ == NAMESPACES_COLLECTED);
+    for collected in &mut *conditions {
+        collected.last_transition_time = None;
+        collected.observed_generation = None;
+    }
+    if conditions.is_empty() {
+        status.namespaces = None;
+    }
+    let works = status.namespaces.iter_mut().flat_map(BTreeMap::values_mut);
+    works.for_each(String::clear);
+    MemberCluster {
+        metadata: ObjectMeta {
+            labels: cluster.metadata.labels.clone(),
+            ..ObjectMeta::default()
+        },
+        spec: cluster.spec.clone(),
+        status: Some(status),
+        ..MemberCluster::default()
+    }
 }
 
 /// Returns `true` if the change of a cluster is worth another pass for a placement. `has_binding` says whether the
@@ -103,7 +112,7 @@ mod tests {
         let later = json!({ "observationTime": "2026-11-25T17:00:00Z" });
         for (patch, expected) in [
             (
-                json!({ "status": { "resourceUsage": later, "agentStatus": [],
+                json!({ "status": { "resourceUsage": later, "agentStatus": [], "conditions": [],
                 "properties": { "kubernetes-fleet.io/node-count": later } } }),
                 None,
             ),
@@ -143,6 +152,27 @@ mod tests {
         );
         assert_eq!(change(None, Some(before)), Some(ClusterChange::Changed));
         assert_eq!(change(Some(before), None), Some(ClusterChange::Gone));
+    }
+
+    fn telling(status: &str, time: &str, work: &str) -> MemberCluster {
+        let mut cluster = fixture("membercluster");
+        let collected =
+            json!({ "type": NAMESPACES_COLLECTED, "status": status, "lastTransitionTime": time });
+        let told =
+            json!({ "status": { "namespaces": { "web": work }, "conditions": [collected] } });
+        json_patch::merge(&mut cluster, &told);
+        from_value(cluster).unwrap()
+    }
+
+    /// A cluster without a namespace may have it all the same once it has too many to tell of all. Who brought one decides
+    /// nothing.
+    #[test]
+    fn cut_namespaces_are_news() {
+        let before = telling("True", "2026-11-25T16:00:00Z", "");
+        let same = telling("True", "2026-11-25T17:00:00Z", "web-work");
+        let cut = telling("False", "2026-11-25T16:00:00Z", "");
+        assert_eq!(without_noise(&before), without_noise(&same));
+        assert_ne!(without_noise(&before), without_noise(&cut));
     }
 
     /// A cluster that leaves is among the decisions, with that reason, until it has left.

@@ -113,7 +113,7 @@ pub struct KnownClusters<'a> {
 }
 
 /// Keeps the parts of a cluster that scheduling reads. The rest is gone before a rule could read it, and wakes no binding
-/// when it changes.
+/// when it changes; of the status it is named, so that a new field stays.
 pub fn keep_facts(cluster: &mut ClusterView) {
     let metadata = std::mem::take(&mut cluster.metadata);
     let status = std::mem::take(&mut cluster.status);
@@ -129,9 +129,11 @@ pub fn keep_facts(cluster: &mut ClusterView) {
         },
         spec: std::mem::take(&mut cluster.spec),
         status: ClusterViewStatus {
-            api_enablements: status.api_enablements,
-            resource_summary: status.resource_summary,
-            ..ClusterViewStatus::default()
+            kubernetes_version: String::new(),
+            conditions: Vec::new(),
+            node_summary: None,
+            remedy_actions: None,
+            ..status
         },
         ..ClusterView::default()
     };
