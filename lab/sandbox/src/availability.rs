@@ -13,7 +13,7 @@ use crate::update::{Side, Update, UpdateSender};
 /// The path of an API that anybody may request.
 pub(crate) const VERSION: &str = "/version";
 /// The time between two requests.
-const EVERY: Duration = Duration::from_millis(250);
+const EVERY: Duration = Duration::from_millis(500);
 /// The limit of a request to a member, which nothing slows down.
 const LIMIT: Duration = Duration::from_secs(2);
 

@@ -26,7 +26,7 @@ use crate::get::Getter;
 use crate::update::{Update, UpdateSender};
 
 /// The time between two reads of an agent's vote.
-const POLL: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(500);
 
 /// The settings that the agents of a member share.
 #[derive(Clone, Debug)]
