@@ -145,11 +145,13 @@ impl Known {
         traces
     }
 
-    /// Notes a version that a list or a watch shows. One that the programs cannot read may leave the last one in use.
+    /// Notes a version that a list or a watch shows. One that the programs cannot read may leave the last one in use, and
+    /// metadata alone are no version: whoever asks for them wants to know whether the API can be read.
     fn show<R: Reads>(&mut self, target: &Target, object: &Value, at: Instant) {
         let traces = self.trace(&target.path_of(object), object);
         let version: Option<u64> = version(object).parse().ok();
-        if R::is_readable(target, object) && version != traces.shown.map(|(shown, _)| shown) {
+        let is_used = object["kind"] != METADATA_ONLY && R::is_readable(target, object);
+        if is_used && version != traces.shown.map(|(shown, _)| shown) {
             traces.shown = version.map(|version| (version, at));
         }
     }
@@ -199,7 +201,7 @@ impl Known {
             return Ok(());
         };
         let traces = self.traces.get(&path);
-        check(traces.is_some() || request.may_create(), || {
+        check(traces.is_some() || request.may_precede(), || {
             "the process never received the object".to_owned()
         })?;
         for field in ["uid", "resourceVersion"] {

@@ -2,7 +2,7 @@
 //!
 //! The record has every list and every line of a watch that a process has read, and every response to its writes, so
 //! delayed, coalesced, lost and stale events are taken into account exactly. In every world a process
-//! - writes to no object that it has never received, unless it creates or applies it,
+//! - writes to no object that it has never received, unless it creates or applies it, or deletes whichever has the name,
 //! - demands no uid and no version that it has never received,
 //! - does not repeat a write that conflicted though a watch had shown it a newer version before that,
 //! - writes nothing without its lease, if it has one: after that has expired, was given back, or was read as another's.

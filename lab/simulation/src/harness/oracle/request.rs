@@ -48,9 +48,14 @@ impl Request {
         self.method == Method::GET
     }
 
-    /// Returns `true` if the object need not be there: an applied one names its kind, and a patch does not.
-    pub(super) fn may_create(&self) -> bool {
-        self.method == Method::PATCH && (self.body.is_null() || self.body["kind"].is_string())
+    /// Returns `true` if the object need not be known: an applied one names its kind, which a patch does not, and a
+    /// deletion without a precondition is of whichever object may have been created a moment ago.
+    pub(super) fn may_precede(&self) -> bool {
+        match self.method {
+            Method::PATCH => self.body.is_null() || self.body["kind"].is_string(),
+            Method::DELETE => self.body["preconditions"].is_null(),
+            _ => false,
+        }
     }
 
     /// Returns the value that a field of the metadata must have for the write to be stored; null if any is right.
