@@ -177,6 +177,14 @@ impl<'a> Schedule<'a> {
             found.push(format!("scheduled to {is:?} instead of {group:?}"));
         }
         if let Division::Weights(weights) = &self.division {
+            if weights.is_empty() {
+                let mut evenly = choices.into_iter().map(BTreeSet::into_iter);
+                let is_even = evenly.any(|choice| {
+                    model::is_divided(&seats, &choice.map(|name| (name, 1)).collect())
+                });
+                found.extend((!is_even).then(|| format!("{seats:?} are not even, in {group:?}")));
+                return found;
+            }
             let mut wanted = weights.clone();
             wanted.retain(|name, weight| *weight > 0 && group.clusters.contains(name));
             if wanted.is_empty() {
@@ -236,7 +244,9 @@ impl<'a> Schedule<'a> {
     /// no replicas goes along.
     fn choices(&self, clusters: &BTreeSet<String>) -> Vec<BTreeSet<String>> {
         match model::division(self.placement) {
-            Division::Weights(_) => model::choices(self.snapshot, &Value::Null, clusters),
+            Division::Weights(weights) if !weights.is_empty() => {
+                model::choices(self.snapshot, &Value::Null, clusters)
+            }
             _ => model::choices(self.snapshot, self.placement, clusters),
         }
     }
