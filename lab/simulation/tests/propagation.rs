@@ -18,8 +18,8 @@ const SEQUENCES: u64 = 40;
 /// The same of Lazy policies, which are shorter.
 const LAZY_SEQUENCES: u64 = 40;
 
-/// The number of faults that these sequences draw; thousands draw three more.
-const FAULTS: usize = 12;
+/// The number of faults that these sequences draw; thousands draw two more.
+const FAULTS: usize = 13;
 
 fn seconds(seconds: u32) -> Step {
     Step::Wait {
