@@ -55,7 +55,7 @@ mod tests {
         json!({ "status": "success", "data": { "resultType": kind, "result": result } })
     }
 
-    /// As Prometheus 3 answers, and as `VictoriaMetrics` says that it lacks something.
+    /// Reads the answers of Prometheus 3, and those of `VictoriaMetrics` where data are missing.
     #[test]
     fn answers_are_read() {
         let element = json!([{ "metric": {}, "value": [1, "+Inf"] }]);
