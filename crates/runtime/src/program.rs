@@ -1,7 +1,6 @@
 //! The life of a process: flags, logs, signals, tasks, exit code.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -183,7 +182,7 @@ impl Program {
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource<DynamicType: Default> + DeserializeOwned,
     {
         let kind = K::DynamicType::default();
         self.watch_kind(name, (api, &kind), selected, observe);
@@ -197,7 +196,7 @@ impl Program {
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + DeserializeOwned,
     {
         self.spawn_watch(name, Source::new(objects, selected), observe);
     }
@@ -211,7 +210,7 @@ impl Program {
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + DeserializeOwned,
     {
         let source = Source {
             may_be_unserved: true,
@@ -230,7 +229,7 @@ impl Program {
         selected: Config,
         observe: impl FnMut(Event<Decoded<K>>) + Send + 'static,
     ) where
-        K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource<DynamicType: Default> + DeserializeOwned,
     {
         let source = Source {
             needed_to_lead: false,

@@ -1,7 +1,6 @@
 //! Watches that survive whatever the API server sends: an object that does not decode is logged and
 //! kept apart, an expired resource version leads to a new list, a lost connection to a new one.
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use backon::ExponentialBuilder;
@@ -35,7 +34,7 @@ pub fn events<K>(
     config: Config,
 ) -> impl Stream<Item = Event<Decoded<K>>> + Send
 where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType: Default> + DeserializeOwned,
 {
     events_of(api, config, &K::DynamicType::default())
 }
@@ -47,7 +46,7 @@ pub fn events_of<K>(
     kind: &K::DynamicType,
 ) -> impl Stream<Item = Event<Decoded<K>>> + Send + use<K>
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + DeserializeOwned,
 {
     let mut log = WatchLog::new(&K::kind(kind));
     let events = attempts(raw(api), config).filter_map(move |result| ready(log.filter(result)));
@@ -61,7 +60,7 @@ pub fn events_or_failures<K>(
     mut failed: impl FnMut(&watcher::Error) + Send,
 ) -> impl Stream<Item = Event<Decoded<K>>> + Send
 where
-    K: Resource<DynamicType: Default> + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource<DynamicType: Default> + DeserializeOwned,
 {
     let mut log = WatchLog::new(&K::kind(&K::DynamicType::default()));
     let events = attempts(raw(api), config).filter_map(move |result| {
