@@ -14,7 +14,7 @@ use karmada_runtime::error::{BoxError, Chain};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteErrorKind;
 use objects::Key;
-use objects::write::{Guard, Write};
+use objects::write::Write;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use traffic::ingress::http_route::{RouteReport, as_shown, route_of};
@@ -31,7 +31,6 @@ use crate::outage::Outage;
 use crate::provider::{Ensured, LoadBalancer, Obstacle};
 use crate::reason::Reason;
 use crate::reports::Reports;
-use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
 
 /// Reconciles one load balancer.
@@ -47,7 +46,6 @@ pub(crate) struct GatewayReconciler {
     pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
     pub(crate) grace: Arc<Grace>,
-    pub(crate) turns: Turns,
     pub(crate) outage: Arc<Outage>,
     pub(crate) readmissions: Readmissions,
     /// The queue of this loop.
@@ -201,10 +199,7 @@ impl GatewayReconciler {
             // The last load balancer releases it.
             return Ok(());
         }
-        let Some(_turn) = self.turns.take(key, Turn::Release(self.place), &self.queue) else {
-            return Ok(());
-        };
-        // Decided again: the status loop may have held the turn meanwhile.
+        // Decided again: the load balancer has taken its time.
         let (ingress, Decision::Release(release)) = self.index.decide(key, &self.settings) else {
             self.queue.add(key.clone());
             return Ok(());
@@ -284,7 +279,7 @@ impl GatewayReconciler {
                 .version
                 .clone_from(&ingress.metadata.resource_version);
             write.wanted = None;
-            write.guarded(Guard::Version)
+            write
         }))
     }
 

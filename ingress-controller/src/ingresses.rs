@@ -124,13 +124,14 @@ pub(crate) fn finalizers(
     write.of_part(part.name().to_owned()).bringing(wanted)
 }
 
-/// Returns the write of a part of the status of a `MultiClusterIngress`. No other writer has these fields, so it overwrites
-/// nobody's change, and a decision on an older version is made again when the watch shows it.
+/// Returns the write of a part of the status of a `MultiClusterIngress` in this version alone. A newer one may have been
+/// released, by another loop or an earlier leader: a status without our finalizer is cleared by nobody.
 pub(crate) fn status(ingress: &MultiClusterIngress, part: Part, status: &Value) -> Write {
     let object = object(ingress);
     let wanted = part.wanted(&object, status.clone());
     let body = json!({ "status": status });
-    let write = Write::merge(part.target(&object), object, body).of_status();
+    let write = Write::merge(part.target(&object), object, body);
+    let write = write.of_status().guarded(Guard::Version);
     write.of_part(part.name().to_owned()).bringing(wanted)
 }
 

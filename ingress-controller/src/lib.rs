@@ -9,8 +9,7 @@
 //!
 //! - `reconcile` keeps finalizer and status; `ingresses` has their writes.
 //! - `gateway` keeps the load balancer of a `provider`, and releases ingresses that are no longer ours; `outage` waits
-//!   for one that does not answer, and `turns` keeps a release apart from a status write. Of several load balancers
-//!   each has such a loop; `reports` joins their reports.
+//!   for one that does not answer. Of several load balancers each has such a loop; `reports` joins their reports.
 //! - `exports` has Karmada collect the endpoints of the Services.
 //!
 //! `names` looks up the hosts that load balancers of members are called by.
@@ -41,7 +40,6 @@ mod reason;
 mod reconcile;
 mod reports;
 mod routes;
-mod turns;
 mod watch;
 
 use std::sync::Arc;
@@ -76,7 +74,6 @@ pub use crate::reason::Reason;
 use crate::reconcile::Reconciler;
 use crate::reports::Reports;
 use crate::routes::Routes;
-use crate::turns::Turns;
 use crate::watch::{Queues, SharedIndex};
 
 /// Connects to the load balancers and the Karmada API, or that of a hub, and adds the tasks of the controller to
@@ -155,13 +152,11 @@ pub fn assemble(
         committer,
         gateway_controller: args.gateway_class_controller,
     };
-    let turns = Turns::default();
     let status = Reconciler {
         index: Arc::clone(&index),
         settings: settings.clone(),
         ingresses: ingresses.clone(),
         events: Arc::clone(&events),
-        turns: turns.clone(),
         queue: queues.status.clone(),
     };
     let (name, queue) = ("multiclusteringress", queues.status);
@@ -180,7 +175,6 @@ pub fn assemble(
             ingresses: ingresses.clone(),
             events: Arc::clone(&events),
             grace: Arc::clone(&grace),
-            turns: turns.clone(),
             outage,
             readmissions: readmissions.clone(),
             queue,

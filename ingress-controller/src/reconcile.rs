@@ -16,7 +16,6 @@ use traffic::ingress::{BlockChange, Decision, Serve, Settings};
 use crate::events::{IngressEvents, Place};
 use crate::ingresses::{Ingresses, Part, finalizers, status};
 use crate::routes::RouteStatus;
-use crate::turns::{Turn, Turns};
 use crate::watch::SharedIndex;
 
 /// Reconciles the status of ingresses. The release of those that are not ours begins in the load
@@ -26,7 +25,6 @@ pub(crate) struct Reconciler {
     pub(crate) settings: Settings,
     pub(crate) ingresses: Ingresses,
     pub(crate) events: Arc<IngressEvents>,
-    pub(crate) turns: Turns,
     /// The queue of this loop.
     pub(crate) queue: Queue<Key>,
 }
@@ -40,9 +38,6 @@ impl Controller for Reconciler {
     }
 
     async fn reconcile(&self, key: &Key) -> Result<(), BoxError> {
-        let Some(_turn) = self.turns.take(key, Turn::Status, &self.queue) else {
-            return Ok(());
-        };
         // Before the decision, which may miss changes from now on.
         let arrived = self.index.enforcement.take(Place::Ingress, key);
         match self.index.decide(key, &self.settings) {
@@ -74,11 +69,14 @@ impl Reconciler {
         serve: &Serve,
         arrived: Option<Instant>,
     ) -> Result<(), WriteError> {
+        let mut version = ingress.metadata.resource_version.clone();
         if let Some(wanted) = &serve.finalizers {
             let write = finalizers(ingress, Part::Finalizers, wanted);
             let write = self.ingresses.write(ingress, &write, &self.queue);
-            if let Outcome::Gone(_) = write.await? {
-                return Ok(());
+            match write.await? {
+                Outcome::Stored(stored) => version = stored.version,
+                Outcome::Gone(_) => return Ok(()),
+                _ => {}
             }
         }
         let key = Key::of(ingress);
@@ -87,7 +85,8 @@ impl Reconciler {
             (Some(route), _) => self.report(&route).await?,
             (None, None) => Outcome::Unchanged,
             (None, Some(patch)) => {
-                let write = status(ingress, Part::Status, &json!(patch));
+                let mut write = status(ingress, Part::Status, &json!(patch));
+                write.object.version = version;
                 let write = self.ingresses.write(ingress, &write, &self.queue);
                 write.await?
             }

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use embedded_apiserver::Fault;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
-use karmada_runtime::write::WriteError;
+use karmada_runtime::write::{WriteError, WriteErrorKind};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::events::EventType;
@@ -164,14 +164,13 @@ impl Stage {
             committer: committer(&api, &recorder),
             gateway_controller: GATEWAY_CONTROLLER.parse().unwrap(),
         };
-        let (turns, queues) = (Turns::default(), Queues::new(1));
+        let queues = Queues::new(1);
         let queue = queues.gateways[0].clone();
         let reconciler = Reconciler {
             index: Arc::clone(&index),
             settings: settings.clone(),
             ingresses: ingresses.clone(),
             events: Arc::clone(&recorder),
-            turns: turns.clone(),
             queue: queues.status,
         };
         let gateway = GatewayReconciler {
@@ -184,7 +183,6 @@ impl Stage {
             ingresses,
             events: recorder,
             grace: Arc::default(),
-            turns,
             outage: Arc::new(Outage::new("", queue.clone())),
             readmissions: Readmissions::default(),
             queue,
@@ -271,6 +269,18 @@ fn of_finalizers(version: &str, finalizers: &[&str]) -> Value {
     json!({ "metadata": { "finalizers": finalizers, "resourceVersion": version } })
 }
 
+/// Returns the patch that is sent with this status.
+fn of_status(version: &str, status: &Value) -> Value {
+    json!({ "metadata": { "resourceVersion": version }, "status": status })
+}
+
+/// Returns the version that a request is for, which is the one that an earlier request for `version` has made.
+fn answered((_, body): &(String, Value), version: &str) -> String {
+    let answered = body["metadata"]["resourceVersion"].as_str().unwrap();
+    assert_ne!(answered, version);
+    answered.to_owned()
+}
+
 /// A new ingress gets our finalizer before anything reaches the load balancer.
 #[tokio::test]
 async fn finalizer_precedes_load_balancer() {
@@ -281,18 +291,23 @@ async fn finalizer_precedes_load_balancer() {
     assert_eq!(stage.balancer_calls(), [""; 0]);
 
     stage.reconcile().await.unwrap();
-    let status = json!({ "status": {
+    let status = json!({
         "serviceLocations": [{ "name": "s", "clusters": ["m1", "m2"] }],
         "trafficBlockClusters": ["m1"],
-    } });
+    });
+    let requests = stage.api.requests();
+    let finalized = answered(&requests[1], &version);
     let expected = [
         (
             format!("PATCH {INGRESS}"),
             of_finalizers(&version, &[CONTROLLER]),
         ),
-        (format!("PATCH {INGRESS}/status"), status),
+        (
+            format!("PATCH {INGRESS}/status"),
+            of_status(&finalized, &status),
+        ),
     ];
-    assert_eq!(stage.api.requests(), expected);
+    assert_eq!(requests, expected);
     assert_eq!(stage.balancer_calls(), [""; 0]);
     stage.show().await;
     stage.reconcile().await.unwrap();
@@ -342,16 +357,17 @@ async fn converged_ingress_is_silent() {
 /// An unblocked cluster is null in the status and recorded once.
 #[tokio::test]
 async fn unblocked_cluster_is_recorded_once() {
-    let (stage, _) = Stage::with(converged()).await;
+    let (stage, version) = Stage::with(converged()).await;
     stage.observe(|index| index.observe_cluster(applied(cluster("m1", &[]))));
     stage.reconcile().await.unwrap();
-    let status = json!({ "status": {
+    let status = json!({
         "serviceLocations": [{ "name": "s", "clusters": ["m1", "m2"] }],
         "trafficBlockClusters": null,
-    } });
+    });
+    let sent = of_status(&version, &status);
     assert_eq!(
         stage.api.requests(),
-        [(format!("PATCH {INGRESS}/status"), status)]
+        [(format!("PATCH {INGRESS}/status"), sent)]
     );
     let expected = ["TrafficUnblocked: Cluster m1 is no longer blocked"];
     assert_eq!(stage.events(), expected);
@@ -393,18 +409,38 @@ fn shown_as(status: &Value) -> Ensured {
 /// The load balancer's addresses are written when they change, and are not as long as they are shown.
 #[tokio::test]
 async fn changed_addresses_are_written() {
-    let (stage, _) = Stage::with(converged()).await;
+    let (stage, version) = Stage::with(converged()).await;
     stage.balancer_returns(Ok(shown_as(&json!({ "ingress": [{ "ip": "192.0.2.1" }] }))));
     stage.reconcile().await.unwrap();
     assert_eq!(stage.api.calls(), [""; 0]);
     let status = json!({ "ingress": [{ "hostname": "lb.example.com" }] });
     stage.balancer_returns(Ok(shown_as(&status)));
     stage.reconcile().await.unwrap();
-    let body = json!({ "status": { "loadBalancer": status } });
+    let body = of_status(&version, &json!({ "loadBalancer": status }));
     assert_eq!(
         stage.api.requests(),
         [(format!("PATCH {INGRESS}/status"), body)]
     );
+}
+
+/// A leader whose watch is behind writes no status to an ingress that an earlier one has released: nobody would clear it.
+#[tokio::test]
+async fn released_ingress_gets_no_status() {
+    let (stage, _) = Stage::with(not_yet_blocked()).await;
+    let released = json!({ "metadata": { "finalizers": null }, "status": null });
+    stage.api.send("PATCH", INGRESS, &released).await;
+    let before = stage.api.get(INGRESS).await;
+    stage.balancer_returns(Ok(shown_as(&json!({ "ingress": [{ "ip": "192.0.2.2" }] }))));
+    let loops = [
+        stage.reconciler.reconcile(&key("i")).await,
+        stage.gateway.reconcile(&key("i")).await,
+    ];
+    let kinds = loops.map(|result| {
+        let error = result.unwrap_err().downcast::<WriteError>();
+        error.unwrap().kind()
+    });
+    assert_eq!(kinds, [WriteErrorKind::Conflict; 2]);
+    assert_eq!(stage.api.get(INGRESS).await, before);
 }
 
 /// The answer to a write of an ingress holds its metadata alone.
@@ -485,21 +521,19 @@ async fn moved_ingress_is_released() {
         obstacles: BTreeSet::new(),
     }));
     stage.reconcile().await.unwrap();
-    // Only of the version on which it was decided: a finalizer that was added since must stay.
-    let status = json!({ "metadata": { "resourceVersion": version }, "status": {
+    let status = json!({
         "serviceLocations": null,
         "trafficBlockClusters": null,
         "loadBalancer": null,
-    } });
+    });
     let requests = stage.api.requests();
-    // That of the status write, or else the API server would have rejected the second write.
-    let cleared = requests[1].1["metadata"]["resourceVersion"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_ne!(cleared, version);
+    let cleared = answered(&requests[1], &version);
     let expected = [
-        (format!("PATCH {INGRESS}/status"), status),
+        // Only of the version on which it was decided: a finalizer that was added since must stay.
+        (
+            format!("PATCH {INGRESS}/status"),
+            of_status(&version, &status),
+        ),
         (format!("PATCH {INGRESS}"), of_finalizers(&cleared, &[])),
     ];
     assert_eq!(requests, expected);
