@@ -25,7 +25,7 @@ use traffic::ingress::{
 use traffic::remedy::{Cause, Forecast, MaxBlocked, StoredCluster, cause, cluster_of, forecast};
 
 use crate::error::Error;
-use crate::lists::{is_unavailable, list, list_mapped, optional, scoped, served};
+use crate::lists::{if_served, is_unavailable, list, list_mapped, scoped, served};
 
 /// The objects that decide about traffic, as the stores of the controllers hold them.
 #[derive(Debug, Default)]
@@ -251,12 +251,13 @@ fn on_hub(mut slice: Decoded<EndpointSlice>) -> Decoded<EndpointSlice> {
     slice
 }
 
-/// Reads the `HTTPRoute`s; `None` if the API does not have the kind, or the user no right to it.
+/// Reads the `HTTPRoute`s; `None` if the API does not have the kind.
 async fn routes(
     client: &Client,
     namespace: Option<&str>,
 ) -> Result<Option<Store<HttpRoute>>, Error> {
-    optional(list(scoped(client, namespace), ListParams::default()).await)
+    let read = list(scoped(client, namespace), ListParams::default()).await;
+    if_served::<HttpRoute, _>(client, read).await
 }
 
 #[cfg(test)]
@@ -265,6 +266,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Namespace;
     use karmada_api::TRAFFIC_CONTROL;
     use kube::api::{Patch, PatchParams, PostParams};
+    use lab_parts::test_api::TestApi;
     use serde_json::{from_value, json};
     use traffic::endpoints::slice_cluster;
     use traffic::ingress::{Facts, service_clusters};
@@ -312,6 +314,18 @@ mod tests {
             routes.patch_status(name, &patch, &status).await.unwrap();
         }
         assert_eq!(read().await, ["ns/httproute:told"]);
+    }
+
+    /// Routes that the user may not read may send requests: they are not taken for none, unless the API has no such kind.
+    #[tokio::test]
+    async fn unreadable_routes_are_not_none() {
+        for is_served in [true, false] {
+            let api = TestApi::with_kinds(is_served.then(http_routes));
+            let call = "GET /apis/gateway.networking.k8s.io/v1/httproutes";
+            api.refuse(call, 403, "Forbidden", "no right");
+            let read = routes(&api.client(), None).await;
+            assert_eq!(read.is_err(), is_served, "{read:?}");
+        }
     }
 
     /// On a hub a member is a cluster, with its action apart from its conditions; placements and members tell where Services run

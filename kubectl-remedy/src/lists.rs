@@ -75,14 +75,6 @@ pub(crate) async fn served<T: Default>(
     }
 }
 
-/// Returns the objects that were read; `None` if the API does not have the kind, or the user no right to it.
-pub(crate) fn optional<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
-    match read {
-        Err(error) if is_unavailable(&error) => Ok(None),
-        read => read.map(Some),
-    }
-}
-
 /// Returns the objects that were read; `None` if the API does not have the kind.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 /// An object from the API server, decoded as far as possible.
 ///
 /// Like kube's `DeserializeGuard` it keeps one unexpected object from ending a whole watch. It drops
-/// `managedFields`, which no program here reads and which are most of an object's memory.
+/// `managedFields`, which are most of an object's memory; [`RawObject::decode`] keeps them.
 #[derive(Clone, Debug)]
 pub enum Decoded<K> {
     /// The object.
@@ -37,6 +37,11 @@ impl<K: Resource> Decoded<K> {
             Self::Invalid { metadata, .. } => metadata,
         }
     }
+
+    fn without_managed_fields(mut self) -> Self {
+        self.meta_mut().managed_fields = None;
+        self
+    }
 }
 
 impl<K> Decoded<K> {
@@ -52,23 +57,31 @@ impl<K> Decoded<K> {
 impl<'de, K: Resource + DeserializeOwned> Deserialize<'de> for Decoded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // The raw text, because a failed attempt consumes the deserializer.
-        <&RawValue>::deserialize(deserializer).map(|raw| decode(raw.get()))
+        let raw = <&RawValue>::deserialize(deserializer)?;
+        Ok(decode(raw.get()).without_managed_fields())
     }
 }
 
 impl<K: Resource + DeserializeOwned> From<RawObject> for Decoded<K> {
     fn from(object: RawObject) -> Self {
-        decode(object.text.get())
+        object.decode().without_managed_fields()
     }
 }
 
 /// An object as the API server sent it, of which nothing is read but its version. Watches are of such objects, so that
 /// they are compiled once, and not for each kind.
 #[derive(Clone, Debug)]
-pub(crate) struct RawObject {
+pub struct RawObject {
     /// Without anything but the version.
     metadata: ObjectMeta,
     text: Box<RawValue>,
+}
+
+impl RawObject {
+    /// Decodes the object as far as possible, with its managed fields.
+    pub fn decode<K: Resource + DeserializeOwned>(&self) -> Decoded<K> {
+        decode(self.text.get())
+    }
 }
 
 impl<'de> Deserialize<'de> for RawObject {
@@ -133,11 +146,10 @@ impl Resource for RawObject {
 
 /// Decodes an object. A response has many objects: none of them may make the others unreadable.
 fn decode<K: Resource + DeserializeOwned>(text: &str) -> Decoded<K> {
-    let mut decoded = match serde_json::from_str::<K>(text) {
+    let decoded = match serde_json::from_str::<K>(text) {
         Ok(object) => Decoded::Valid(object),
         Err(error) => without_bad_metadata(text, &error),
     };
-    decoded.meta_mut().managed_fields = None;
     match decoded {
         Decoded::Valid(object) if object.meta().name.is_none() => Decoded::Invalid {
             metadata: Box::new(object.meta().clone()),
@@ -335,15 +347,23 @@ mod tests {
         }
     }
 
-    /// A valid object loses only its managed fields.
+    /// A valid object loses only its managed fields; decoded from what was sent, it keeps them.
     #[test]
     fn valid_object_loses_managed_fields() {
         let text = json!({"metadata": {"name": "a", "managedFields": [{}]}, "data": {"k": "v"}})
             .to_string();
-        let Decoded::Valid(map) = serde_json::from_str::<Decoded<ConfigMap>>(&text).unwrap() else {
-            panic!("invalid");
-        };
-        assert_eq!(map.metadata.managed_fields, None);
-        assert_eq!(map.data.unwrap()["k"], "v");
+        let raw: RawObject = serde_json::from_str(&text).unwrap();
+        let decoded: [(Decoded<ConfigMap>, _); 3] = [
+            (serde_json::from_str(&text).unwrap(), None),
+            (raw.decode(), Some(1)),
+            (raw.into(), None),
+        ];
+        for (decoded, kept) in decoded {
+            let Decoded::Valid(map) = decoded else {
+                panic!("{decoded:?}");
+            };
+            assert_eq!(map.metadata.managed_fields.as_ref().map(Vec::len), kept);
+            assert_eq!(map.data.unwrap()["k"], "v");
+        }
     }
 }

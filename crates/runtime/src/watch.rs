@@ -15,8 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-pub use crate::decoded::Decoded;
-use crate::decoded::RawObject;
+pub use crate::decoded::{Decoded, RawObject};
 use crate::error::{Chain, LastError};
 
 const MIN_RETRY: Duration = Duration::from_millis(500);
@@ -135,7 +134,7 @@ pub(crate) fn attempts(
 }
 
 /// Returns the API of the same objects as they are sent.
-pub(crate) fn raw<K: Resource>(api: Api<Decoded<K>>) -> Api<RawObject> {
+pub fn raw<K: Resource>(api: Api<Decoded<K>>) -> Api<RawObject> {
     let collection = api.resource_url().to_owned();
     Api::all_with(api.into_client(), &collection)
 }

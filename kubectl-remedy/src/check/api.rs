@@ -4,12 +4,14 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use karmada_api::condition::REPORTER_LEASE;
+use karmada_api::gateway_api::HttpRoute;
 use karmada_runtime::error::Chain;
 use kube::api::PostParams;
 use kube::{Api, Client};
 
 use super::report::{Finding, Section};
 use crate::error::Error;
+use crate::lists::serves;
 
 const INSTALL: &str = "docs/install.md tells what to install; the kubeconfig must be that of the Karmada API, and not of a member or of the host";
 const RIGHTS: &str =
@@ -55,6 +57,9 @@ const READS: [Right; 19] = [
     Right::to("get", "coordination.k8s.io", "leases").called("cluster-controller"),
 ];
 
+/// Read where the API has them.
+const ROUTES: Right = Right::to("list", "gateway.networking.k8s.io", "httproutes");
+
 const WRITES: [Right; 3] = [
     Right::to("create", "remedy.karmada.io", "remedies"),
     Right::to("patch", "remedy.karmada.io", "remedies"),
@@ -99,7 +104,9 @@ async fn kind(client: &Client, version: &str, plural: &str) -> Finding {
 /// Checks that the caller may read the objects that are shown, and write Remedies.
 pub(super) async fn rights(client: &Client, namespace: Option<&str>) -> Result<Section, Error> {
     let mut findings = Vec::new();
-    for right in READS {
+    let is_routed = serves::<HttpRoute>(client).await?;
+    let routes = is_routed.then_some(ROUTES);
+    for right in READS.into_iter().chain(routes) {
         match allows(client, namespace, right).await? {
             Some(true) => {}
             Some(false) => findings.push(Finding::bad(right.denied(), RIGHTS)),
@@ -167,6 +174,7 @@ impl Right {
     fn is_of_ingresses(self) -> bool {
         [
             "multiclusteringresses",
+            "httproutes",
             "resourcebindings",
             "propagationpolicies",
             "endpointslices",

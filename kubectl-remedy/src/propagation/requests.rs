@@ -1,7 +1,6 @@
 //! The requests that may be made about an object.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
 use interpreters::Interpreters;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -10,8 +9,8 @@ use karmada_api::{
     OverridePolicy, PropagationPolicy, ResourceBinding, Work, execution_namespace, names,
 };
 use karmada_runtime::error::Chain;
+use karmada_runtime::watch::{Decoded, raw};
 use kube::api::ListParams;
-use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource};
 use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding_ref::BindingRef;
@@ -252,18 +251,19 @@ impl Reader<'_> {
     /// Reads the objects that `api` and `selected` cover, with who wrote them. One that cannot be read is a warning.
     pub(super) async fn list<K>(
         &self,
-        api: Api<DeserializeGuard<K>>,
+        api: Api<Decoded<K>>,
         selected: ListParams,
     ) -> Result<Vec<K>, Error>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
+        K: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let mut found = Vec::new();
-        let read = list_each(&api, selected, |object| match object.0 {
-            Ok(object) => found.push(object),
-            Err(invalid) => {
-                let (kind, key) = (K::kind(&()), invalid.metadata.key());
-                let problem = format!("{kind} {key} cannot be read: {}", invalid.error);
+        let api = raw(api);
+        let read = list_each(&api, selected, |object| match object.decode::<K>() {
+            Decoded::Valid(object) => found.push(object),
+            Decoded::Invalid { metadata, error } => {
+                let (kind, key) = (K::kind(&()), metadata.key());
+                let problem = format!("{kind} {key} cannot be read: {error}");
                 terminal::print_error(&format!("warning: {problem}"));
             }
         });
