@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn other_kinds_have_their_rules() {
         let service = |rest: Value| object("v1", "Service", &rest);
-        let balancer = |status: Value| {
+        let address = json!({ "loadBalancer": { "ingress": [{ "hostname": "a.example.com" }] } });
+        let [waiting, balancing] = [json!({}), address].map(|status| {
             service(json!({ "spec": { "type": "LoadBalancer",
             "clusterIP": "10.0.0.1" }, "status": status }))
-        };
-        let address = json!({ "loadBalancer": { "ingress": [{ "hostname": "a.example.com" }] } });
+        });
         for (object, expected) in [
             (
                 service(json!({ "spec": { "clusterIP": "10.0.0.1" } })),
@@ -215,8 +215,8 @@ mod tests {
                 service(json!({ "spec": { "type": "ExternalName" } })),
                 Availability::NotTrackable,
             ),
-            (balancer(json!({})), Availability::NotYet),
-            (balancer(address), Availability::Available),
+            (waiting, Availability::NotYet),
+            (balancing, Availability::Available),
             (definition("True"), Availability::Available),
             (definition("False"), Availability::NotYet),
             (

@@ -388,22 +388,22 @@ mod tests {
     /// new snapshot.
     #[test]
     fn order_is_kubefleets() {
-        let object = |api_version: &str, kind: &str, namespace: &str| {
+        let expected = [
+            ("v1", "LimitRange", "shop"),
+            ("v1", "ConfigMap", "shop-eu"),
+            ("v1", "ConfigMap", "shop"),
+            ("serving.knative.dev/v1", "Service", "shop"),
+            ("v1", "Service", "shop"),
+            ("apps/v1", "Deployment", "shop"),
+            ("apps/v1beta1", "Deployment", "shop"),
+            ("v1", "Endpoints", "shop"),
+            ("argoproj.io/v1alpha1", "Rollout", "shop"),
+            ("cert-manager.io/v1", "Certificate", "shop"),
+        ]
+        .map(|(api_version, kind, namespace)| {
             json!({ "apiVersion": api_version, "kind": kind,
                 "metadata": { "namespace": namespace, "name": "x" } })
-        };
-        let expected = [
-            object("v1", "LimitRange", "shop"),
-            object("v1", "ConfigMap", "shop-eu"),
-            object("v1", "ConfigMap", "shop"),
-            object("serving.knative.dev/v1", "Service", "shop"),
-            object("v1", "Service", "shop"),
-            object("apps/v1", "Deployment", "shop"),
-            object("apps/v1beta1", "Deployment", "shop"),
-            object("v1", "Endpoints", "shop"),
-            object("argoproj.io/v1alpha1", "Rollout", "shop"),
-            object("cert-manager.io/v1", "Certificate", "shop"),
-        ];
+        });
         let mut sorted = expected.clone();
         sorted.reverse();
         sort(&mut sorted);
@@ -479,12 +479,6 @@ mod tests {
     /// Cases F11 and F105.
     #[test]
     fn what_clusters_make_stays() {
-        let object = |api_version: &str, kind: &str, rest: Value| {
-            let mut object = json!({ "apiVersion": api_version, "kind": kind,
-                "metadata": { "name": "a", "namespace": "shop" } });
-            json_patch::merge(&mut object, &rest);
-            object
-        };
         let owned = json!({ "metadata": { "ownerReferences": [{ "uid": "o" }] } });
         let token = json!({ "type": "kubernetes.io/service-account-token",
             "metadata": { "annotations": { "kubernetes.io/service-account.name": "runner" } } });
@@ -493,35 +487,33 @@ mod tests {
         let by_staff = json!({ "metadata": { "labels": {
             "endpointslice.kubernetes.io/managed-by": "staff" } } });
         let deleting = json!({ "metadata": { "deletionTimestamp": "2026-11-25T16:44:19Z" } });
-        for (object, placeable) in [
-            (object("v1", "ConfigMap", json!({})), true),
-            (object("v1", "ConfigMap", deleting), false),
-            (object("v1", "ConfigMap", named("kube-root-ca.crt")), false),
-            (object("v1", "ServiceAccount", named("default")), false),
-            (object("v1", "ServiceAccount", named("runner")), true),
-            (object("v1", "Secret", token), false),
-            (object("batch/v1", "Job", owned.clone()), false),
-            (object("batch/v1", "Job", json!({})), true),
-            (object("apps/v1", "ReplicaSet", owned), false),
-            (object("apps/v1", "ReplicaSet", json!({})), true),
-            (
-                object("discovery.k8s.io/v1", "EndpointSlice", managed),
-                false,
-            ),
-            (
-                object("discovery.k8s.io/v1", "EndpointSlice", by_staff),
-                true,
-            ),
-            (object("v1", "Pod", json!({})), false),
-            (object("v1", "PersistentVolumeClaim", json!({})), true),
+        for (api_version, kind, rest, placeable) in [
+            ("v1", "ConfigMap", json!({}), true),
+            ("v1", "ConfigMap", deleting, false),
+            ("v1", "ConfigMap", named("kube-root-ca.crt"), false),
+            ("v1", "ServiceAccount", named("default"), false),
+            ("v1", "ServiceAccount", named("runner"), true),
+            ("v1", "Secret", token, false),
+            ("batch/v1", "Job", owned.clone(), false),
+            ("batch/v1", "Job", json!({}), true),
+            ("apps/v1", "ReplicaSet", owned, false),
+            ("apps/v1", "ReplicaSet", json!({}), true),
+            ("discovery.k8s.io/v1", "EndpointSlice", managed, false),
+            ("discovery.k8s.io/v1", "EndpointSlice", by_staff, true),
+            ("v1", "Pod", json!({}), false),
+            ("v1", "PersistentVolumeClaim", json!({}), true),
         ] {
+            let mut object = json!({ "apiVersion": api_version, "kind": kind,
+                "metadata": { "name": "a", "namespace": "shop" } });
+            json_patch::merge(&mut object, &rest);
             assert_eq!(
                 is_placeable(&object, &Hub::default()),
                 placeable,
                 "{object}"
             );
         }
-        let claim = object("v1", "PersistentVolumeClaim", json!({}));
+        let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+            "metadata": { "name": "a", "namespace": "shop" } });
         let runs_workloads = Hub {
             runs_workloads: true,
             ..Hub::default()

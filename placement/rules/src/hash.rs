@@ -190,12 +190,12 @@ mod tests {
 
     #[test]
     fn number_of_clusters_is_blanked() {
-        let policy = |number| PlacementPolicy {
+        let [one, five] = [1, 5].map(|number| PlacementPolicy {
             number_of_clusters: Some(number),
             ..PlacementPolicy::default()
-        };
-        let hash = |number| of_policy(Some(&policy(number))).unwrap();
-        assert_eq!(hash(1), hash(5));
+        });
+        let one = of_policy(Some(&one)).unwrap();
+        assert_eq!(one, of_policy(Some(&five)).unwrap());
     }
 
     /// Case F14: the content of one group may be in several snapshots: the hash is of all of it.

@@ -312,21 +312,13 @@ mod tests {
             let Prepared::Ready(written) = prepared else {
                 panic!("{prepared:?}");
             };
-            let is_of = |object: &&Value| {
-                objects::kind(object) == objects::kind(&written) && object.name() == written.name()
-            };
-            let Some(object) = objects.iter().find(is_of) else {
+            let kind = objects::kind(&written);
+            let mut namesakes = objects.iter().filter(|one| one.name() == written.name());
+            let object = namesakes.find(|one| objects::kind(one) == kind);
+            let Some(hash) = object.and_then(|one| one.annotation(SPEC_HASH)) else {
                 continue;
             };
-            let Some(hash) = object.annotation(SPEC_HASH) else {
-                continue;
-            };
-            assert_eq!(
-                written.annotation(SPEC_HASH),
-                Some(hash),
-                "{}",
-                objects::kind(object)
-            );
+            assert_eq!(written.annotation(SPEC_HASH), Some(hash), "{kind}");
             assert_eq!(written.annotation(PLACEMENT), None);
             count += 1;
         }

@@ -301,10 +301,10 @@ mod tests {
         let work: Work = from_value(json!({ "spec": { "applyStrategy": {
             "whenToTakeOver": "Never", "allowCoOwnership": true } } }))
         .unwrap();
-        let adopts = |object: &Value| adopted(&work, object);
+        let (free, ours) = (object(&[]), object(&[(PLACED, "ours")]));
         let reason = LEFT_ALONE.to_owned();
-        assert_eq!(adopts(&object(&[])), Adoption::Refuse { reason });
-        assert_eq!(adopts(&object(&[(PLACED, "ours")])), Adoption::Owned);
+        assert_eq!(adopted(&work, &free), Adoption::Refuse { reason });
+        assert_eq!(adopted(&work, &ours), Adoption::Owned);
     }
 
     /// Case F107: an object whose owner somebody has taken off is known by its uid, and goes with its
@@ -332,13 +332,12 @@ mod tests {
     fn written_object_is_restored() {
         let mut ours = object(&[(PLACED, "ours")]);
         ours["metadata"]["annotations"] = json!({ SPEC_HASH: "h" });
-        let adopts = |hash: &str| {
-            let manifest = json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });
-            adoption(&work(false), &own(), &owners(), (&manifest, &ours))
-        };
         let fields = TakeOver::Displaced;
-        assert_eq!(adopts("h"), Adoption::Adopt { fields });
-        assert_eq!(adopts("next"), Adoption::Owned);
+        for (hash, expected) in [("h", Adoption::Adopt { fields }), ("next", Adoption::Owned)] {
+            let manifest = json!({ "metadata": { "annotations": { SPEC_HASH: hash } } });
+            let adoption = adoption(&work(false), &own(), &owners(), (&manifest, &ours));
+            assert_eq!(adoption, expected, "{hash}");
+        }
     }
 
     /// Both halves of this house may work in one cluster: an object belongs to one of them.
@@ -356,13 +355,13 @@ mod tests {
         let delete = Removal::Delete {
             uid: "u".to_owned(),
         };
-        let removal = |object: &Value| removal(&work(false), &own(), &owners(), object);
+        let (work, own, owners) = (work(false), own(), owners());
         let ours = object(&[(PLACED, "ours"), (PLACED, "gone")]);
-        assert_eq!(removal(&ours), delete);
+        assert_eq!(removal(&work, &own, &owners, &ours), delete);
         let theirs = object(&[(PLACED, "theirs")]);
-        assert_eq!(removal(&theirs), Removal::Nothing);
+        assert_eq!(removal(&work, &own, &owners, &theirs), Removal::Nothing);
         let shared = object(&[(PLACED, "ours"), (OTHERS, "else")]);
-        let Removal::Release { patch } = removal(&shared) else {
+        let Removal::Release { patch } = removal(&work, &own, &owners, &shared) else {
             panic!("not released");
         };
         let left = &patch["metadata"]["ownerReferences"];
@@ -371,7 +370,7 @@ mod tests {
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         let mut going = ours;
         going["metadata"]["deletionTimestamp"] = json!("2026-11-25T17:00:00Z");
-        assert_eq!(removal(&going), Removal::Nothing);
+        assert_eq!(removal(&work, &own, &owners, &going), Removal::Nothing);
     }
 
     /// A Work that only reports takes away the objects that it has applied before, and none that it has only looked at.

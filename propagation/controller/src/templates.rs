@@ -53,12 +53,12 @@ impl Templates {
         let templates = Arc::new_cyclic(|templates: &Weak<Self>| {
             // Their owner observes the events of the watches.
             let templates = Weak::clone(templates);
-            let observe = move |kind: &GroupVersionKind, event| {
-                if let Some(templates) = templates.upgrade() {
-                    templates.observe(kind, event);
-                }
-            };
-            let (watches, watching) = DynamicWatches::new(client.clone(), selected, observe);
+            let (watches, watching) =
+                DynamicWatches::new(client.clone(), selected, move |kind, event| {
+                    if let Some(templates) = templates.upgrade() {
+                        templates.observe(kind, event);
+                    }
+                });
             program.run_until_stopped("templates", watching);
             Self {
                 watches,

@@ -773,16 +773,16 @@ async fn others_versions_take_nothing() {
 async fn older_version_may_go() {
     let mut stage = Stage::new().await;
     stage.add_toy(&["v1beta1"]).await;
-    let selecting = |version: &str| {
-        let kind = json!({ "apiVersion": format!("test.io/{version}"), "kind": "Toy" });
+    let [older, newer] = ["test.io/v1beta1", "test.io/v1"].map(|version| {
+        let kind = json!({ "apiVersion": version, "kind": "Toy" });
         json!({ "resourceSelectors": [kind] })
-    };
-    let ours = policy("ours", &selecting("v1beta1"));
+    });
+    let ours = policy("ours", &older);
     stage.send("POST", POLICY, &ours).await;
     stage.start(&[]).await;
     let binding = format!("{BINDING}/web-toy");
     let path = format!("{POLICY}/ours");
-    let newer = json!({ "spec": selecting("v1") });
+    let newer = json!({ "spec": newer });
     stage.change("PATCH", &path, &newer).await;
     let versions = stage.get(&binding).await;
     let owner = &versions["metadata"]["ownerReferences"][0];
@@ -813,12 +813,12 @@ async fn unclaimed_binding_follows_version() {
     stage.send("POST", POLICY, &ours).await;
     stage.start(&[]).await;
     let binding = format!("{BINDING}/web-toy");
-    let version = async || stage.get(&binding).await["spec"]["resource"]["apiVersion"].clone();
-    assert_eq!(version().await, "test.io/v1beta1");
+    let stored = stage.get(&binding).await;
+    assert_eq!(stored["spec"]["resource"]["apiVersion"], "test.io/v1beta1");
     let path = format!("{POLICY}/ours");
     stage.change("DELETE", &path, &json!({})).await;
-    assert_eq!(version().await, "test.io/v1");
     let followed = stage.get(&binding).await;
+    assert_eq!(followed["spec"]["resource"]["apiVersion"], "test.io/v1");
     assert_eq!(claim_of(&followed), None);
     let owner = &followed["metadata"]["ownerReferences"][0];
     assert_eq!(owner["apiVersion"], "test.io/v1");

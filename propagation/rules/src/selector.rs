@@ -211,16 +211,16 @@ mod tests {
     #[test]
     fn cluster_scoped_needs_no_namespace() {
         let role = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
-        let node = |fields: Value| {
+        for (fields, namespace, expected) in [
+            (json!({}), None, Some(Rank::All)),
+            (json!({}), Some("shop"), None),
+            (json!({ "namespace": "shop" }), None, None),
+        ] {
             let mut selector = selector(fields);
             selector.api_version = "v1".to_owned();
             selector.kind = "Node".to_owned();
-            selector
-        };
-        assert_eq!(rank(&node(json!({})), None, &role), Some(Rank::All));
-        assert_eq!(rank(&node(json!({})), Some("shop"), &role), None);
-        let in_namespace = node(json!({ "namespace": "shop" }));
-        assert_eq!(rank(&in_namespace, None, &role), None);
+            assert_eq!(rank(&selector, namespace, &role), expected);
+        }
     }
 
     /// The most specific selector gives the rank.

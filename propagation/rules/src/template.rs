@@ -158,24 +158,23 @@ mod tests {
     /// An object that a control plane needs itself is no template.
     #[test]
     fn control_plane_objects_are_none() {
-        let map = |namespace: &str, name: &str| object("v1", "ConfigMap", namespace, name);
         for namespace in [
             "karmada-system",
             "karmada-cluster",
             "karmada-es-m1",
             "kube-system",
         ] {
-            expect(&map(namespace, "a"), true);
+            expect(&object("v1", "ConfigMap", namespace, "a"), true);
             expect(&object("v1", "Namespace", "", namespace), true);
         }
         expect(&object("batch/v1", "Job", "shop", "a"), true);
         for namespace in ["shop", "karmada-shop"] {
-            expect(&map(namespace, "a"), false);
+            expect(&object("v1", "ConfigMap", namespace, "a"), false);
             expect(&object("v1", "Namespace", "", namespace), false);
         }
-        let authentication = map("shop", "extension-apiserver-authentication");
-        expect(&authentication, true);
-        let mut claimed = map("shop", "a");
+        let authentication = "extension-apiserver-authentication";
+        expect(&object("v1", "ConfigMap", "shop", authentication), true);
+        let mut claimed = object("v1", "ConfigMap", "shop", "a");
         claimed["metadata"]["labels"] = json!({ CLAIMED_BY: "x" });
         expect(&claimed, true);
         expect(&json!(null), false);

@@ -141,8 +141,8 @@ mod tests {
     /// The features have Karmada's names and defaults.
     #[test]
     fn features_are_karmadas() {
-        let parsed = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat());
-        let features = |args: &Args| {
+        let features = |flags: &[&str]| {
+            let args = Args::parse_from([&["scheduler"], flags].concat());
             let scheduler = args.scheduler();
             let models = scheduler.room == Room::Models;
             let heeded = args.heeded(Timestamp::now);
@@ -154,26 +154,24 @@ mod tests {
                 heeded.promises.is_some(),
             ]
         };
-        assert_eq!(features(&parsed(&[])), [false, true, true, false, false]);
-        let switched = parsed(&[
+        assert_eq!(features(&[]), [false, true, true, false, false]);
+        let switched = features(&[
             "--feature-gates=WorkloadAffinity=true,PriorityBasedScheduling=false",
             "--feature-gates=CustomizedClusterResourceModeling=false",
             "--feature-gates=MultiplePodTemplatesScheduling=true",
             "--feature-gates=SchedulingOvercommitProtection=true",
         ]);
-        assert_eq!(features(&switched), [true, false, false, true, true]);
-        let of_karmada = parsed(&["--feature-gates=AllAlpha=true,AllBeta=true,Failover=false"]);
-        assert_eq!(features(&of_karmada), [true; 5]);
+        assert_eq!(switched, [true, false, false, true, true]);
+        let of_karmada = features(&["--feature-gates=AllAlpha=true,AllBeta=true,Failover=false"]);
+        assert_eq!(of_karmada, [true; 5]);
     }
 
     /// A scheduler of another name does not wait for the default one.
     #[test]
     fn named_scheduler_has_own_lease() {
-        let lease = |flags: &[&str]| Args::parse_from([&["scheduler"], flags].concat()).lease();
-        assert_eq!(lease(&[]), "karmada-scheduler");
-        assert_eq!(
-            lease(&["--scheduler-name=canary"]),
-            "karmada-scheduler-canary"
-        );
+        let default = Args::parse_from(["scheduler"]);
+        assert_eq!(default.lease(), "karmada-scheduler");
+        let canary = Args::parse_from(["scheduler", "--scheduler-name=canary"]);
+        assert_eq!(canary.lease(), "karmada-scheduler-canary");
     }
 }

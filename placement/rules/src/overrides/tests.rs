@@ -304,11 +304,10 @@ fn placement() -> Placement {
 /// is before `web-1`. The Works carry the hash of the names in this order.
 #[test]
 fn snapshots_are_applied_by_name() {
-    let value = |text: &str| everywhere(&set("/metadata/annotations", &json!({ "by": text })));
-    let (mut web, web_1) = (
-        of_cluster("web", &value("web")),
-        of_cluster("web-1", &value("web-1")),
-    );
+    let [mut web, web_1] = ["web", "web-1"].map(|name| {
+        let annotate = set("/metadata/annotations", &json!({ "by": name }));
+        of_cluster(name, &everywhere(&annotate))
+    });
     web.metadata.name = Some("web-3".to_owned());
     let (latest, cluster) = (
         [Taken::of(&web), Taken::of(&web_1)],

@@ -366,38 +366,34 @@ fn thousand_clusters_take_one_pass() {
 /// lets no domain have more.
 #[test]
 fn excluded_domains_do_not_count() {
-    let zoned = |name: &str, zone: &str, picked: &str| {
-        cluster(name, &json!({ "zone": zone, "picked": picked }))
-    };
-    let clusters = vec![
-        zoned("a1", "a", "yes"),
-        zoned("a2", "a", "yes"),
-        zoned("b1", "b", "no"),
-        zoned("c1", "c", "yes"),
-    ];
+    let clusters = [
+        ("a1", "a", "yes"),
+        ("a2", "a", "yes"),
+        ("b1", "b", "no"),
+        ("c1", "c", "yes"),
+    ]
+    .map(|(name, zone, picked)| cluster(name, &json!({ "zone": zone, "picked": picked })));
     let policy = json!({ "placementType": "PickN",
         "affinity": { "clusterAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": {
             "clusterSelectorTerms": [{ "labelSelector": { "matchLabels": { "picked": "yes" } } }] } } },
         "topologySpreadConstraints": [{ "topologyKey": "zone" }] });
-    let mut world = World::new(clusters, &policy);
+    let mut world = World::new(clusters.into(), &policy);
     world.ineligible = vec!["c1".to_owned()];
     world.number(2);
     assert_eq!(world.schedule(), ["a1", "a2"]);
 
     // So of a placement of a namespace, in a domain whose clusters do not have that.
-    let telling = |name: &str, zone: &str, namespaces: &Value| {
-        telling(cluster(name, &json!({ "zone": zone })), namespaces)
-    };
     let (has, lacks) = (json!({ "shop": "" }), json!({}));
-    let clusters = vec![
-        telling("a1", "a", &has),
-        telling("a2", "a", &has),
-        telling("b1", "b", &lacks),
-        telling("c1", "c", &Value::Null),
-    ];
+    let clusters = [
+        ("a1", "a", &has),
+        ("a2", "a", &has),
+        ("b1", "b", &lacks),
+        ("c1", "c", &Value::Null),
+    ]
+    .map(|(name, zone, told)| telling(cluster(name, &json!({ "zone": zone })), told));
     let policy = json!({ "placementType": "PickN",
         "topologySpreadConstraints": [{ "topologyKey": "zone" }] });
-    let mut world = World::new(clusters, &policy);
+    let mut world = World::new(clusters.into(), &policy);
     world.placement.metadata.namespace = Some("shop".to_owned());
     world.number(2);
     assert_eq!(world.schedule(), ["a1", "a2"]);
@@ -407,11 +403,10 @@ fn excluded_domains_do_not_count() {
 /// others nobody knows.
 #[test]
 fn clusters_without_namespace_are_left() {
-    let named = |name: &str, namespaces: &Value| telling(cluster(name, &json!({})), namespaces);
     let clusters = vec![
-        named("has", &json!({ "shop": "shop-work" })),
-        named("lacks", &json!({ "default": "" })),
-        named("new", &Value::Null),
+        telling(cluster("has", &json!({})), &json!({ "shop": "shop-work" })),
+        telling(cluster("lacks", &json!({})), &json!({ "default": "" })),
+        telling(cluster("new", &json!({})), &Value::Null),
         cluster("silent", &json!({})),
     ];
     let mut world = World::new(clusters, &json!({ "placementType": "PickAll" }));

@@ -73,16 +73,14 @@ fn what_is_out_is_named() {
 
 #[test]
 fn contradictions_are_named() {
-    let term = |term: Value| {
-        json!({ "clusterAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": { "clusterSelectorTerms": [term] } } })
-    };
-    let preferred = |term: Value| {
+    let sorter = json!({ "propertySorter": { "name": "a", "sortOrder": "Ascending" } });
+    let sorting = json!({ "clusterAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": { "clusterSelectorTerms": [sorter] } } });
+    let selector = json!({ "propertySelector": { "matchExpressions": [] } });
+    let [preferring, selecting] = [json!({}), selector].map(|term| {
         json!({ "clusterAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1, "preference": term }] } })
-    };
-    let sorter = json!({ "propertySorter": { "name": "a", "sortOrder": "Ascending" } });
-    let selector = json!({ "propertySelector": { "matchExpressions": [] } });
+    });
     let toleration = json!({ "key": "a", "operator": "Exists" });
     for (policy, problem) in [
         (
@@ -98,15 +96,15 @@ fn contradictions_are_named() {
             "spec.policy.numberOfClusters is only for PickN",
         ),
         (
-            json!({ "affinity": preferred(json!({})) }),
+            json!({ "affinity": preferring }),
             "spec.policy.affinity has preferred terms, which PickAll has no use for",
         ),
         (
-            json!({ "affinity": term(sorter) }),
+            json!({ "affinity": sorting }),
             "spec.policy.affinity has a required term with a propertySorter",
         ),
         (
-            json!({ "placementType": "PickN", "numberOfClusters": 1, "affinity": preferred(selector) }),
+            json!({ "placementType": "PickN", "numberOfClusters": 1, "affinity": selecting }),
             "spec.policy.affinity has a preferred term with a propertySelector",
         ),
         (

@@ -342,13 +342,11 @@ fn stuck_deletion_holds_one() {
     world.schedule("c0");
     world.schedule("c2");
     world.run();
-    let state = |cluster: &str, world: &World| {
-        let of_cluster = world.bindings.iter().rev();
-        let mut of_cluster = of_cluster.filter(|one| one.spec.target_cluster == cluster);
-        of_cluster.next().unwrap().spec.state
-    };
-    assert_eq!(state("c0", &world), BindingState::Scheduled);
-    assert_eq!(state("c2", &world), BindingState::Bound);
+    for (cluster, state) in [("c0", BindingState::Scheduled), ("c2", BindingState::Bound)] {
+        let mut latest_first = world.bindings.iter().rev();
+        let latest = latest_first.find(|one| one.spec.target_cluster == cluster);
+        assert_eq!(latest.unwrap().spec.state, state, "{cluster}");
+    }
 }
 
 #[test]

@@ -245,13 +245,12 @@ fn allocated_fields_stay() {
 /// Case F9.
 #[test]
 fn contradictions_are_named() {
-    let shop = || selector("Namespace", "shop");
+    let shop = selector("Namespace", "shop");
     let (toy, config_map) = (selector("Toy", ""), selector("ConfigMap", "settings"));
     let absent = scoped(selector("Namespace", "none"), WITH_SELECTORS);
-    let (chosen, unnamed) = (
-        || scoped(shop(), WITH_SELECTORS),
-        scoped(selector("Namespace", ""), WITH_SELECTORS),
-    );
+    let unnamed = scoped(selector("Namespace", ""), WITH_SELECTORS);
+    let chosen = scoped(shop.clone(), WITH_SELECTORS);
+    let twice = vec![chosen.clone(), chosen.clone(), config_map.clone()];
     let not_one = "beside a selector with selectionScope NamespaceWithResourceSelectors, which has to name its namespace, \
                    no other may be of namespaces";
     for (selectors, message) in [
@@ -260,9 +259,9 @@ fn contradictions_are_named() {
             vec![selector("Namespace", "kube-system")],
             "namespace \"kube-system\" is reserved and cannot be placed",
         ),
-        (vec![shop(), shop()], "Namespace shop is selected twice"),
-        (vec![chosen(), chosen(), config_map.clone()], not_one),
-        (vec![chosen(), selector("Namespace", "other")], not_one),
+        (vec![shop.clone(); 2], "Namespace shop is selected twice"),
+        (twice, not_one),
+        (vec![chosen, selector("Namespace", "other")], not_one),
         (vec![unnamed, config_map.clone()], not_one),
         (
             vec![absent, config_map.clone()],
@@ -278,7 +277,7 @@ fn contradictions_are_named() {
         skipped_namespaces: vec!["shop".to_owned()],
         ..Hub::default()
     };
-    let skipped = select(&selecting("", &[shop()]), &hub, &shelf()).unwrap_err();
+    let skipped = select(&selecting("", &[shop]), &hub, &shelf()).unwrap_err();
     let expected = InvalidSelector::ReservedNamespace("shop".to_owned());
     assert_eq!(skipped, expected);
 }

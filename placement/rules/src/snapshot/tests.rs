@@ -191,14 +191,14 @@ fn changes_make_the_next_group() {
 #[test]
 fn lost_parts_are_made_again() {
     let placement = placement("crp");
-    let objects = || ["a", "b", "c"].map(large).to_vec();
+    let objects = ["a", "b", "c"].map(large).to_vec();
     let mut snapshots = Snapshots::default();
     snapshots.apply(snapshots.plan(&placement, vec![config_map("a", "1")]));
-    snapshots.apply(snapshots.plan(&placement, objects()));
+    snapshots.apply(snapshots.plan(&placement, objects.clone()));
     let whole = snapshots.clone();
     snapshots.0.retain(|one| one.metadata.name() != "crp-1-0");
     assert_eq!(snapshots.latest(), Some("crp-0-snapshot"));
-    snapshots.apply(snapshots.plan(&placement, objects()));
+    snapshots.apply(snapshots.plan(&placement, objects));
     assert_eq!(
         (snapshots.names(), snapshots.latest()),
         (whole.names(), Some("crp-1-snapshot"))

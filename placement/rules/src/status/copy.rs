@@ -218,13 +218,12 @@ mod tests {
         let status: PlacementStatus = from_value(recorded["status"].clone()).unwrap();
         let write = copy(&placement, &status, None, NOW).unwrap();
         let created: ClusterResourcePlacementStatus = from_value(write.body().clone()).unwrap();
-        let differences = |status: &PlacementStatus| {
+        let [told, copied] = [&status, &created.source_status].map(|status| {
             let clusters = status.placement_statuses.iter();
             let diffed = clusters.flat_map(|one| &one.diffed_placements);
             let all = diffed.flat_map(|one| &one.observed_diffs).cloned();
             all.collect::<Vec<_>>()
-        };
-        let (told, copied) = (differences(&status), differences(&created.source_status));
+        });
         assert_eq!(told.len(), copied.len());
         for (told, copied) in told.iter().zip(&copied) {
             assert_eq!(told.path, copied.path);
@@ -257,17 +256,16 @@ mod tests {
         let [own, other] = ["app-10", "app-11"].map(|namespace| {
             json!({ "version": "v1", "kind": "ConfigMap", "name": "c", "namespace": namespace })
         });
-        let wrapped = |envelope: &Value| {
-            let mut object = own.clone();
-            object["envelope"] = envelope.clone();
-            object
-        };
         let envelope = json!({ "name": "e", "namespace": "app-10", "type": "ResourceEnvelope" });
         let of_cluster = json!({ "name": "e", "type": "ClusterResourceEnvelope" });
         let role = json!({ "group": "rbac.authorization.k8s.io", "version": "v1",
             "kind": "ClusterRole", "name": "app-10" });
         let (first, second) = (namespace("app-10"), namespace("app-11"));
-        let (kept, bare) = (wrapped(&envelope), wrapped(&of_cluster));
+        let [kept, bare] = [envelope, of_cluster].map(|envelope| {
+            let mut object = own.clone();
+            object["envelope"] = envelope;
+            object
+        });
         let said = status(
             &json!([first, second, own, other, role, kept, bare]),
             &json!([of("app-10"), of("app-11")]),

@@ -344,12 +344,12 @@ fn recorded_shortages_are_ours() {
             .status()
             .unwrap_or_else(|| world.placement.status.clone().unwrap());
         let theirs = world.placement.status.clone().unwrap();
-        let missing = |status: &PlacementStatus| {
+        let missing = [&ours, &theirs].map(|status| {
             let clusters = status.placement_statuses.iter();
             let missing = clusters.filter(|one| one.cluster_name.is_empty());
             missing.map(|one| said(&one.conditions)).collect::<Vec<_>>()
-        };
-        assert_eq!(missing(&ours), missing(&theirs), "{placement}");
+        });
+        assert_eq!(missing[0], missing[1], "{placement}");
         assert_eq!(
             said(&ours.conditions)[0],
             said(&theirs.conditions)[0],

@@ -41,16 +41,14 @@ fn reports<'a>(
 fn recorded_statuses_are_ours() {
     let mut objects = items("crp-1-member-objects");
     for (name, available) in [("crp-1-work", 2), ("crp-1-work-not-available", 0)] {
-        let of_kind = |object: &&mut Value| objects::kind(object) == "Deployment";
-        let deployment = objects.iter_mut().find(of_kind).unwrap();
-        deployment["status"]["availableReplicas"] = json!(available);
+        let mut all = objects.iter_mut();
+        let deployment = all.find(|one| objects::kind(one) == "Deployment");
+        deployment.unwrap()["status"]["availableReplicas"] = json!(available);
         let work: Work = from_value(fixture(name)).unwrap();
-        let is_of = |object: &Value, manifest: &Value| {
-            objects::kind(object) == objects::kind(manifest) && object.name() == manifest.name()
-        };
         // Of those that have no status only their manifests were recorded.
         let reports = reports(&work, |manifest| {
-            let object = objects.iter().find(|object| is_of(object, manifest));
+            let mut namesakes = objects.iter().filter(|one| one.name() == manifest.name());
+            let object = namesakes.find(|one| objects::kind(one) == objects::kind(manifest));
             applied(object.unwrap_or(manifest))
         });
         assert_eq!(
@@ -205,14 +203,14 @@ fn recorded_differences_are_ours() {
         let mut first = recorded.clone();
         first.status = None;
         let said = work_status(&first, &reports, NOW.parse().unwrap()).unwrap();
-        let undated = |status: &WorkStatus| {
+        let undated = [&said, &status].map(|status| {
             let mut text = serde_json::to_string(status).unwrap();
             while let Some(at) = text.find("2026-11-25T16") {
                 text.replace_range(at..at + NOW.len(), NOW);
             }
             text
-        };
-        assert_eq!(undated(&said), undated(&status));
+        });
+        assert_eq!(undated[0], undated[1]);
     }
 }
 
@@ -340,13 +338,12 @@ fn large_details_are_left_out() {
     let manifests = [0, 1, 2].map(|place| {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": place.to_string() } })
     });
-    let told = |bytes: usize| Told {
+    let told = [600_000, 900_000, 10].map(|bytes| Told {
         path: "/data/a".to_owned(),
         value_in_hub: "x".repeat(bytes),
         value_in_member: String::new(),
-    };
-    let sizes = [600_000, 900_000, 10];
-    let compared = sizes.map(|bytes| compared(&[told(bytes)], Some(0)));
+    });
+    let compared = told.map(|told| compared(&[told], Some(0)));
     let reports: Vec<_> = manifests
         .iter()
         .zip(&compared)

@@ -40,16 +40,16 @@ fn flink() -> Value {
 }
 
 fn volcano() -> Value {
-    let task = |name: &str, least: i32, cpu: &str| {
+    let tasks = [("leader", 1, "200m"), ("worker", 2, "100m")].map(|(name, least, cpu)| {
         let resources = json!({ "requests": { "cpu": cpu } });
         let pod =
             json!({ "containers": [{ "name": name, "image": "task:1", "resources": resources }] });
         json!({ "name": name, "minAvailable": least, "template": { "spec": pod } })
-    };
+    });
     json!({
         "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job",
         "metadata": { "name": "web", "namespace": "shop" },
-        "spec": { "tasks": [task("leader", 1, "200m"), task("worker", 2, "100m")] },
+        "spec": { "tasks": tasks },
     })
 }
 

@@ -38,16 +38,14 @@ async fn unknown_paused_cluster_is_recorded() {
     let clusters = "/apis/cluster.karmada.io/v1alpha1/clusters";
     let mut stage = settled().await;
     stage.send("POST", clusters, &cluster("m1")).await;
-    let pause = |clusters: &[&str]| {
+    let [known, all] = [&["m1"][..], &["m1", "m2", "m3"]].map(|clusters| {
         let clusters = json!({ "clusterNames": clusters });
         json!({ "spec": { "suspension": { "dispatchingOnClusters": clusters } } })
-    };
+    });
     let policy = format!("{POLICY}/pp");
-    stage.change("PATCH", &policy, &pause(&["m1"])).await;
+    stage.change("PATCH", &policy, &known).await;
     assert_eq!(stage.events("PropagationPolicy").await, [""; 0]);
-    stage
-        .change("PATCH", &policy, &pause(&["m1", "m2", "m3"]))
-        .await;
+    stage.change("PATCH", &policy, &all).await;
     let both = "UnknownCluster: Suspends dispatching to clusters that do not exist: m2, m3";
     assert_eq!(stage.events("PropagationPolicy").await, [both]);
 
@@ -65,15 +63,16 @@ async fn unknown_paused_cluster_is_recorded() {
     assert_eq!(stage.events("PropagationPolicy").await, [both, one, one]);
 }
 
+/// Waits until kinds that are not served have been looked up again, too.
+async fn settle(stage: &Stage) {
+    stage.settle().await;
+    stage.settle().await;
+}
+
 /// A policy that selects a kind that is not served is told once.
 #[tokio::test(start_paused = true)]
 async fn unserved_kind_is_recorded_once() {
     let mut stage = Stage::new().await;
-    // A kind that is not served is looked up again later.
-    let settle = async |stage: &Stage| {
-        stage.settle().await;
-        stage.settle().await;
-    };
     let selecting = |kinds: &[&str]| {
         let selectors = kinds
             .iter()

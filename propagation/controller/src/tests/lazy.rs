@@ -313,16 +313,13 @@ async fn wiped_claim_activates_nothing() {
     stage.apply(&lazily("pp", "m1")).await;
     stage.deploy().await;
     stage.apply(&lazily("pp", "m2")).await;
-    let put = async |replicas: u32| {
+    for (replicas, cluster) in [(2, "m1"), (3, "m2")] {
         let mut object = deployment();
         object["spec"]["replicas"] = json!(replicas);
         stage.send("PUT", &web(DEPLOYMENT), &object).await;
         stage.settle().await;
-    };
-    put(2).await;
-    stage.expect(Some("m1"), Some("pp")).await;
-    put(3).await;
-    stage.expect(Some("m2"), Some("pp")).await;
+        stage.expect(Some(cluster), Some("pp")).await;
+    }
 }
 
 /// A binding that Karmada made is adopted as it is, whatever the Lazy policy says by now.

@@ -29,22 +29,22 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let policy = || select(vec!["a", "b", "c"]);
-    let template = || select(vec!["web", "api"]);
+    let policy = select(vec!["a", "b", "c"]);
+    let template = select(vec!["web", "api"]);
     let selector = select(vec![
         json!({ "name": "web" }),
         json!({}),
         json!({ "labelSelector": { "matchLabels": { "tier": "x" } } }),
     ]);
     prop_oneof![
-        4 => (policy(), selector, 0..3, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
+        4 => (policy.clone(), selector, 0..3, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
             |(name, selector, priority, preempts, waits)| Step::Policy {
                 name, selector, priority, preempts, waits,
             },
         ),
-        2 => policy().prop_map(Step::DeletePolicy),
-        3 => (template(), select(vec!["x", "y"])).prop_map(|(name, label)| Step::Template { name, label }),
-        1 => template().prop_map(Step::DeleteTemplate),
+        2 => policy.prop_map(Step::DeletePolicy),
+        3 => (template.clone(), select(vec!["x", "y"])).prop_map(|(name, label)| Step::Template { name, label }),
+        1 => template.prop_map(Step::DeleteTemplate),
         1 => Just(Step::Override),
         1 => Just(Step::DeleteOverride),
         1 => Just(Step::Pause),

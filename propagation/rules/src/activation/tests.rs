@@ -53,6 +53,11 @@ fn bound(
     })
 }
 
+/// Decides about a template that the lazy policy `a` has claimed.
+fn lazily(template: &Value, record: &Record) -> Activation {
+    bound(&lazy("a"), template, Some(record), "a", false)
+}
+
 fn record_of(policy: &PropagationPolicy, template: &Value) -> Record {
     Record::new(&Candidate::from(policy), template)
 }
@@ -81,15 +86,11 @@ fn new_default_stays_no_edit() {
     upgraded["metadata"]["annotations"] =
         json!({ names::POLICY_NAMESPACE: "shop", names::POLICY_NAME: "a" });
     upgraded["spec"]["progressDeadlineSeconds"] = json!(600);
-    let follows = |policy: &PropagationPolicy, template: &Value| {
-        let activation = bound(policy, template, Some(&record), "a", false);
-        matches!(activation, Activation::Follows(_))
-    };
-    assert!(!follows(&lazy("a"), &upgraded));
+    assert!(matches!(lazily(&upgraded, &record), Activation::Keeps(_)));
     let now = bound(&immediate, &upgraded, Some(&record), "a", false);
     assert_eq!(now, Activation::Follows(record_of(&immediate, &upgraded)));
     upgraded["metadata"]["generation"] = json!(7);
-    assert!(follows(&lazy("a"), &upgraded));
+    assert!(matches!(lazily(&upgraded, &record), Activation::Follows(_)));
 }
 
 /// A new default that comes with the claim of a Lazy policy is no edit.
@@ -105,13 +106,9 @@ fn default_with_claim_waits() {
     // The API was upgraded a while ago, and the write of the claim is the first to show it.
     template["metadata"]["generation"] = json!(6);
     template["spec"]["progressDeadlineSeconds"] = json!(600);
-    let follows = |template: &Value| {
-        let activation = bound(&lazy("a"), template, Some(&record), "a", false);
-        matches!(activation, Activation::Follows(_))
-    };
-    assert!(!follows(&template));
+    assert!(matches!(lazily(&template, &record), Activation::Keeps(_)));
     template["metadata"]["generation"] = json!(7);
-    assert!(follows(&template));
+    assert!(matches!(lazily(&template, &record), Activation::Follows(_)));
 }
 
 /// A Lazy policy is followed with the next edit.
@@ -121,15 +118,15 @@ fn lazy_policy_awaits_edit() {
         generation: 1,
         ..record_of(&lazy("a"), &template(1))
     };
-    let at = |template: &Value| bound(&lazy("a"), template, Some(&record), "a", false);
-    assert_eq!(at(&template(1)), Activation::Keeps(record.clone()));
+    let kept = Activation::Keeps(record.clone());
+    assert_eq!(lazily(&template(1), &record), kept);
 
     let mut edited = template(2);
     edited["metadata"]["generation"] = json!(6);
     let now = record_of(&lazy("a"), &edited);
-    assert_eq!(at(&edited), Activation::Follows(now));
+    assert_eq!(lazily(&edited, &record), Activation::Follows(now));
     // A newer API shows a default.
-    assert_eq!(at(&template(2)), Activation::Keeps(record.clone()));
+    assert_eq!(lazily(&template(2), &record), kept);
     // A claim is another generation of a Deployment.
     let mut claimed = template(1);
     claimed["metadata"]["generation"] = json!(6);
@@ -137,7 +134,7 @@ fn lazy_policy_awaits_edit() {
         template_generation: Some(6),
         ..record.clone()
     };
-    assert_eq!(at(&claimed), Activation::Keeps(later));
+    assert_eq!(lazily(&claimed, &record), Activation::Keeps(later));
 }
 
 /// A Lazy policy that changes nothing is followed without an edit.
@@ -220,7 +217,7 @@ fn unrecorded_binding_is_recorded() {
         template: "1:0:0".to_owned(),
         ..now.clone()
     };
-    let activation = bound(&lazy("a"), &template(1), Some(&unknown), "a", false);
+    let activation = lazily(&template(1), &unknown);
     assert_eq!(activation, Activation::Keeps(now));
 }
 
@@ -362,9 +359,9 @@ fn metadata(generation: i64) -> ObjectMeta {
 /// The last change of a policy is that of somebody else.
 #[test]
 fn own_policy_writes_are_ignored() {
-    let at = |generation| changed_at(&metadata(generation)).unwrap().to_string();
-    assert_eq!(at(1), "2026-01-01T00:00:00Z");
-    assert_eq!(at(2), "2026-01-01T00:02:00Z");
+    let [created, edited] = [1, 2].map(|generation| changed_at(&metadata(generation)).unwrap());
+    assert_eq!(created.to_string(), "2026-01-01T00:00:00Z");
+    assert_eq!(edited.to_string(), "2026-01-01T00:02:00Z");
 }
 
 fn message(record: &Record, policy: &PropagationPolicy) -> Option<String> {
@@ -386,24 +383,20 @@ fn waits(policy: &str, follows: &str) -> String {
 fn waiting_message_names_policies() {
     let record = record_of(&lazy("a"), &template(1));
     assert_eq!(message(&record, &lazy("a")), None);
-    let older = |generation| Record {
-        generation,
-        ..record.clone()
-    };
-    for (record, policy, expected) in [
-        (&older(1), lazy("a"), Some(waits("shop/a", "generation 1"))),
+    for (generation, policy, expected) in [
+        (1, lazy("a"), Some(waits("shop/a", "generation 1"))),
+        (0, lazy("a"), Some(waits("shop/a", "an earlier version"))),
         (
-            &older(0),
-            lazy("a"),
-            Some(waits("shop/a", "an earlier version")),
-        ),
-        (
-            &record,
+            2,
             lazy("b"),
             Some(waits("shop/b", "generation 2 of shop/a")),
         ),
-        (&older(1), policy("a", &json!({})), None),
+        (1, policy("a", &json!({})), None),
     ] {
-        assert_eq!(message(record, &policy), expected);
+        let record = Record {
+            generation,
+            ..record.clone()
+        };
+        assert_eq!(message(&record, &policy), expected);
     }
 }

@@ -426,24 +426,22 @@ proptest! {
                 "conflictResolution", "propagateDeps"]),
             0_usize..3, 0..6),
     ) {
-        let value = |field: &str, n: usize| match field {
-            "replicas" => json!(n),
-            "propagateDeps" | "preserveResourcesOnDeletion" => json!(n == 1),
-            "schedulerName" | "conflictResolution" => json!(["", "Overwrite", "Abort"][n]),
-            "suspension" => [
-                json!({}),
-                json!({ "dispatching": true }),
-                json!({ "dispatchingOnClusters": { "clusterNames": ["m"] } }),
-            ][n].clone(),
-            "replicaRequirements" => json!({ "resourceRequest": { "cpu": n.to_string() } }),
-            _ => json!({ "clusterAffinity": { "clusterNames": [n.to_string()] } }),
-        };
         let (mut binding, mut policy) = (web_binding(), web_policy());
-        for (field, n) in fields {
-            binding["spec"][field] = value(field, n);
-        }
-        for (field, n) in of_policy {
-            policy["spec"][field] = value(field, n);
+        for (object, fields) in [(&mut binding, fields), (&mut policy, of_policy)] {
+            for (field, n) in fields {
+                object["spec"][field] = match field {
+                    "replicas" => json!(n),
+                    "propagateDeps" | "preserveResourcesOnDeletion" => json!(n == 1),
+                    "schedulerName" | "conflictResolution" => json!(["", "Overwrite", "Abort"][n]),
+                    "suspension" => [
+                        json!({}),
+                        json!({ "dispatching": true }),
+                        json!({ "dispatchingOnClusters": { "clusterNames": ["m"] } }),
+                    ][n].clone(),
+                    "replicaRequirements" => json!({ "resourceRequest": { "cpu": n.to_string() } }),
+                    _ => json!({ "clusterAffinity": { "clusterNames": [n.to_string()] } }),
+                };
+            }
         }
         let plan = planned(&deployment(), &policy, Some(&binding));
         if plan.is_some() {

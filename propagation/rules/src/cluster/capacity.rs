@@ -113,11 +113,10 @@ mod tests {
     /// Nodes are counted by the room that their pods leave, one that is full of pods not at all.
     #[test]
     fn nodes_are_counted_by_model() {
-        let range = |cpu: &str, memory: &str| json!([{ "name": "cpu", "min": cpu }, { "name": "memory", "min": memory }]);
         let models = json!([
-            { "grade": 0, "ranges": range("0", "0") },
-            { "grade": 2, "ranges": range("2", "16Gi") },
-            { "grade": 1, "ranges": range("1", "4Gi") },
+            { "grade": 0, "ranges": [{ "name": "cpu", "min": "0" }, { "name": "memory", "min": "0" }] },
+            { "grade": 2, "ranges": [{ "name": "cpu", "min": "2" }, { "name": "memory", "min": "16Gi" }] },
+            { "grade": 1, "ranges": [{ "name": "cpu", "min": "1" }, { "name": "memory", "min": "4Gi" }] },
         ]);
         let models = Vec::deserialize(models).unwrap();
         let nodes = [

@@ -66,18 +66,17 @@ mod tests {
         };
         let (alive, silent) = (dns(&json!("True")), cluster(&json!([])));
         let failed = dns(&json!("False"));
-        let none = || vec![];
         for (sentence, cluster, taints, expected) in [
-            ("it has failed", &failed, none(), vec![dead()]),
+            ("it has failed", &failed, vec![], vec![dead()]),
             (
                 "a date stays",
                 &failed,
                 vec![dated.clone()],
                 vec![dated.clone()],
             ),
-            ("it is well", &alive, vec![dated.clone()], none()),
-            ("it is gone", &silent, vec![dated.clone()], none()),
-            ("it never failed", &alive, none(), none()),
+            ("it is well", &alive, vec![dated.clone()], vec![]),
+            ("it is gone", &silent, vec![dated.clone()], vec![]),
+            ("it never failed", &alive, vec![], vec![]),
             (
                 "those of others stay in their order",
                 &alive,
@@ -130,21 +129,17 @@ mod tests {
             taint("A=Unknown:NoSchedule"),
             taint("A=False:NoExecute"),
         ];
-        let of = |status: &str| {
+        for (status, expected) in [
+            ("False", vec!["False:NoSchedule", "False:NoExecute"]),
+            ("Unknown", vec!["Unknown:NoSchedule"]),
+            ("True", vec![]),
+        ] {
             let cluster = cluster(&json!([{ "type": "A", "status": status }]));
             let taints = with_condition_taints(&[], &wanted, &cluster);
-            taints
-                .iter()
-                .map(super::super::taints::text)
-                .collect::<Vec<_>>()
-        };
-        let key = |rest: &str| format!("{PREFIX}A={rest}");
-        assert_eq!(
-            of("False"),
-            [key("False:NoSchedule"), key("False:NoExecute")]
-        );
-        assert_eq!(of("Unknown"), [key("Unknown:NoSchedule")]);
-        assert!(of("True").is_empty());
+            let taints = taints.iter().map(super::super::taints::text);
+            let expected = expected.iter().map(|rest| format!("{PREFIX}A={rest}"));
+            assert!(taints.eq(expected), "{status}");
+        }
     }
 
     proptest! {

@@ -167,7 +167,7 @@ mod tests {
     /// Workloads are to leave a cluster that has not been ready for long enough.
     #[test]
     fn long_unready_evicts_workloads() {
-        let evicted = || vec![not_ready(), evicting(NOT_READY, BEFORE)];
+        let evicted = vec![not_ready(), evicting(NOT_READY, BEFORE)];
         let table = [
             ("too early", vec![not_ready()], 59, vec![not_ready()]),
             (
@@ -176,9 +176,9 @@ mod tests {
                 60,
                 vec![not_ready(), evicting(NOT_READY, NOW)],
             ),
-            ("the time stays", evicted(), 61, evicted()),
+            ("the time stays", evicted.clone(), 61, evicted.clone()),
             // The count begins anew with the process.
-            ("a restart takes nothing back", evicted(), 0, evicted()),
+            ("a restart takes nothing back", evicted.clone(), 0, evicted),
         ];
         expect(table.map(|(sentence, taints, seconds, expected)| {
             let unready = after(seconds, Some(60));

@@ -60,40 +60,38 @@ fn container_references_are_found() {
 /// The references of a pod and its volumes are found.
 #[test]
 fn pod_references_are_found() {
-    let volume = |source: Value| json!({ "volumes": [source] });
-    for (pod, expected) in [
+    for (volume, expected) in [
+        (json!({ "configMap": { "name": "a" } }), vec!["ConfigMap a"]),
+        (json!({ "secret": { "secretName": "a" } }), vec!["Secret a"]),
         (
-            volume(json!({ "configMap": { "name": "a" } })),
-            vec!["ConfigMap a"],
-        ),
-        (
-            volume(json!({ "secret": { "secretName": "a" } })),
-            vec!["Secret a"],
-        ),
-        (
-            volume(json!({ "projected": { "sources": [
+            json!({ "projected": { "sources": [
                 { "configMap": { "name": "a" } }, { "secret": { "name": "b" } },
                 { "serviceAccountToken": { "path": "t" } },
-            ] } })),
+            ] } }),
             vec!["ConfigMap a", "Secret b"],
         ),
         (
-            volume(json!({ "persistentVolumeClaim": { "claimName": "a" } })),
+            json!({ "persistentVolumeClaim": { "claimName": "a" } }),
             vec!["PersistentVolumeClaim a"],
         ),
         (
-            volume(json!({ "azureFile": { "secretName": "a" } })),
+            json!({ "azureFile": { "secretName": "a" } }),
             vec!["Secret a"],
         ),
         (
-            volume(json!({ "csi": { "nodePublishSecretRef": { "name": "a" } } })),
+            json!({ "csi": { "nodePublishSecretRef": { "name": "a" } } }),
             vec!["Secret a"],
         ),
         (
-            volume(json!({ "rbd": { "secretRef": { "name": "a" } } })),
+            json!({ "rbd": { "secretRef": { "name": "a" } } }),
             vec!["Secret a"],
         ),
-        (volume(json!({ "emptyDir": {} })), vec![]),
+        (json!({ "emptyDir": {} }), vec![]),
+    ] {
+        let pod = json!({ "volumes": [volume] });
+        assert_eq!(found(&template("v1", "Pod", &pod)), expected, "{pod}");
+    }
+    for (pod, expected) in [
         (
             json!({ "imagePullSecrets": [{ "name": "a" }, { "name": "a" }, {}] }),
             vec!["Secret a"],
@@ -140,12 +138,12 @@ fn every_workload_is_searched() {
 /// Claims that a stateful set makes are no dependencies.
 #[test]
 fn stateful_set_claims_are_skipped() {
-    let volume = |name: &str| json!({ "persistentVolumeClaim": { "claimName": name } });
     let spec = json!({
         "volumeClaimTemplates": [{ "metadata": { "name": "data" } }, {}],
-        "template": { "spec": {
-            "volumes": [volume("data"), volume("shared"), { "secret": { "secretName": "data" } }],
-        } },
+        "template": { "spec": { "volumes": [
+            { "persistentVolumeClaim": { "claimName": "data" } },
+            { "persistentVolumeClaim": { "claimName": "shared" } }, { "secret": { "secretName": "data" } },
+        ] } },
     });
     assert_eq!(
         found(&template("apps/v1", "StatefulSet", &spec)),
@@ -244,13 +242,8 @@ fn karmadas_attached_bindings_stay() {
 /// for an older one does not turn it back while the newer is served, and a policy that has it decides for itself.
 #[test]
 fn newest_version_is_attached() {
-    let (web, map, binding) = recorded();
+    let (web, mut map, binding) = recorded();
     let referrers = Referrers::from([(Key::new("shop", "web-deployment"), &web.spec)]);
-    let in_version = |version: &str| {
-        let mut map = map.clone();
-        map["apiVersion"] = version.into();
-        map
-    };
     let older = |claimed: bool| {
         let mut binding = binding.clone();
         binding.spec.resource.api_version = "v1beta1".into();
@@ -270,12 +263,13 @@ fn newest_version_is_attached() {
     let [now, wanted] = [&patched(&older(false), plan), &binding].map(|binding| json!(binding));
     assert_eq!(now, wanted);
     for (version, binding) in [("v1alpha1", older(false)), ("v1", older(true))] {
-        let plan = attached(&in_version(version), &web, Some(&binding), &referrers);
+        map["apiVersion"] = version.into();
+        let plan = attached(&map, &web, Some(&binding), &referrers);
         assert_eq!(plan, None, "{version}");
     }
     // One that is not served any more is left for any that is.
+    map["apiVersion"] = "v1alpha1".into();
     for (binding, moves) in [(older(false), true), (older(true), false)] {
-        let map = in_version("v1alpha1");
         let plan = attached_beside(&map, &web, Some(&binding), &referrers, "v1beta1");
         if moves {
             let now = patched(&binding, plan);

@@ -78,22 +78,20 @@ mod tests {
     /// it does not say.
     #[test]
     fn progress_follows_the_condition() {
-        let condition = |status: &str, generation: i64| {
-            Some(
-                json!({ "type": "Applied", "status": status, "observedGeneration": generation,
-                "lastTransitionTime": "2026-11-02T00:00:00Z" }),
-            )
-        };
         for (condition, progress, since) in [
-            (condition("True", 2), Progress::Applied, None),
-            (condition("True", 1), Progress::Unapplied, None),
+            (Some(("True", 2)), Progress::Applied, None),
+            (Some(("True", 1)), Progress::Unapplied, None),
             (
-                condition("False", 2),
+                Some(("False", 2)),
                 Progress::Unapplied,
                 Some("2026-11-02T00:00:00Z"),
             ),
             (None, Progress::Unapplied, Some("2026-11-01T00:00:00Z")),
         ] {
+            let condition = condition.map(|(status, generation)| {
+                json!({ "type": "Applied", "status": status, "observedGeneration": generation,
+                    "lastTransitionTime": "2026-11-02T00:00:00Z" })
+            });
             let work = work(json!({}), false, condition);
             assert_eq!(Progress::of(&work), progress);
             let since = since.map(|since| since.parse().unwrap());

@@ -149,16 +149,11 @@ mod tests {
     /// Returns the status and the reason of each condition.
     fn shown(body: &Value) -> Vec<(&str, &str, &str)> {
         let list = body["status"]["conditions"].as_array().unwrap();
-        let field = |one, name| text(one, name).unwrap();
-        list.iter()
-            .map(|one| {
-                (
-                    field(one, "type"),
-                    field(one, "status"),
-                    field(one, "reason"),
-                )
-            })
-            .collect()
+        let shown = list.iter().map(|one| {
+            let fields = ["type", "status", "reason"];
+            fields.map(|name| text(one, name).unwrap()).into()
+        });
+        shown.collect()
     }
 
     /// A rollout ends for kstatus once all replicas are updated, available, and of the newest generation.

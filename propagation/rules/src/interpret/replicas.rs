@@ -128,16 +128,10 @@ mod tests {
             assert_eq!(count("apps/v1", kind, &three), None, "{kind}");
         }
         assert_eq!(count("example.com/v1", "Deployment", &three), None);
-        let job = |p, c| {
-            count(
-                "batch/v1",
-                "Job",
-                &json!({ "parallelism": p, "completions": c }),
-            )
-        };
-        assert_eq!(job(5, Some(2)), Some(2));
-        assert_eq!(job(2, Some(5)), Some(2));
-        assert_eq!(job(2, None), Some(2));
+        for (parallelism, completions) in [(5, Some(2)), (2, Some(5)), (2, None)] {
+            let job = json!({ "parallelism": parallelism, "completions": completions });
+            assert_eq!(count("batch/v1", "Job", &job), Some(2), "{job}");
+        }
         assert_eq!(count("v1", "Pod", &json!({})), Some(1));
         assert_eq!(count("v1", "Service", &json!({})), None);
     }

@@ -122,16 +122,12 @@ mod tests {
     /// Completions are shared in proportion to replicas.
     #[test]
     fn completions_follow_replicas() {
-        let cluster = |name: &str, replicas| TargetCluster {
+        let clusters = [("m1", Some(1)), ("m2", Some(3)), ("m3", None)];
+        let clusters = clusters.map(|(name, replicas)| TargetCluster {
             name: name.to_owned(),
             replicas,
             ..TargetCluster::default()
-        };
-        let clusters = [
-            cluster("m1", Some(1)),
-            cluster("m2", Some(3)),
-            cluster("m3", None),
-        ];
+        });
         let job = object("batch/v1", "Job", &json!({ "completions": 8 }));
         let shares = completions(&job, &clusters, BTreeMap::new());
         assert_eq!(shares, BTreeMap::from([("m1", 2), ("m2", 6), ("m3", 0)]));

@@ -154,19 +154,16 @@ fn job_ends_with_its_copies() {
 /// The API lets no container run again that has ended and may not restart: it stays so, though its copy is gone.
 #[test]
 fn ended_containers_stay_ended() {
-    let status = |state: &str| json!({ "phase": "Running", "containerStatuses": [{ "name": "web", "state": { state: {} } }] });
+    let [terminated, running] = ["terminated", "running"].map(|state| {
+        json!({ "phase": "Running",
+            "containerStatuses": [{ "name": "web", "state": { state: {} } }] })
+    });
     for (policy, expected) in [("Never", "terminated"), ("Always", "running")] {
         let template = json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "restartPolicy": policy },
-            "status": status("terminated") });
-        let running = status("running");
-        let members = [member("m1", &running)];
-        let aggregated = |template: &Value| {
-            let patch = template_status(template, &members, true).unwrap();
-            let mut after = template.clone();
-            json_patch::merge(&mut after, &patch);
-            after["status"]["containerStatuses"][0]["state"].clone()
-        };
-        assert!(aggregated(&template).get(expected).is_some(), "{policy}");
+            "status": terminated });
+        let patch = template_status(&template, &[member("m1", &running)], true).unwrap();
+        let state = &apply(&template, &patch)["status"]["containerStatuses"][0]["state"];
+        assert!(state.get(expected).is_some(), "{policy}");
     }
 }
 

@@ -291,11 +291,11 @@ fn changes_of_texts_are_bounded() {
 /// Case P113: a place in a list may be counted from its end, or have zeros before it, wherever an override names one.
 #[test]
 fn places_are_counted_as_karmada_does() {
-    let image = |path: &str| format!("/spec/template/spec/containers/{path}/image");
-    for (path, index) in [("-1", 1), ("-2", 0), ("01", 1), ("00", 0)] {
+    for (place, index) in [("-1", 1), ("-2", 0), ("01", 1), ("00", 0)] {
+        let path = format!("/spec/template/spec/containers/{place}/image");
         for overriders in [
-            json!({ "plaintext": [{ "path": image(path), "operator": "replace", "value": "new" }] }),
-            json!({ "imageOverrider": [{ "predicate": { "path": image(path) },
+            json!({ "plaintext": [{ "path": path, "operator": "replace", "value": "new" }] }),
+            json!({ "imageOverrider": [{ "predicate": { "path": path },
                 "component": "Repository", "operator": "replace", "value": "new" }] }),
         ] {
             let changed = overridden(&overriders).unwrap();
@@ -304,12 +304,10 @@ fn places_are_counted_as_karmada_does() {
             assert!(changed.contains("new"), "{overriders} {changed}");
         }
     }
-    let beyond = json!({ "plaintext": [{ "path": image("-3"), "operator": "remove" }] });
+    let path = "/spec/template/spec/containers/-3/image";
+    let beyond = json!({ "plaintext": [{ "path": path, "operator": "remove" }] });
     let error = overridden(&beyond).unwrap_err();
-    assert!(
-        error.starts_with("at /spec/template/spec/containers/-3/image: "),
-        "{error}"
-    );
+    assert!(error.starts_with(&format!("at {path}: ")), "{error}");
 }
 
 /// Plaintext comes last and an operation that fails is an error.
@@ -344,9 +342,9 @@ fn failing_plaintext_is_error() {
 fn kinds_act_in_order() {
     let image = "/spec/template/spec/containers/0/image";
     let mut overriders = image_override("Tag", "add", "-image");
-    let added = |value: &str| json!([{ "operator": "add", "value": { "added": value } }]);
-    overriders["labelsOverrider"] = added("1");
-    overriders["annotationsOverrider"] = added("{\"a\":1}");
+    overriders["labelsOverrider"] = json!([{ "operator": "add", "value": { "added": "1" } }]);
+    overriders["annotationsOverrider"] =
+        json!([{ "operator": "add", "value": { "added": "{\"a\":1}" } }]);
     let in_text = json!({ "subPath": "/a", "operator": "replace", "value": 2 });
     overriders["fieldOverrider"] =
         json!([{ "fieldPath": "/metadata/annotations/added", "json": [in_text] }]);

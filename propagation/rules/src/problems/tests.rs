@@ -81,17 +81,17 @@ fn selectors_are_checked() {
 /// A pause is of all clusters or of some.
 #[test]
 fn pause_has_one_scope() {
-    let pause = |dispatching: bool, names: Value| {
-        json!({ "suspension": {
-            "dispatching": dispatching,
-            "dispatchingOnClusters": { "clusterNames": names },
-        } })
-    };
     let message =
         "! suspension dispatching cannot co-exist with dispatchingOnClusters.clusterNames";
-    expect(&pause(true, json!(["m1"])), &[message]);
-    expect(&pause(true, json!([])), &[]);
-    expect(&pause(false, json!(["m1"])), &[]);
+    for (dispatching, names, expected) in [
+        (true, json!(["m1"]), Some(message)),
+        (true, json!([]), None),
+        (false, json!(["m1"]), None),
+    ] {
+        let on_clusters = json!({ "clusterNames": names });
+        let pause = json!({ "dispatching": dispatching, "dispatchingOnClusters": on_clusters });
+        expect(&json!({ "suspension": pause }), expected.as_slice());
+    }
 }
 
 fn groups(names: &[&str]) -> Value {
@@ -259,12 +259,11 @@ fn workload_affinity_is_checked() {
 
 #[test]
 fn tolerations_and_weights_are_checked() {
-    let tolerates = |operator: &str| json!({ "placement": { "clusterTolerations": [{ "operator": operator }] } });
-    expect(&tolerates("Equal"), &[]);
-    expect(
-        &tolerates("Gt"),
-        &["! unsupported toleration operator \"Gt\", must be Exists or Equal"],
-    );
+    let unsupported = "! unsupported toleration operator \"Gt\", must be Exists or Equal";
+    for (operator, expected) in [("Equal", None), ("Gt", Some(unsupported))] {
+        let tolerations = json!({ "clusterTolerations": [{ "operator": operator }] });
+        expect(&json!({ "placement": tolerations }), expected.as_slice());
+    }
     let weight = json!({ "weightPreference": { "staticWeightList": [{ "targetCluster": {}, "weight": 0 }] } });
     expect(
         &json!({ "placement": { "replicaScheduling": weight } }),
@@ -275,30 +274,28 @@ fn tolerations_and_weights_are_checked() {
 /// Features that are not supported are named.
 #[test]
 fn unsupported_features_are_named() {
-    let divided = |fields: Value| json!({ "placement": { "replicaScheduling": fields } });
     let table = [
         (
-            divided(json!({ "replicaDivisionPreference": "New" })),
+            json!({ "replicaDivisionPreference": "New" }),
             "replicaDivisionPreference New",
         ),
         (
-            divided(json!({ "weightPreference": { "dynamicWeight": "New" } })),
+            json!({ "weightPreference": { "dynamicWeight": "New" } }),
             "dynamicWeight New",
         ),
         (
-            divided(json!({ "replicaSchedulingType": "New" })),
+            json!({ "replicaSchedulingType": "New" }),
             "replicaSchedulingType New",
         ),
     ];
-    for (fields, feature) in table {
-        expect(
-            &fields,
-            &[&format!("{feature} is not supported by karmada-rs")],
-        );
+    for (division, feature) in table {
+        let fields = json!({ "placement": { "replicaScheduling": division } });
+        let problem = format!("{feature} is not supported by karmada-rs");
+        expect(&fields, &[&problem]);
     }
-    let duplicated =
-        json!({ "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" });
-    expect(&divided(duplicated), &[]);
+    let duplicated = json!({ "placement": { "replicaScheduling": {
+        "replicaSchedulingType": "Duplicated", "replicaDivisionPreference": "Aggregated" } } });
+    expect(&duplicated, &[]);
     let unreadable = found(None, &json!({ "placement": { "clusterAffinities": 1 } }));
     assert_eq!(unreadable.len(), 1);
     assert!(unreadable[0].starts_with("a placement of another form: "));

@@ -167,24 +167,24 @@ mod tests {
         };
         let count = |grade: i64, count: i64| json!({ "grade": grade, "count": count });
         let nodes = json!([count(0, 50), count(1, 3), count(2, 2)]);
-        let ask = |request: Value| json!({ "resourceRequest": request });
         let cases = [
             // Three nodes for one replica each, and two for two.
-            (ask(json!({ "cpu": "2" })), 7, 50),
-            (ask(json!({ "cpu": "1500m", "memory": "1Gi" })), 7, 66),
-            (ask(json!({ "cpu": "1", "memory": "4Gi" })), 7, 50),
+            (json!({ "cpu": "2" }), 7, 50),
+            (json!({ "cpu": "1500m", "memory": "1Gi" }), 7, 66),
+            (json!({ "cpu": "1", "memory": "4Gi" }), 7, 50),
             // More than the least of any.
-            (ask(json!({ "cpu": "5" })), 0, 20),
+            (json!({ "cpu": "5" }), 0, 20),
             // Room of which no model tells is nowhere.
-            (ask(json!({ "nvidia.com/gpu": "1" })), 0, 0),
+            (json!({ "nvidia.com/gpu": "1" }), 0, 0),
             // Pods alone: 110 on each node, but not more than the cluster has free.
-            (ask(json!({})), 1000, 1000),
+            (json!({}), 1000, 1000),
         ];
         for (request, expected, without) in cases {
+            let request = json!({ "resourceRequest": request });
             let rooms = by_models(&status(nodes.clone(), 1000), &request);
             assert_eq!(rooms, [expected, without], "{request}");
         }
-        let two = ask(json!({ "cpu": "2" }));
+        let two = json!({ "resourceRequest": { "cpu": "2" } });
         assert_eq!(by_models(&status(nodes.clone(), 4), &two), [4, 4]);
         assert_eq!(by_models(&status(nodes.clone(), 0), &two), [0, 0]);
         // Nothing is asked for: only pods count.
@@ -239,14 +239,14 @@ mod tests {
             assert_eq!(available(&summary, 1, &request), expected, "{request}");
         }
         assert_eq!(available(&summary, 0, &json!({ "cpu": "1" })), i32::MAX);
-        let of_any = |summary: &Value| available(summary, 1, &json!({}));
-        assert_eq!(of_any(&Value::Null), 0);
-        assert_eq!(of_any(&json!({ "allocatable": { "cpu": "4" } })), 0);
         let overbooked = json!({ "allocatable": { "pods": "3" }, "allocated": { "pods": "9" } });
-        assert_eq!(of_any(&overbooked), 0);
-        assert_eq!(
-            of_any(&json!({ "allocatable": { "pods": "900E" } })),
-            i32::MAX
-        );
+        for (summary, expected) in [
+            (Value::Null, 0),
+            (json!({ "allocatable": { "cpu": "4" } }), 0),
+            (overbooked, 0),
+            (json!({ "allocatable": { "pods": "900E" } }), i32::MAX),
+        ] {
+            assert_eq!(available(&summary, 1, &json!({})), expected, "{summary}");
+        }
     }
 }

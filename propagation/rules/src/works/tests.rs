@@ -511,19 +511,19 @@ fn pause_holds_unreplaced_copy() {
     assert_eq!(world.step("member2"), Err(Unwritten::HoldWhilePaused));
     world.settle();
     assert_eq!(world.step("member2"), Err(Unwritten::HoldWhilePaused));
-    let applied = |generation: Option<i64>| {
+    let [undated, applied] = [None, Some(1)].map(|generation| {
         from_value(json!({ "conditions": [
             { "type": "Applied", "status": "True", "observedGeneration": generation },
         ] }))
         .unwrap()
-    };
-    world.work("member3").status = applied(None);
+    });
+    world.work("member3").status = undated;
     assert_eq!(
         world.step("member2"),
         Err(Unwritten::HoldWhilePaused),
         "no generation: an earlier manifest"
     );
-    world.work("member3").status = applied(Some(1));
+    world.work("member3").status = applied;
     assert!(is_deletion(&world.step("member2")));
     // Its manifest changes in this very step: it is not the delivered one any more.
     world.template["metadata"]["labels"]["tier"] = "front".into();

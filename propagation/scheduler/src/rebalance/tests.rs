@@ -15,17 +15,13 @@ const CLUSTER_BINDINGS: &str = "/apis/work.karmada.io/v1alpha2/clusterresourcebi
 async fn started(flags: &[&str]) -> TestApi {
     let api = TestApi::with_kinds(karmada_api::crd::fleet().unwrap());
     api.create_namespace("shop").await;
-    let binding = |kind: &str, name: &str, resource: &Value| {
-        json!({
-            "apiVersion": "work.karmada.io/v1alpha2", "kind": kind,
-            "metadata": { "name": name }, "spec": { "resource": resource },
-        })
-    };
     let deployment = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web" });
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "viewer" });
-    let bound = binding("ResourceBinding", "web-deployment", &deployment);
+    let bound = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding",
+        "metadata": { "name": "web-deployment" }, "spec": { "resource": deployment } });
     api.send("POST", BINDINGS, &bound).await;
-    let bound = binding("ClusterResourceBinding", "viewer-clusterrole", &role);
+    let bound = json!({ "apiVersion": "work.karmada.io/v1alpha2", "kind": "ClusterResourceBinding",
+        "metadata": { "name": "viewer-clusterrole" }, "spec": { "resource": role } });
     api.send("POST", CLUSTER_BINDINGS, &bound).await;
     let flags = [&[NAME, "--leader-elect=false"], flags].concat();
     let args = Args::try_parse_from(flags).unwrap();

@@ -25,33 +25,28 @@ fn selecting(selectors: &Value) -> Value {
 #[test]
 fn selectors_name_objects() {
     let role = json!({ "group": "g", "version": "v1", "kind": "Role", "name": "a" });
-    let with = |field: &str, value: Value| {
-        let mut selector = role.clone();
-        selector[field] = value;
-        selecting(&json!([selector]))
-    };
     assert_eq!(said(&selecting(&json!([role]))), [""; 0]);
     let labels = json!({ "matchLabels": { "a": "b" } });
-    for (spec, problem) in [
+    for (field, value, problem) in [
+        ("name", json!(""), "has one that does not select by name"),
         (
-            with("name", json!("")),
+            "labelSelector",
+            labels,
             "has one that does not select by name",
         ),
         (
-            with("labelSelector", labels),
-            "has one that does not select by name",
-        ),
-        (
-            with("selectionScope", json!("NamespaceOnly")),
+            "selectionScope",
+            json!("NamespaceOnly"),
             "has a selectionScope, which overrides have no use for",
         ),
-        (selecting(&json!([role, role])), "has one twice"),
     ] {
-        assert_eq!(
-            said(&spec),
-            [format!("spec.clusterResourceSelectors {problem}")]
-        );
+        let mut selector = role.clone();
+        selector[field] = value;
+        let problem = format!("spec.clusterResourceSelectors {problem}");
+        assert_eq!(said(&selecting(&json!([selector]))), [problem]);
     }
+    let twice = said(&selecting(&json!([role, role])));
+    assert_eq!(twice, ["spec.clusterResourceSelectors has one twice"]);
     let mut twice = everywhere(&set("/data", &json!({})));
     twice["resourceSelectors"] = json!([role, role]);
     assert_eq!(said(&twice), ["spec.resourceSelectors has one twice"]);

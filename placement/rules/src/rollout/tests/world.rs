@@ -76,15 +76,14 @@ impl World {
         let bindings: Vec<_> = self.bindings.iter().collect();
         let clusters = self.bindings.iter().map(|one| &*one.spec.target_cluster);
         let clusters = clusters.filter(|cluster| !self.gone.contains(*cluster));
-        let reach = |cluster: &str| {
+        let clusters = clusters.map(|cluster| {
             if self.unreachable.contains(cluster) {
-                Reach::Unreachable
+                (cluster, Reach::Unreachable)
             } else {
-                Reach::Reachable
+                (cluster, Reach::Reachable)
             }
-        };
-        let mut clusters: BTreeMap<_, _> =
-            clusters.map(|cluster| (cluster, reach(cluster))).collect();
+        });
+        let mut clusters: BTreeMap<_, _> = clusters.collect();
         clusters.insert("another", Reach::Reachable);
         plan(&RolloutFacts {
             placement: &self.placement,
@@ -178,12 +177,10 @@ impl World {
         } else {
             Vec::new()
         };
-        let changed = |conditions: &[Condition], kind: &str| {
-            let old = find(conditions, kind);
-            old.is_some_and(|old| old.observed_generation != binding.metadata.generation)
-        };
+        let generation = binding.metadata.generation;
+        let old = find(&status.conditions, AVAILABLE);
         // A version that is being applied anew is not available meanwhile.
-        if changed(&status.conditions, AVAILABLE) || available.is_none() {
+        if old.is_some_and(|old| old.observed_generation != generation) || available.is_none() {
             status
                 .conditions
                 .retain(|condition| condition.type_ != AVAILABLE);
@@ -203,7 +200,7 @@ impl World {
                 status: value.to_owned(),
                 reason: reason.to_owned(),
                 last_transition_time: Some(transition(old, value, now)),
-                observed_generation: binding.metadata.generation,
+                observed_generation: generation,
                 ..Condition::default()
             };
             upsert(&mut status.conditions, condition);

@@ -128,12 +128,12 @@ impl Judge {
                 prop_assert_eq!(before.spec.state, RunState::Run);
                 let expected = format!("web-{}-snapshot", status.resource_snapshot_index_used);
                 prop_assert_eq!(snapshot, expected);
-                let has = |stage: &fleet_api::update::StageStatus| {
-                    stage.clusters.iter().any(|one| one.cluster_name == cluster)
-                };
-                let place = status.stages.iter().position(has).unwrap();
+                let place = status
+                    .stages
+                    .iter()
+                    .position(|stage| stage.clusters.iter().any(|one| one.cluster_name == cluster));
                 self.seen[run].given.insert(cluster.clone(), false);
-                self.judge(run, place)?;
+                self.judge(run, place.unwrap())?;
             }
         }
         Ok(is_quiet)

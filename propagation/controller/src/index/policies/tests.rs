@@ -24,15 +24,12 @@ const KINDS: [(&str, &str); 3] = [
     ("v1", "Service"),
 ];
 
-/// The version, kind and name that a selector asks for.
-type Asked = ((&'static str, &'static str), &'static str);
-
 fn policies() -> impl Strategy<Value = BTreeMap<Key, Value>> {
     let selector = (select(&KINDS[..]), select(&NAMES[..]));
     let selectors = prop::collection::vec(selector, 0..3);
     let key = (select(&NAMESPACES[..]), 0_u8..4);
     prop::collection::btree_map(key, selectors, 0..8).prop_map(|policies| {
-        let policy = |((namespace, nth), selectors): ((&str, u8), Vec<Asked>)| {
+        let policies = policies.into_iter().map(|((namespace, nth), selectors)| {
             let selectors = selectors.into_iter().map(|((version, kind), name)| {
                 json!({ "apiVersion": version, "kind": kind, "name": name })
             });
@@ -41,8 +38,8 @@ fn policies() -> impl Strategy<Value = BTreeMap<Key, Value>> {
                 "spec": { "resourceSelectors": selectors.collect::<Vec<_>>() },
             });
             (Key::new(namespace, nth.to_string()), policy)
-        };
-        policies.into_iter().map(policy).collect()
+        });
+        policies.collect()
     })
 }
 

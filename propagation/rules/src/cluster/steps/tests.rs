@@ -405,7 +405,7 @@ fn nodes_are_published_on_request() {
 #[test]
 fn found_namespace_is_labelled() {
     let cluster = joined();
-    let planned = |is_deleting| {
+    for is_deleting in [false, true] {
         let namespace = Some(ExecutionNamespace {
             is_labelled: false,
             ..labelled(is_deleting)
@@ -414,11 +414,11 @@ fn found_namespace_is_labelled() {
             namespace,
             ..situation(&cluster, None)
         });
-        let mut writes = planned.iter().flat_map(|step| &step.writes);
-        writes.any(|write| matches!(write.action, Action::Merge(_)) && write.target == "namespace")
-    };
-    assert!(planned(false));
-    assert!(!planned(true));
+        let writes = planned.iter().flat_map(|step| &step.writes);
+        let mut writes = writes.filter(|write| write.target == "namespace");
+        let is_labelled = writes.any(|write| matches!(write.action, Action::Merge(_)));
+        assert_eq!(is_labelled, !is_deleting);
+    }
 }
 
 /// The targets of a binding are its clusters.

@@ -139,16 +139,17 @@ fn healthy_copies_end_tasks() {
 /// A task that purges directly does not end before the copy is gone.
 #[test]
 fn direct_purge_awaits_removal() {
-    let of = |mode: &str, cluster: &str| json!({ "purgeMode": mode, "fromCluster": cluster });
-    for mode in ["Directly", "Immediately"] {
-        assert_eq!(
-            ended(&of(mode, "m1"), "Healthy", 3),
-            None,
-            "m1 reports a copy"
-        );
-        assert!(ended(&of(mode, "m0"), "Healthy", 3).is_some());
+    // `m1` reports a copy.
+    for (mode, cluster, ends) in [
+        ("Directly", "m1", false),
+        ("Immediately", "m1", false),
+        ("Directly", "m0", true),
+        ("Immediately", "m0", true),
+        ("Gracefully", "m1", true),
+    ] {
+        let task = json!({ "purgeMode": mode, "fromCluster": cluster });
+        assert_eq!(ended(&task, "Healthy", 3).is_some(), ends, "{task}");
     }
-    assert!(ended(&of("Gracefully", "m1"), "Healthy", 3).is_some());
 }
 
 /// A task purges in the way that the policy asks for.
@@ -209,22 +210,16 @@ fn halted_moves_are_held() {
     let unready = cluster(&taint("cluster.karmada.io/not-ready"));
     let halted = halted_clusters(&scheduler(), vec![&unready]);
     assert_eq!(halted.len(), 1);
-    let held = |tolerations: &Value| {
-        let binding = binding(tolerations, &Value::Null);
-        is_held((&binding).into(), &halted, at(NOW))
-    };
-    assert!(held(&json!([])));
-    assert!(held(
-        &json!([{ "operator": "Exists", "tolerationSeconds": 60 }])
-    ));
-    for seconds in [json!(61), Value::Null] {
-        assert!(!held(
-            &json!([{ "operator": "Exists", "tolerationSeconds": seconds }])
-        ));
+    for (seconds, expected) in [(json!(60), true), (json!(61), false), (Value::Null, false)] {
+        let tolerations = json!([{ "operator": "Exists", "tolerationSeconds": seconds }]);
+        let binding = binding(&tolerations, &Value::Null);
+        let is_held = is_held((&binding).into(), &halted, at(NOW));
+        assert_eq!(is_held, expected, "{seconds}");
     }
-    let mut suspended = binding(&json!([]), &Value::Null);
-    suspended.spec.suspension = from_value(json!({ "dispatching": true })).unwrap();
-    assert!(!is_held((&suspended).into(), &halted, at(NOW)));
+    let mut moving = binding(&json!([]), &Value::Null);
+    assert!(is_held((&moving).into(), &halted, at(NOW)));
+    moving.spec.suspension = from_value(json!({ "dispatching": true })).unwrap();
+    assert!(!is_held((&moving).into(), &halted, at(NOW)));
 
     let mut other = cluster(&taint("dns"));
     other.metadata.name = Some("m2".to_owned());

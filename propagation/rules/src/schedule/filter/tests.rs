@@ -71,7 +71,6 @@ fn refusal(
 #[test]
 fn each_reason_excludes_cluster() {
     let free = binding(&json!({}));
-    let spread = |field: &str| json!({ "spreadConstraints": [{ "spreadByField": field }] });
     let cases = [
         (free.clone(), json!({}), cluster(json!({})), None),
         (
@@ -88,19 +87,19 @@ fn each_reason_excludes_cluster() {
         ),
         (
             free.clone(),
-            spread("zone"),
+            json!({ "spreadConstraints": [{ "spreadByField": "zone" }] }),
             cluster(json!({ "region": "r", "provider": "p" })),
             Some("1 cluster(s) did not have zones property"),
         ),
         (
             free.clone(),
-            spread("region"),
+            json!({ "spreadConstraints": [{ "spreadByField": "region" }] }),
             cluster(json!({ "zones": ["z"] })),
             Some("1 cluster(s) did not have region property"),
         ),
         (
             free,
-            spread("region"),
+            json!({ "spreadConstraints": [{ "spreadByField": "region" }] }),
             cluster(json!({ "region": "r" })),
             None,
         ),

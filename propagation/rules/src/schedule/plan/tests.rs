@@ -415,12 +415,11 @@ fn unsupported_moves_nothing() {
 /// The bounds of the number of clusters hold, and keep running replicas.
 #[test]
 fn cluster_bounds_hold() {
-    let spread = |min: i64, max: i64| spread(None, (min, max));
-    let mut running = unscheduled(&spread(1, 2), 1);
+    let mut running = unscheduled(&spread(None, (1, 2)), 1);
     running["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 1 }]);
     let one_each = [("member1".to_owned(), 1), ("member3".to_owned(), 1)];
     assert_eq!(targets(&settled(running, &fleet())), one_each);
-    let binding = settled(unscheduled(&spread(4, 5), 1), &fleet());
+    let binding = settled(unscheduled(&spread(None, (4, 5)), 1), &fleet());
     let (_, reason, message) = scheduled_condition(&binding);
     let error = "failed to select clusters: the number of feasible clusters is less than spreadConstraint.MinGroups";
     assert_eq!((&*reason, &*message), ("SchedulerError", error));
@@ -429,29 +428,24 @@ fn cluster_bounds_hold() {
 /// Cases P51 and P56: the first group that fits is used, and named.
 #[test]
 fn first_fitting_group_is_used() {
-    let affinities = |groups: &[Value]| json!({ "clusterAffinities": groups });
     let (a, b, none) = (
         group("a", &["member1"]),
         group("b", &["member2"]),
         group("none", &["x"]),
     );
     let cases = [
-        (affinities(&[a.clone(), b.clone()]), None, "a", "member1"),
-        (affinities(&[none.clone(), b.clone()]), None, "b", "member2"),
+        ([&a, &b], None, "a", "member1"),
+        ([&none, &b], None, "b", "member2"),
         // The group in use stays in use, although an earlier one fits as well.
-        (
-            affinities(&[a.clone(), b.clone()]),
-            Some("b"),
-            "b",
-            "member2",
-        ),
+        ([&a, &b], Some("b"), "b", "member2"),
         // A name that is gone begins at the first.
-        (affinities(&[a.clone(), b]), Some("gone"), "a", "member1"),
+        ([&a, &b], Some("gone"), "a", "member1"),
         // None from the one in use to the last: the earlier ones are tried then.
-        (affinities(&[a, none]), Some("none"), "a", "member1"),
+        ([&a, &none], Some("none"), "a", "member1"),
     ];
-    for (placement, observed, name, cluster) in cases {
-        let mut binding = unscheduled(&placement.clone(), 1);
+    for (groups, observed, name, cluster) in cases {
+        let placement = json!({ "clusterAffinities": groups });
+        let mut binding = unscheduled(&placement, 1);
         binding["status"] = json!({ "schedulerObservingAffinityName": observed });
         let after = settled(binding, &fleet());
         assert_eq!(targets(&after), [(cluster.to_owned(), 1)], "{placement}");
@@ -554,18 +548,14 @@ fn unread_clusters_take_nothing_away() {
     let binding: ResourceBinding = from_value(binding).unwrap();
     let clusters = fleet();
     let clusters: Vec<_> = clusters.iter().collect();
-    let fleet = |complete| KnownClusters {
-        clusters: &clusters,
-        complete,
-    };
-    assert_eq!(
-        plan(&scheduler(), (&binding).into(), fleet(false), pass()),
-        SchedulePlan::Unchanged
-    );
-    assert_ne!(
-        plan(&scheduler(), (&binding).into(), fleet(true), pass()),
-        SchedulePlan::Unchanged
-    );
+    for complete in [false, true] {
+        let fleet = KnownClusters {
+            clusters: &clusters,
+            complete,
+        };
+        let plan = plan(&scheduler(), (&binding).into(), fleet, pass());
+        assert_eq!(plan != SchedulePlan::Unchanged, complete, "{plan:?}");
+    }
 }
 
 /// The elements and fields of other writers stay.
@@ -646,14 +636,13 @@ proptest! {
     fn group_failure_order_is_irrelevant(
         kinds in prop::collection::vec(any::<bool>(), 1..5),
     ) {
-        let groups = |kinds: &[bool]| -> Value {
-            kinds.iter().enumerate().map(|(index, unfit)| {
-                group(&index.to_string(), if *unfit { &["x"] } else { &["member1"] })
-            }).collect()
-        };
         let outcome = |kinds: &[bool]| {
+            let groups = kinds.iter().enumerate().map(|(index, unfit)| {
+                group(&index.to_string(), if *unfit { &["x"] } else { &["member1"] })
+            });
+            let groups: Value = groups.collect();
             let bounds = json!([{ "spreadByField": "cluster", "minGroups": 2, "maxGroups": 2 }]);
-            let placement = json!({ "clusterAffinities": groups(kinds), "spreadConstraints": bounds });
+            let placement = json!({ "clusterAffinities": groups, "spreadConstraints": bounds });
             let mut binding = unscheduled(&placement, 2);
             binding["spec"]["clusters"] = json!([{ "name": "member3", "replicas": 2 }]);
             let after = settled(binding, &fleet());

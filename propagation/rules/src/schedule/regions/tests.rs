@@ -92,16 +92,13 @@ fn of_all(regions: &[Region<'_>], bounds: Bounds) -> Vec<usize> {
             .map(|i| regions[*i].clusters.len())
             .sum::<usize>()
     };
-    let score = |path: &[usize]| path.iter().map(|i| regions[*i].score).sum::<i64>();
-    let suffices = |path: &[usize]| {
-        path.len() >= bounds.min_regions
-            && path.len() <= bounds.max_regions
-            && count(path) >= bounds.min_clusters
-    };
     let mut tried: Vec<Vec<usize>> = Vec::new();
     let mut open: Vec<Vec<usize>> = vec![Vec::new()];
     while let Some(path) = open.pop() {
-        if suffices(&path) {
+        if path.len() >= bounds.min_regions
+            && path.len() <= bounds.max_regions
+            && count(&path) >= bounds.min_clusters
+        {
             tried.push(path);
         } else {
             let next = path.last().map_or(0, |last| last + 1);
@@ -109,7 +106,10 @@ fn of_all(regions: &[Region<'_>], bounds: Bounds) -> Vec<usize> {
             open.extend((next..regions.len()).rev().map(|i| [&*path, &[i]].concat()));
         }
     }
-    tried.sort_by_key(|path| (-score(path), std::cmp::Reverse(count(path))));
+    tried.sort_by_key(|path| {
+        let score: i64 = path.iter().map(|i| regions[*i].score).sum();
+        (-score, std::cmp::Reverse(count(path)))
+    });
     for path in &mut tried {
         path.sort_by_key(|i| (-regions[*i].score, regions[*i].name));
     }

@@ -8,17 +8,16 @@ use crate::estimators::question::Question;
 
 /// Returns the assumptions once a binding with this spec has got its clusters.
 fn placed(spec: &ResourceBindingSpec) -> Assumed {
-    let of = |spec: ResourceBindingSpec| ResourceBinding {
-        spec,
+    let [before, after] = [None, spec.clusters.clone()].map(|clusters| ResourceBinding {
+        spec: ResourceBindingSpec {
+            clusters,
+            ..spec.clone()
+        },
         ..ResourceBinding::default()
-    };
-    let before = of(ResourceBindingSpec {
-        clusters: None,
-        ..spec.clone()
     });
     let now = jiff::Timestamp::UNIX_EPOCH;
     let assumptions = Assumptions::default();
-    let assumptions = assumptions.after((&before).into(), (&of(spec.clone())).into(), now);
+    let assumptions = assumptions.after((&before).into(), (&after).into(), now);
     let mut assumed = Assumed::default();
     assumed.extend(assumptions.workloads());
     assumed

@@ -194,16 +194,14 @@ where
 
 /// Makes an authority, the certificates of a server and of a client, and another authority.
 fn certify(directory: &Path) -> TlsAcceptor {
-    let authority = |file: &str| {
+    let [(issuer, own), _] = ["ca.crt", "other.crt"].map(|file| {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let own = params.self_signed(&key).unwrap();
         fs::write(directory.join(file), own.pem()).unwrap();
         (Issuer::new(params, key), own)
-    };
-    let (issuer, own) = authority("ca.crt");
-    authority("other.crt");
+    });
     let sign = |purpose: ExtendedKeyUsagePurpose| {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();

@@ -6,6 +6,13 @@ use super::*;
 use crate::args::Args;
 use crate::estimators::Answers;
 
+/// Returns how often estimators were looked for.
+fn asked(stage: &Stage) -> usize {
+    let reads = stage.api.reads();
+    let asked = reads.iter().filter(|read| read.contains("estimator"));
+    asked.count()
+}
+
 /// A cluster whose estimator is away is scheduled to by its status, and only where its room matters is it asked at
 /// all. Case I95.
 #[tokio::test]
@@ -36,13 +43,6 @@ async fn dead_estimator_stops_nothing() {
         stage.show_cluster(roomy);
     }
     let (key, path) = web();
-    let asked = |stage: &Stage| {
-        let reads = stage.api.reads();
-        reads
-            .iter()
-            .filter(|read| read.contains("estimator"))
-            .count()
-    };
     let everywhere = binding("web", "ResourceBinding", &json!({}));
     stage.show(&stage.api.create(&everywhere).await);
     stage.reconcile(&key).await.unwrap();

@@ -18,10 +18,9 @@ fn generation_awaits_every_member() {
         json!({ "generation": 2, "observedGeneration": 1, "resourceTemplateGeneration": 4 });
     let older =
         json!({ "generation": 2, "observedGeneration": 2, "resourceTemplateGeneration": 3 });
-    let observed = |statuses: &[Value]| one.status(statuses)["observedGeneration"].clone();
-    assert_eq!(observed(&[seen.clone(), seen.clone()]), 4);
-    for other in [behind, older, json!(null)] {
-        assert_eq!(observed(&[seen.clone(), other.clone()]), 3, "{other}");
+    for (other, expected) in [(&seen, 4), (&behind, 3), (&older, 3), (&Value::Null, 3)] {
+        let status = one.status(&[seen.clone(), other.clone()]);
+        assert_eq!(status["observedGeneration"], expected, "{other}");
     }
     let statuses = [seen];
     let members = named_members(one.template(), &statuses);
@@ -87,23 +86,18 @@ fn single_copy_reports_whole() {
 /// Karmada's script lets a verdict on one cluster stand for those after it that have none.
 #[test]
 fn broadcast_verdict_is_its_own() {
-    let ended = |kind: &str| json!({ "conditions": [{ "type": kind, "status": "True" }] });
-    let conditions = |statuses: &[Value]| status("broadcastjob", statuses)["conditions"].clone();
-    let failed = conditions(&[
-        ended("Failed"),
-        json!({ "active": 1 }),
-        json!({ "active": 1 }),
-    ]);
+    let [failed, complete] = ["Failed", "Complete"]
+        .map(|kind| json!({ "conditions": [{ "type": kind, "status": "True" }] }));
+    let active = json!({ "active": 1 });
+    let has_failed = status("broadcastjob", &[failed, active.clone(), active.clone()]);
     assert_eq!(
-        failed[0]["message"],
+        has_failed["conditions"][0]["message"],
         "Job executed failed in member clusters: member1"
     );
-    assert_eq!(
-        conditions(&[ended("Complete"), json!({ "active": 1 })]),
-        json!([])
-    );
-    let complete = conditions(&[ended("Complete"), ended("Complete")]);
-    assert_eq!(complete[0]["type"], "Completed");
+    let runs = status("broadcastjob", &[complete.clone(), active]);
+    assert_eq!(runs["conditions"], json!([]));
+    let is_complete = status("broadcastjob", &[complete.clone(), complete]);
+    assert_eq!(is_complete["conditions"][0]["type"], "Completed");
 }
 
 /// Karmada's script adds to the failures that it has counted before, at each look.
@@ -338,15 +332,11 @@ fn is_policy_healthy(status: &Value) -> bool {
 /// A policy that says in a field of its own that it is ready needs no condition.
 #[test]
 fn kyverno_field_precedes_condition() {
-    let condition = |status: &str, reason: &str| json!([{ "type": "Ready", "status": status, "reason": reason }]);
-    assert!(is_policy_healthy(
-        &json!({ "conditions": condition("True", "Succeeded") })
-    ));
-    assert!(!is_policy_healthy(
-        &json!({ "conditions": condition("True", "Other") })
-    ));
-    assert!(!is_policy_healthy(
-        &json!({ "ready": false, "conditions": condition("True", "Succeeded") })
-    ));
+    let [succeeded, other] = ["Succeeded", "Other"]
+        .map(|reason| json!([{ "type": "Ready", "status": "True", "reason": reason }]));
+    assert!(is_policy_healthy(&json!({ "conditions": succeeded })));
+    assert!(!is_policy_healthy(&json!({ "conditions": other })));
+    let unready = json!({ "ready": false, "conditions": succeeded });
+    assert!(!is_policy_healthy(&unready));
     assert!(!is_policy_healthy(&json!({})));
 }

@@ -6,16 +6,13 @@ use crate::schedule::{Assumed, Assumptions, Room};
 
 /// Returns the assumptions of a Deployment that was placed a moment ago, with these replicas in a cluster.
 fn others(cluster: &str, replicas: i32, cpu: &str) -> Assumed {
-    let of = |clusters: Value| -> ResourceBinding {
+    let placed = json!([{ "name": cluster, "replicas": replicas }]);
+    let [before, after] = [json!([]), placed].map(|clusters| {
         let mut binding = unscheduled(&json!({}), replicas);
         binding["spec"]["replicaRequirements"] = json!({ "resourceRequest": { "cpu": cpu } });
         binding["spec"]["clusters"] = clusters;
         read(&binding)
-    };
-    let (before, after) = (
-        of(json!([])),
-        of(json!([{ "name": cluster, "replicas": replicas }])),
-    );
+    });
     let assumptions = Assumptions::default();
     let assumptions = assumptions.after((&before).into(), (&after).into(), pass().now);
     let mut assumed = Assumed::default();
@@ -76,9 +73,9 @@ fn promised_room_is_taken() {
 #[test]
 fn promised_nodes_are_taken() {
     let mut clusters = with_room(&[100]);
-    let range = |min: &str| json!([{ "name": "cpu", "min": min, "max": "1Ti" }]);
     clusters[0].spec.resource_models = from_value(json!([
-        { "grade": 0, "ranges": range("0") }, { "grade": 1, "ranges": range("3") },
+        { "grade": 0, "ranges": [{ "name": "cpu", "min": "0", "max": "1Ti" }] },
+        { "grade": 1, "ranges": [{ "name": "cpu", "min": "3", "max": "1Ti" }] },
     ]))
     .unwrap();
     let summary = clusters[0].status.resource_summary.as_mut().unwrap();
@@ -86,10 +83,6 @@ fn promised_nodes_are_taken() {
     summary.allocatable.extend(
         from_value::<karmada_api::cluster_view::Quantities>(json!({ "cpu": "6" })).unwrap(),
     );
-    let by = |room| Scheduler {
-        room,
-        ..scheduler()
-    };
     let mut binding = unscheduled(&by_room(true), 2);
     binding["spec"]["replicaRequirements"] = json!({ "resourceRequest": { "cpu": "2" } });
     for (promised, cpu, by_models, by_sum) in [
@@ -103,9 +96,14 @@ fn promised_nodes_are_taken() {
         (1, "4", true, false),
     ] {
         let others = others("member1", promised, cpu);
-        let fits = |room| decided(&by(room), &binding, &clusters, &others).is_ok();
-        let both = (fits(Room::Models), fits(Room::Summary));
-        assert_eq!(both, (by_models, by_sum), "{promised} of {cpu}");
+        let fits = [Room::Models, Room::Summary].map(|room| {
+            let scheduler = Scheduler {
+                room,
+                ..scheduler()
+            };
+            decided(&scheduler, &binding, &clusters, &others).is_ok()
+        });
+        assert_eq!(fits, [by_models, by_sum], "{promised} of {cpu}");
     }
 }
 
