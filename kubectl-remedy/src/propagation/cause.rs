@@ -7,7 +7,7 @@ use propagation_rules::schedule::{NO_CLUSTER_FIT, UNSCHEDULABLE};
 
 use super::command::{made, object, one_line, policy, policy_name, within};
 use super::facts::Facts;
-use super::near::NearPolicy;
+use super::near_misses::NearPolicy;
 use super::trouble::Trouble;
 use crate::table::listed;
 

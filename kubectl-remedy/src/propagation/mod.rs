@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! argument → named ─┐
-//! API → discovery ──┴→ gather → facts → story → text, JSON or YAML
+//! API → discovery ──┴→ gather → facts → report → text, JSON or YAML
 //!                                 │       ├ policy, binding, cluster: the links of the chain
 //!                                 └───────┴ cause: the first link that does not hold, and the next command
 //! ```
@@ -19,10 +19,10 @@ mod discovery;
 mod facts;
 mod gather;
 mod named;
-mod near;
+mod near_misses;
 mod policy;
+mod report;
 mod requests;
-mod story;
 mod survey;
 mod templates;
 #[cfg(test)]
@@ -36,7 +36,7 @@ use kube::Client;
 
 pub(crate) use self::discovery::{Served, served};
 pub(crate) use self::named::Named;
-use self::story::Story;
+use self::report::Report;
 pub(crate) use self::survey::{Remark, Survey};
 use crate::answer::Answer;
 use crate::args::WhyArgs;
@@ -52,10 +52,10 @@ pub(crate) async fn run(
     now: Timestamp,
 ) -> Result<Answer, Error> {
     let facts = gather::read(named, args, client, namespace).await?;
-    let story = Story::of(&facts);
+    let report = Report::of(&facts);
     terminal::print(&match args.output {
-        None => story.text(now),
-        Some(format) => manifest::text(&story, format)?,
+        None => report.text(now),
+        Some(format) => manifest::text(&report, format)?,
     });
     Ok(Answer::Yes)
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cause::Cause;
 use super::command::policy_name;
 use super::facts::Facts;
-use super::near::{NearPolicy, key_of, texts};
+use super::near_misses::{NearPolicy, key_of, texts};
 use crate::table::listed;
 
 /// The policy of a template.

@@ -1,4 +1,4 @@
-//! A story for people: the cause first, the chain, and the next command last.
+//! A report for people: the cause first, the chain, and the next command last.
 
 use jiff::Timestamp;
 use objects::Key;
@@ -6,12 +6,12 @@ use objects::Key;
 use super::cluster::{ClusterLink, MemberLink, Need};
 use super::command::one_line;
 use super::policy::PolicyLink;
-use super::story::{Story, TemplateLink};
+use super::report::{Report, TemplateLink};
 use crate::age::age;
 use crate::table::Table;
 
-impl Story {
-    /// Returns the story as a person reads it at `now`.
+impl Report {
+    /// Returns the report as a person reads it at `now`.
     pub(super) fn text(&self, now: Timestamp) -> String {
         let binding = self.binding.as_ref();
         let binding = binding.map_or_else(Vec::new, |binding| binding.lines(now));

@@ -21,7 +21,7 @@ use kube::Api;
 use objects::reverse_index::ReverseIndex;
 use objects::{Key, Metadata};
 use placement_rules::overrides::{
-    Claim, TOGETHER, Taken, is_for, listed, named_placement, objects,
+    Claim, SnapshotView, TOGETHER, is_for, listed, named_placement, objects,
 };
 use placement_rules::snapshot::{is_snapshotted, latest_override};
 use tokio::time::Instant;
@@ -100,10 +100,10 @@ pub(crate) enum Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn taken(&self) -> Taken<'_> {
+    pub(crate) fn view(&self) -> SnapshotView<'_> {
         match self {
-            Self::OfCluster(snapshot) => Taken::of(&**snapshot),
-            Self::OfNamespace(snapshot) => Taken::of(&**snapshot),
+            Self::OfCluster(snapshot) => SnapshotView::of(&**snapshot),
+            Self::OfNamespace(snapshot) => SnapshotView::of(&**snapshot),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! latest snapshots, objects, cluster → applicable → lists of a binding → changes → manifests of its Works
 //! ```
 //!
-//! - `taken`: a snapshot, and which placements, objects and clusters it is about.
+//! - `snapshot`: a snapshot, and which placements, objects and clusters it is about.
 //! - `contents`: the objects that are placed, for those in an envelope are overridden, too.
 //! - `applicable`: the snapshots that a binding lists, and whether it is to list others.
 //! - `digest`: their effect in a cluster, by its labels.
@@ -16,7 +16,7 @@ mod changes;
 mod contents;
 mod digest;
 mod refuse;
-mod taken;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -26,4 +26,4 @@ pub(crate) use changes::overridden;
 pub use contents::contents;
 pub(crate) use digest::digest;
 pub use refuse::{Claim, objects, problems, refusal};
-pub use taken::{TOGETHER, Taken, is_for, named_placement, selects};
+pub use snapshot::{SnapshotView, TOGETHER, is_for, named_placement, selects};

@@ -10,7 +10,7 @@
 //! approved. So whatever becomes of a write, no more clusters are being updated than may be, and no stage comes before its
 //! approval. The words are KubeFleet's, by which its users' scripts tell one end from another.
 //!
-//! - `step`: the step as it is being planned; `facts`: the facts that decide; `words`: its messages.
+//! - `step`: the step as it is being planned; `facts`: the facts that decide; `messages`: its conditions and their messages.
 //! - `picked`: the clusters that are picked, and those that are left; `stages`: the stages of these.
 //! - `initialize`, `validate`: whether a run can begin, and go on.
 //! - `advance`, `stop`: clusters that are given something, or only become ready; `tasks`: approvals and waits; `deletion`: the
@@ -22,6 +22,7 @@ mod deletion;
 mod explain;
 mod facts;
 mod initialize;
+mod messages;
 mod picked;
 mod stages;
 mod step;
@@ -30,7 +31,6 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod validate;
-mod words;
 
 use fleet_api::StagedUpdateRun;
 use fleet_api::conditions::{INITIALIZED, PROGRESSING, SUCCEEDED};
@@ -121,7 +121,7 @@ pub fn plan(facts: &UpdateFacts<'_>) -> UpdatePlan {
     let Step {
         mut status, plan, ..
     } = step;
-    words::stamp(&mut status, facts.run.metadata.generation);
+    messages::stamp(&mut status, facts.run.metadata.generation);
     UpdatePlan {
         status: (status != before).then_some(status),
         ..plan

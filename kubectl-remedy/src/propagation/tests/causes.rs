@@ -7,15 +7,15 @@ use serde_json::{Value, from_value, json};
 
 use super::{cluster, facts, policy, set_health, unbound};
 use crate::propagation::facts::Facts;
-use crate::propagation::story::Story;
+use crate::propagation::report::Report;
 
-/// Asserts the story of facts: the word, the sentence and the command.
+/// Asserts the report of facts: the word, the sentence and the command.
 #[track_caller]
 fn told(facts: &Facts, word: &str, sentence: &str, next: &str) {
-    let story = Story::of(facts);
-    assert_eq!((&*story.summary, &*story.next), (sentence, next));
-    assert_eq!(story.cause, word);
-    let text = story.text(super::now());
+    let report = Report::of(facts);
+    assert_eq!((&*report.summary, &*report.next), (sentence, next));
+    assert_eq!(report.cause, word);
+    let text = report.text(super::now());
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some(sentence));
     assert_eq!(lines.next_back().map(str::trim_start), Some(next));
@@ -207,7 +207,7 @@ fn policy_is_not_applied() {
     let mut newer = unbound();
     let placement = json!({ "replicaScheduling": { "replicaSchedulingType": "Newer" } });
     newer.policies[0].spec.placement = Some(placement);
-    let sentence = Story::of(&newer).summary;
+    let sentence = Report::of(&newer).summary;
     assert!(
         sentence.contains("is not supported by karmada-rs"),
         "{sentence}"

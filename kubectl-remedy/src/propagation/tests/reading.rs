@@ -10,7 +10,7 @@ use super::recorded;
 use crate::args::{Args, Command, FleetCommand, WhyArgs};
 use crate::error::Error;
 use crate::propagation::named::Named;
-use crate::propagation::story::Story;
+use crate::propagation::report::Report;
 use crate::propagation::{gather, tests::parsed};
 
 /// Returns the client of an API with one cluster and the Deployment `web`, as a whole Karmada left it.
@@ -97,17 +97,17 @@ fn args(subject: &str) -> WhyArgs {
     }
 }
 
-async fn story(client: &Client, subject: &str, namespace: &str) -> Result<Story, Error> {
+async fn report(client: &Client, subject: &str, namespace: &str) -> Result<Report, Error> {
     let named = Named::parse(subject)?.unwrap();
     let facts = gather::read(&named, &args(subject), client, namespace).await?;
-    Ok(Story::of(&facts))
+    Ok(Report::of(&facts))
 }
 
-/// Every name of the Deployment and of the objects made of it leads to the same story; that of a Work is about its cluster.
+/// Every name of the Deployment and of the objects made of it leads to the same report; that of a Work is about its cluster.
 #[tokio::test]
 async fn every_form_leads_there() {
     let client = karmada().await;
-    let whole = story(&client, "deployment/web", "shop").await.unwrap();
+    let whole = report(&client, "deployment/web", "shop").await.unwrap();
     let sentence = "Deployment shop/web is applied in member1, and not healthy there (1 other cluster is in trouble, too).";
     assert_eq!(whole.summary, sentence);
     assert_eq!(whole.clusters.len(), 2);
@@ -118,13 +118,15 @@ async fn every_form_leads_there() {
         "resourcebindings.work.karmada.io/web-deployment",
     ] {
         assert_eq!(
-            story(&client, subject, "shop").await.unwrap(),
+            report(&client, subject, "shop").await.unwrap(),
             whole,
             "{subject}"
         );
     }
     let subject = "work/web-56d6c779bb";
-    let of_work = story(&client, subject, "karmada-es-member2").await.unwrap();
+    let of_work = report(&client, subject, "karmada-es-member2")
+        .await
+        .unwrap();
     let sentence = "Deployment shop/web is applied in member2, and not healthy there.";
     assert_eq!(of_work.summary, sentence);
     assert_eq!(of_work.clusters, [whole.clusters[1].clone()]);
@@ -135,10 +137,10 @@ async fn every_form_leads_there() {
 #[tokio::test]
 async fn namespaces_need_no_policy() {
     let client = karmada().await;
-    let namespace = story(&client, "ns/shop", "default").await.unwrap();
+    let namespace = report(&client, "ns/shop", "default").await.unwrap();
     assert_eq!(namespace.cause, "Nothing", "{}", namespace.summary);
     assert_eq!(namespace.clusters.len(), 2);
-    let of_work = story(&client, "work/shop-55c4c4674c", "karmada-es-member1")
+    let of_work = report(&client, "work/shop-55c4c4674c", "karmada-es-member1")
         .await
         .unwrap();
     assert_eq!(of_work.clusters, [namespace.clusters[0].clone()]);
@@ -150,7 +152,7 @@ async fn namespaces_need_no_policy() {
         "kind": "ClusterRole", "metadata": { "name": "karmada-impersonator" } }]);
     create(&client, "works", by_hand).await;
     let own = "work/karmada-impersonator-7cbb6bd5c9";
-    let own = story(&client, own, "karmada-es-member1").await.unwrap();
+    let own = report(&client, own, "karmada-es-member1").await.unwrap();
     let sentence =
         "Work karmada-es-member1/karmada-impersonator-7cbb6bd5c9 is in member1, as it is to be.";
     assert_eq!(own.summary, sentence);
@@ -186,7 +188,7 @@ async fn unavailable_object_is_one_line() {
             "PropagationPolicy shop/web is never propagated: it belongs to a control plane, or is made where it is",
         ),
     ] {
-        let error = story(&client, subject, "shop").await.unwrap_err();
+        let error = report(&client, subject, "shop").await.unwrap_err();
         assert_eq!(error.to_string(), problem);
     }
 }

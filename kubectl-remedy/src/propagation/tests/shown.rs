@@ -1,4 +1,4 @@
-//! A story as a person reads it, and as a program does.
+//! A report as a person reads it, and as a program does.
 
 use serde_json::{Value, from_value, json};
 
@@ -6,7 +6,7 @@ use super::{cluster, facts, now, unbound};
 use crate::manifest;
 use crate::manifest::Format;
 use crate::propagation::facts::Facts;
-use crate::propagation::story::Story;
+use crate::propagation::report::Report;
 
 /// Returns a Deployment that a quota keeps out of one member, while it leaves another.
 fn stuck() -> Facts {
@@ -59,7 +59,7 @@ Clusters
 Next
   kubectl describe work/web-56d6c779bb -n karmada-es-member2
 ";
-    assert_eq!(Story::of(&stuck()).text(now()), expected);
+    assert_eq!(Report::of(&stuck()).text(now()), expected);
 }
 
 /// Without a policy, those that come near are shown with their obstacle.
@@ -68,7 +68,7 @@ fn near_policies_are_shown() {
     let mut facts = unbound();
     let selector = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "api" });
     facts.policies[0].spec.resource_selectors = vec![from_value(selector).unwrap()];
-    let text = Story::of(&facts).text(now());
+    let text = Report::of(&facts).text(now());
     let section = "\nPolicy\n  not PropagationPolicy shop/web: selects the name api\n\nBinding\n  none\n\nClusters\n  none\n";
     assert!(text.contains(section), "{text}");
     facts = unbound();
@@ -76,20 +76,20 @@ fn near_policies_are_shown() {
     spec.activation_preference = Some("Lazy".to_owned());
     let pause = json!({ "dispatchingOnClusters": { "clusterNames": ["member1", "member2"] } });
     spec.suspension = from_value(pause).unwrap();
-    let text = Story::of(&facts).text(now());
+    let text = Report::of(&facts).text(now());
     let section = "\nPolicy\n  PropagationPolicy shop/web, which is Lazy\n  it suspends dispatching to: member1, member2\n";
     assert!(text.contains(section), "{text}");
 }
 
-/// The story is for programs too.
+/// The report is for programs too.
 #[test]
 fn story_is_machine_readable() {
-    let story = Story::of(&stuck());
-    let text = manifest::text(&story, Format::Json).unwrap();
+    let report = Report::of(&stuck());
+    let text = manifest::text(&report, Format::Json).unwrap();
     let read: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(read["cause"], "ApplyFailed");
-    assert_eq!(read["summary"], story.summary);
-    assert_eq!(read["next"], story.next);
+    assert_eq!(read["summary"], report.summary);
+    assert_eq!(read["next"], report.next);
     assert_eq!(
         read["template"],
         json!({ "apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web",
@@ -115,6 +115,6 @@ fn story_is_machine_readable() {
                 "since": "2026-11-21T23:59:00Z" },
         })
     );
-    let yaml = manifest::text(&story, Format::Yaml).unwrap();
+    let yaml = manifest::text(&report, Format::Yaml).unwrap();
     assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), read);
 }

@@ -9,7 +9,7 @@ use fleet_api::{Binding, MemberCluster, Placement};
 use objects::Metadata;
 
 use super::digest::digest;
-use super::taken::Taken;
+use super::snapshot::SnapshotView;
 
 /// Everything that decides about the overrides of a placement.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +17,9 @@ pub struct OverridesFacts<'a> {
     /// The placement.
     pub placement: &'a Placement,
     /// The latest snapshot of each override that stays.
-    pub latest: &'a [Taken<'a>],
+    pub latest: &'a [SnapshotView<'a>],
     /// The snapshots that bindings of the placement list, as far as they are there.
-    pub listed: &'a [Taken<'a>],
+    pub listed: &'a [SnapshotView<'a>],
     /// The objects that it places.
     pub objects: &'a [ResourceIdentifier],
     /// The clusters of the fleet.
@@ -34,7 +34,7 @@ type Name<'a> = (&'a str, &'a str);
 pub struct Overrides<'a> {
     by_cluster: BTreeMap<&'a str, (&'a MemberCluster, Applicable)>,
     /// The snapshots that are listed, or are to be.
-    snapshots: BTreeMap<Name<'a>, Taken<'a>>,
+    snapshots: BTreeMap<Name<'a>, SnapshotView<'a>>,
     /// Whether each override that stays is a change of the placement by itself.
     roll_out: BTreeMap<Name<'a>, bool>,
 }

@@ -7,7 +7,7 @@ use objects::patch::{self, PatchError, operation};
 use serde_json::Value;
 
 use super::refuse::problem_of_path;
-use super::taken::Taken;
+use super::snapshot::SnapshotView;
 use super::variables::replaced;
 use crate::select::{identifier, show};
 use objects::grant::Grant;
@@ -18,7 +18,7 @@ use objects::grant::Grant;
 /// Fails with the override, the rule and the path that cannot be applied.
 pub(crate) fn overridden(
     mut manifest: Value,
-    overrides: &[Taken<'_>],
+    overrides: &[SnapshotView<'_>],
     cluster: &MemberCluster,
 ) -> Result<Option<Value>, String> {
     // No patch makes another object of it.

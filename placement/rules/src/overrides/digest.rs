@@ -3,14 +3,14 @@
 use fleet_api::MemberCluster;
 use objects::Metadata;
 
-use super::taken::Taken;
+use super::snapshot::SnapshotView;
 use super::variables::labels;
 use crate::hash::of_rules;
 
 /// Returns the digest of the effect of overrides in a cluster, or `None` without any: it is another one once other rules
 /// are for the cluster, or a label that they name has another value. A binding names its overrides, and not these.
 pub(crate) fn digest<'a>(
-    overrides: impl IntoIterator<Item = &'a Taken<'a>>,
+    overrides: impl IntoIterator<Item = &'a SnapshotView<'a>>,
     cluster: &MemberCluster,
 ) -> Option<String> {
     let overrides = overrides.into_iter().map(|one| {

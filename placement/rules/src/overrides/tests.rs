@@ -74,7 +74,7 @@ fn role(name: &str) -> Value {
 }
 
 /// Returns the data of the map `settings` of `shop` in a cluster of these labels.
-fn data(overrides: &[Taken<'_>], labels: &Value) -> Result<Value, String> {
+fn data(overrides: &[SnapshotView<'_>], labels: &Value) -> Result<Value, String> {
     let cluster = cluster("m1", labels);
     let manifest = overridden(map("shop", "settings"), overrides, &cluster)?;
     Ok(manifest.map_or(Value::Null, |manifest| manifest["data"].clone()))
@@ -99,7 +99,10 @@ fn names_and_namespaces_select() {
         (role("reader"), [true, false]),
         (role("settings"), [false, false]),
     ] {
-        let selects = [Taken::of(&of_cluster), Taken::of(&of_namespace)];
+        let selects = [
+            SnapshotView::of(&of_cluster),
+            SnapshotView::of(&of_namespace),
+        ];
         let selects = selects.map(|one| one.selects(&identifier(&object)));
         assert_eq!(selects, expected, "{object}");
     }
@@ -139,7 +142,7 @@ fn any_term_selects_a_cluster() {
             "jsonPatchOverrides": set("/data/a", &json!("own")) }]));
         let snapshot = of_namespace("a", &spec);
         let got = ["test", "prod"].map(|env| {
-            let data = data(&[Taken::of(&snapshot)], &json!({ "env": env })).unwrap();
+            let data = data(&[SnapshotView::of(&snapshot)], &json!({ "env": env })).unwrap();
             data["a"].as_str().unwrap().to_owned()
         });
         assert_eq!(got, expected, "{selector}");
@@ -153,10 +156,13 @@ fn rules_have_their_order() {
     let rule = |value: &str| json!({ "clusterSelector": all, "jsonPatchOverrides": set("/data/a", &json!(value)) });
     let delete = json!({ "clusterSelector": all, "overrideType": "Delete" });
     let twice = of_namespace("a", &rules(&json!([rule("first"), rule("second")])));
-    let result = data(&[Taken::of(&twice)], &json!({})).unwrap();
+    let result = data(&[SnapshotView::of(&twice)], &json!({})).unwrap();
     assert_eq!(result, json!({ "a": "second", "b": "hub" }));
     let gone = of_namespace("a", &rules(&json!([rule("first"), delete, rule("last")])));
-    assert_eq!(data(&[Taken::of(&gone)], &json!({})).unwrap(), Value::Null);
+    assert_eq!(
+        data(&[SnapshotView::of(&gone)], &json!({})).unwrap(),
+        Value::Null
+    );
 }
 
 /// Case F36: a place in a list may be counted from its end, as in KubeFleet: -1 is the last, and where something is added the
@@ -182,7 +188,7 @@ fn places_count_from_the_end() {
             { "op": "add", "path": "/data/-1/-1/-1", "value": "inner" },
         ]);
         let snapshot = of_namespace("a", &everywhere(&list));
-        let made = data(&[Taken::of(&snapshot)], &json!({})).ok();
+        let made = data(&[SnapshotView::of(&snapshot)], &json!({})).ok();
         let expected = expected.map(|list| json!({ "list": list, "-1": [["inner"]] }));
         assert_eq!(made, expected, "{operator} {path}");
     }
@@ -198,7 +204,7 @@ fn variables_stand_for_the_cluster() {
     });
     let snapshot = of_namespace("a", &everywhere(&set("/data", &value)));
     let data = data(
-        &[Taken::of(&snapshot)],
+        &[SnapshotView::of(&snapshot)],
         &json!({ "topology.io/region": "east" }),
     )
     .unwrap();
@@ -236,7 +242,7 @@ fn failures_are_named() {
         ),
     ] {
         let snapshot = of_namespace("a", &everywhere(&patches));
-        let failure = data(&[Taken::of(&snapshot)], &json!({})).unwrap_err();
+        let failure = data(&[SnapshotView::of(&snapshot)], &json!({})).unwrap_err();
         let prefix = "rule 1 of ResourceOverride shop/a cannot be applied to ConfigMap shop/settings for m1: ";
         assert_eq!(failure, format!("{prefix}{reason}"));
     }
@@ -252,13 +258,13 @@ fn overrides_grant_nothing() {
     let mut own = of_namespace("a", &spec);
     own.spec.override_spec.resource_selectors = from_value(selector).unwrap();
     let cluster = cluster("m1", &json!({}));
-    let refused = overridden(role.clone(), &[Taken::of(&own)], &cluster).unwrap_err();
+    let refused = overridden(role.clone(), &[SnapshotView::of(&own)], &cluster).unwrap_err();
     assert_eq!(
         refused,
         "rule 1 of ResourceOverride shop/a cannot be applied to Role shop/reader for m1: it would change `rules`, and so grant rights that its author need not have"
     );
     let of_fleet = of_cluster("a", &spec);
-    let applied = overridden(role.clone(), &[Taken::of(&of_fleet)], &cluster);
+    let applied = overridden(role.clone(), &[SnapshotView::of(&of_fleet)], &cluster);
     assert_ne!(applied.unwrap().unwrap()["rules"], role["rules"]);
 }
 
@@ -273,13 +279,13 @@ fn envelopes_are_looked_into() {
     let snapshot = of_namespace("a", &everywhere(&set("/data", &json!({}))));
     let cluster = cluster("m1", &json!({}));
     let objects = contents(&[selected], Opening { config_maps: false });
-    let overrides = placed(&[Taken::of(&snapshot)], &objects, &cluster);
+    let overrides = placed(&[SnapshotView::of(&snapshot)], &objects, &cluster);
     assert_ne!(overrides, Applicable::default());
 }
 
 /// Returns the overrides of the placement `crp` of these objects for a cluster.
 fn placed(
-    latest: &[Taken<'_>],
+    latest: &[SnapshotView<'_>],
     objects: &[ResourceIdentifier],
     cluster: &MemberCluster,
 ) -> Applicable {
@@ -310,7 +316,7 @@ fn snapshots_are_applied_by_name() {
     });
     web.metadata.name = Some("web-3".to_owned());
     let (latest, cluster) = (
-        [Taken::of(&web), Taken::of(&web_1)],
+        [SnapshotView::of(&web), SnapshotView::of(&web_1)],
         cluster("m1", &json!({})),
     );
     let applicable = placed(&latest, &[identifier(&role("reader"))], &cluster);

@@ -6,11 +6,11 @@ use objects::condition::{TRUE, whole_seconds};
 
 use super::cluster::{Turn, is_done};
 use super::facts::is;
+use super::messages;
 use super::picked::Picked;
 use super::stages::concurrency;
 use super::step::{Obstacle, Step};
 use super::tasks::Tasks;
-use super::words;
 use crate::condition::put;
 
 impl Step<'_, '_> {
@@ -63,13 +63,17 @@ impl Step<'_, '_> {
         match self.before(stage)? {
             Tasks::Open => {
                 let dated = self.dated();
-                put(&mut stage.conditions, [words::stage_waits_before()], dated);
-                self.say(words::run_waiting("before-stage", &stage.stage_name));
+                put(
+                    &mut stage.conditions,
+                    [messages::stage_waits_before()],
+                    dated,
+                );
+                self.say(messages::run_waiting("before-stage", &stage.stage_name));
                 return Ok(());
             }
             // The first cluster gets nothing before the run has said that it is approved.
             Tasks::DoneNow => {
-                self.say(words::run_progressing());
+                self.say(messages::run_progressing());
                 return Ok(());
             }
             Tasks::Done => {}
@@ -96,9 +100,9 @@ impl Step<'_, '_> {
         }
         let late = self.late(stage.clusters.iter());
         let said = if late.clusters.is_empty() {
-            words::run_progressing()
+            messages::run_progressing()
         } else {
-            words::run_stuck(&late.clusters, &stage.stage_name, &late.why)
+            messages::run_stuck(&late.clusters, &stage.stage_name, &late.why)
         };
         self.say(said);
         Ok(())
@@ -109,14 +113,18 @@ impl Step<'_, '_> {
         let dated = self.dated();
         let start = whole_seconds(self.facts.now);
         stage.start_time.get_or_insert(start);
-        put(&mut stage.conditions, [words::stage_waits_after()], dated);
+        put(
+            &mut stage.conditions,
+            [messages::stage_waits_after()],
+            dated,
+        );
         if self.after(config, stage)? == Tasks::Open {
-            self.say(words::run_waiting("after-stage", &stage.stage_name));
+            self.say(messages::run_waiting("after-stage", &stage.stage_name));
             return Ok(());
         }
         self.end_stage(stage);
         // The next stage begins once this is said: it wakes the run again.
-        self.say(words::run_progressing());
+        self.say(messages::run_progressing());
         Ok(())
     }
 
@@ -124,7 +132,11 @@ impl Step<'_, '_> {
         let now = whole_seconds(self.facts.now);
         stage.start_time.get_or_insert_with(|| now.clone());
         stage.end_time.get_or_insert(now);
-        put(&mut stage.conditions, words::stage_skipped(), self.dated());
+        put(
+            &mut stage.conditions,
+            messages::stage_skipped(),
+            self.dated(),
+        );
     }
 
     pub(super) fn start_stage(&self, stage: &mut StageStatus) {
@@ -133,7 +145,7 @@ impl Step<'_, '_> {
             .get_or_insert_with(|| whole_seconds(self.facts.now));
         put(
             &mut stage.conditions,
-            [words::stage_started()],
+            [messages::stage_started()],
             self.dated(),
         );
     }
@@ -144,7 +156,7 @@ impl Step<'_, '_> {
             .get_or_insert_with(|| whole_seconds(self.facts.now));
         put(
             &mut stage.conditions,
-            words::stage_succeeded(),
+            messages::stage_succeeded(),
             self.dated(),
         );
     }
@@ -154,7 +166,7 @@ impl Step<'_, '_> {
             .end_time
             .get_or_insert_with(|| whole_seconds(self.facts.now));
         let message = format!("cannot continue the updateRun: {message}");
-        let failed = words::stage_failed(&message);
+        let failed = messages::stage_failed(&message);
         put(&mut stage.conditions, failed, self.dated());
     }
 

@@ -10,8 +10,8 @@ use objects::Metadata;
 use objects::condition::{TRUE, find};
 
 use super::facts::is;
+use super::messages;
 use super::step::Step;
-use super::words;
 use crate::condition::{condition, is_true, put};
 use crate::overrides::Applicable;
 use crate::rollout::{Latest, give, is_rendered, write_conditions};
@@ -68,7 +68,7 @@ impl Step<'_, '_> {
                 cluster.cluster_name,
                 binding.metadata.name()
             );
-            let failed = words::cluster_failed(&message);
+            let failed = messages::cluster_failed(&message);
             put(&mut cluster.conditions, [failed], dated);
             return Err(message);
         }
@@ -83,11 +83,19 @@ impl Step<'_, '_> {
                 Turn::Over if needs_more || !has_started(binding) => return Ok(()),
                 Turn::Come | Turn::Over => {}
             }
-            put(&mut cluster.conditions, [words::cluster_started()], dated);
+            put(
+                &mut cluster.conditions,
+                [messages::cluster_started()],
+                dated,
+            );
         }
         if has_started(binding) {
             if is_ready(binding) {
-                put(&mut cluster.conditions, [words::cluster_succeeded()], dated);
+                put(
+                    &mut cluster.conditions,
+                    [messages::cluster_succeeded()],
+                    dated,
+                );
             }
         } else {
             self.start(binding);

@@ -4,9 +4,9 @@ use fleet_api::update::{ClusterUpdate, StageStatus};
 use objects::Metadata;
 
 use super::cluster::is_done;
+use super::messages;
 use super::picked::Picked;
 use super::step::Step;
-use super::words;
 use crate::condition::put;
 use crate::rollout::delete;
 
@@ -24,17 +24,21 @@ impl Step<'_, '_> {
         if picked.leaving.is_empty() {
             self.end_stage(&mut stage);
             let dated = self.dated();
-            put(&mut self.status.conditions, words::run_succeeded(), dated);
+            put(
+                &mut self.status.conditions,
+                messages::run_succeeded(),
+                dated,
+            );
         } else {
             let late = self.late(stage.clusters.iter());
             let said = if late.clusters.is_empty() {
-                words::run_progressing()
+                messages::run_progressing()
             } else {
                 let why = format!(
                     "{} has not let go of what is placed there",
                     late.clusters.join(", ")
                 );
-                words::run_stuck(&late.clusters, &stage.stage_name, &why)
+                messages::run_stuck(&late.clusters, &stage.stage_name, &why)
             };
             self.say(said);
         }
@@ -62,10 +66,10 @@ impl Step<'_, '_> {
             let mut bindings = leaving.filter(|one| one.spec.target_cluster == *cluster_name);
             let is_left = bindings.clone().next().is_none();
             if bindings.all(|one| one.metadata.is_deleting()) {
-                put(conditions, [words::cluster_started()], self.dated());
+                put(conditions, [messages::cluster_started()], self.dated());
             }
             if is_left {
-                put(conditions, [words::cluster_succeeded()], self.dated());
+                put(conditions, [messages::cluster_succeeded()], self.dated());
             }
         }
     }

@@ -9,10 +9,10 @@ use objects::Metadata;
 use objects::qualified_name::is_label_value;
 
 use super::facts::UpdateFacts;
+use super::messages;
 use super::picked::{self, Picked, Policy};
 use super::stages::stages;
 use super::step::{Obstacle, Step, invalid, master};
-use super::words;
 use crate::condition::put;
 use crate::snapshot::{latest_resources, whole_group};
 use crate::strategy::apply_strategy;
@@ -71,7 +71,7 @@ pub(super) fn initialize(step: &mut Step<'_, '_>) -> Result<(), Obstacle> {
     let dated = step.dated();
     put(
         &mut step.status.conditions,
-        [words::initialized(facts.run.scope())],
+        [messages::initialized(facts.run.scope())],
         dated,
     );
     Ok(())

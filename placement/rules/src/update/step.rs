@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use objects::write::Write;
 
 use super::facts::UpdateFacts;
-use super::words;
+use super::messages;
 use crate::condition::put;
 
 /// The plan of a step of a run.
@@ -63,9 +63,9 @@ impl Step<'_, '_> {
     pub(super) fn fail(&mut self, is_initialized: bool, reason: &str) {
         let message = format!("cannot continue the updateRun: {reason}");
         let said = if is_initialized {
-            words::run_failed(&message)
+            messages::run_failed(&message)
         } else {
-            vec![words::not_initialized(&message)]
+            vec![messages::not_initialized(&message)]
         };
         let dated = self.dated();
         put(&mut self.status.conditions, said, dated);

@@ -6,10 +6,10 @@ use objects::condition::TRUE;
 
 use super::cluster::{Turn, is_done, is_under_way};
 use super::facts::is;
+use super::messages;
 use super::picked::Picked;
 use super::stages::concurrency;
 use super::step::{Obstacle, Step};
-use super::words;
 use crate::condition::put;
 
 impl Step<'_, '_> {
@@ -58,16 +58,16 @@ impl Step<'_, '_> {
     pub(super) fn rest(&mut self, stage: &mut StageStatus) {
         let dated = self.dated();
         if !stage.clusters.iter().any(is_under_way) {
-            put(&mut stage.conditions, [words::stage_stopped()], dated);
-            self.say(words::run_stopped());
+            put(&mut stage.conditions, [messages::stage_stopped()], dated);
+            self.say(messages::run_stopped());
             return;
         }
-        put(&mut stage.conditions, [words::stage_stopping()], dated);
+        put(&mut stage.conditions, [messages::stage_stopping()], dated);
         let late = self.late(stage.clusters.iter());
         let said = if late.clusters.is_empty() {
-            words::run_stopping()
+            messages::run_stopping()
         } else {
-            words::run_stuck(&late.clusters, &stage.stage_name, &late.why)
+            messages::run_stuck(&late.clusters, &stage.stage_name, &late.why)
         };
         self.say(said);
     }

@@ -16,9 +16,9 @@ use objects::write::{Guard, ObjectRef, Write};
 use serde_json::json;
 
 use super::facts::is;
+use super::messages;
 use super::stages::duration;
 use super::step::Step;
-use super::words;
 use crate::condition::put;
 
 /// Whether the tasks before or after a stage are done.
@@ -81,7 +81,7 @@ impl Step<'_, '_> {
             return Tasks::Open;
         }
         let dated = self.dated();
-        put(&mut task.conditions, [words::wait_elapsed()], dated);
+        put(&mut task.conditions, [messages::wait_elapsed()], dated);
         Tasks::DoneNow
     }
 
@@ -123,9 +123,9 @@ impl Step<'_, '_> {
             ));
         }
         let dated = self.dated();
-        put(&mut task.conditions, [words::request_created()], dated);
+        put(&mut task.conditions, [messages::request_created()], dated);
         if says(request, APPROVAL_ACCEPTED) {
-            put(&mut task.conditions, [words::request_approved()], dated);
+            put(&mut task.conditions, [messages::request_approved()], dated);
             return Ok(Tasks::DoneNow);
         }
         // Only an accepted approval counts: until then it can be taken back.
@@ -174,7 +174,7 @@ impl Step<'_, '_> {
         let status = request.status.clone().unwrap_or_default();
         let mut conditions = status.conditions;
         let dated = (request.metadata.generation, self.facts.now);
-        put(&mut conditions, [words::request_accepted()], dated);
+        put(&mut conditions, [messages::request_accepted()], dated);
         let body = json!({ "status": { "conditions": conditions } });
         let write = Write::merge("approval_status", reference(request), body);
         self.plan

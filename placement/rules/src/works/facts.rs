@@ -5,7 +5,7 @@ use fleet_api::{Binding, MemberCluster, ResourceSnapshot, Work};
 use objects::{Key, Metadata};
 
 use crate::envelope::Opening;
-use crate::overrides::{Taken, digest, listed};
+use crate::overrides::{SnapshotView, digest, listed};
 
 /// The Works of a binding, and the facts that decide about them.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub struct WorksFacts<'a> {
     /// Which objects are opened.
     pub opening: Opening,
     /// The snapshots of overrides that it lists, in its order, as far as they are there.
-    pub overrides: &'a [Taken<'a>],
+    pub overrides: &'a [SnapshotView<'a>],
     /// Its cluster, as long as that is in the fleet.
     pub cluster: Option<&'a MemberCluster>,
     /// The Works that are labelled as its own.

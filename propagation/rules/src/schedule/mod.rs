@@ -13,7 +13,8 @@
 //!
 //! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
 //!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`), which `pods`
-//!   take and more are `assumed` to. How many replicas each gets: `divide`, by the `strategy`, tier by tier.
+//!   take and more are `assumed` to; `estimator_targets` are asked for theirs. How many replicas each gets: `divide`, by
+//!   the `strategy`, tier by tier.
 //! - The Pods that a binding has placed and that clusters do not report yet: `assumptions`.
 //! - When a workload leaves a cluster: `eviction`. When it comes back: `failback`, which answers for groups, and
 //!   says who answers otherwise.
@@ -21,7 +22,6 @@
 //! - How a cluster is emptied for a while, and gets its workloads back: [`drain`].
 //! - For users: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
-mod asked;
 mod assumed;
 mod assumptions;
 mod capacity;
@@ -31,6 +31,7 @@ mod cycle;
 mod divide;
 pub mod drain;
 mod estimates;
+mod estimator_targets;
 mod eviction;
 mod facts;
 mod failback;

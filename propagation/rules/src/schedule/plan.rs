@@ -4,7 +4,7 @@ use karmada_api::{ClusterView, Placement, TargetCluster};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::asked::{is_candidate, needs_room};
+use super::estimator_targets::{is_candidate, needs_room};
 use super::facts::{Facts, KnownClusters, Pass, Scheduler};
 use super::failure::AffinityFailure;
 use super::outcome::{SchedulePlan, failed, observed, scheduled};

@@ -58,8 +58,11 @@ impl Recorded {
         }
     }
 
-    fn taken(&self) -> [Taken<'_>; 2] {
-        [Taken::of(&self.cluster_scoped), Taken::of(&self.namespaced)]
+    fn views(&self) -> [SnapshotView<'_>; 2] {
+        [
+            SnapshotView::of(&self.cluster_scoped),
+            SnapshotView::of(&self.namespaced),
+        ]
     }
 
     fn plan(&self, binding: &Binding, works: &[&Work]) -> Option<(Synchronization, Vec<Write>)> {
@@ -70,7 +73,7 @@ impl Recorded {
             binding,
             snapshots: &[&self.selected],
             opening: Opening { config_maps: false },
-            overrides: &self.taken(),
+            overrides: &self.views(),
             cluster: clusters.find(|one| one.metadata.name() == target),
             works,
         })
@@ -82,7 +85,7 @@ impl Recorded {
 fn recorded_lists_are_ours() {
     let recorded = Recorded::new();
     let (taken, clusters) = (
-        recorded.taken(),
+        recorded.views(),
         recorded.clusters.iter().collect::<Vec<_>>(),
     );
     let placement = from_value(fixture("crp-over-available")).unwrap();
@@ -194,7 +197,7 @@ fn labels_change_no_work() {
     let mut recorded = Recorded::new();
     let works: Vec<Work> = all("crp-over-works");
     let mut binding = recorded.bindings[0].clone();
-    let given = digest(&recorded.taken(), &recorded.clusters[0]);
+    let given = digest(&recorded.views(), &recorded.clusters[0]);
     let annotations = binding.metadata.annotations.get_or_insert_default();
     annotations.insert(OVERRIDES_DIGEST.to_owned(), given.unwrap());
     let up_to_date = Some((Synchronization::Synchronized, vec![]));

@@ -37,8 +37,11 @@ impl<'a> World<'a> {
             "spec": { "targetCluster": "m1", "resourceOverrideSnapshots": self.listed },
         }))
         .unwrap();
-        let [latest, listed] = [&self.latest, &self.existing]
-            .map(|all| all.iter().map(|one| Taken::of(*one)).collect::<Vec<_>>());
+        let [latest, listed] = [&self.latest, &self.existing].map(|all| {
+            all.iter()
+                .map(|one| SnapshotView::of(*one))
+                .collect::<Vec<_>>()
+        });
         let cluster = cluster("m1", &self.labels);
         let objects = [identifier(&map("shop", "settings"))];
         let clusters = [&cluster];
@@ -147,7 +150,10 @@ fn labels_that_decide_are_stale() {
     let snapshot = of_namespace("a", &by_environment());
     let mut world = World::new(&[&snapshot], &[&snapshot]);
     world.labels = json!({ "env": "prod", "region": "east" });
-    let given = digest(&[Taken::of(&snapshot)], &cluster("m1", &world.labels));
+    let given = digest(
+        &[SnapshotView::of(&snapshot)],
+        &cluster("m1", &world.labels),
+    );
     for (labels, expected) in [
         (json!({ "env": "prod", "region": "east" }), false),
         (json!({ "env": "prod", "region": "east", "x": "y" }), false),

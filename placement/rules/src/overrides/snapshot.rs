@@ -15,13 +15,13 @@ pub const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
 
 /// A snapshot of an override of either scope.
 #[derive(Clone, Copy, Debug)]
-pub struct Taken<'a> {
+pub struct SnapshotView<'a> {
     metadata: &'a ObjectMeta,
     spec: &'a OverrideSpec,
     hash: &'a str,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> SnapshotView<'a> {
     /// Returns a snapshot as one of either scope.
     pub fn of(snapshot: &'a impl OverrideSnapshot) -> Self {
         Self {

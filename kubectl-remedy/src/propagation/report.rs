@@ -12,7 +12,7 @@ use super::policy::PolicyLink;
 /// The place where an object stands, and its obstacle.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Story {
+pub(super) struct Report {
     /// The cause in one sentence.
     pub(super) summary: String,
     /// The cause in one word.
@@ -39,8 +39,8 @@ pub(super) struct TemplateLink {
     pub(super) generation: Option<i64>,
 }
 
-impl Story {
-    /// Tells the story of the facts.
+impl Report {
+    /// Returns the report of the facts.
     pub(super) fn of(facts: &Facts) -> Self {
         let clusters = links(facts);
         let cause = cause(facts, &clusters);
