@@ -16,7 +16,7 @@
 //!
 //! `resolv_conf` says at which servers `client` looks names up, and also the agent's probe.
 //!
-//! Around these: `args`, `gates`, `program`, `open_files`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
+//! Around these: `args`, `program`, `open_files`, `tasks`, `admin`, `telemetry`, `metrics`, and `alarm`. The crate knows no
 //! product: a program gives its [`program::Identity`].
 
 mod activity;
@@ -38,7 +38,6 @@ pub mod error;
 pub mod events;
 pub mod expectations;
 mod fair_watch;
-pub mod gates;
 mod identity;
 pub mod lease;
 pub mod members;
