@@ -1,4 +1,4 @@
-//! Everything that a program needs besides its decisions, which are pure functions of the `rules` crate.
+//! Everything that a program needs besides its decisions, which are pure functions of the crates of rules.
 //!
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
 //! them until shutdown. A change flows through it in this order:

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! `watch` says which change wakes which key, and `shared` has their common parts. A loop reads the `index`, asks
-//! one function of `rules::placement`, and has the committer of `requests` send its writes. Nothing is passed from
+//! one function of `placement_rules`, and has the committer of `requests` send its writes. Nothing is passed from
 //! loop to loop: each sees the writes of another once the watch shows them.
 //!
 //! - The differences between clusters: `overrides`, of which `override_snapshots` takes up the changes.

@@ -2,10 +2,10 @@
 //! `ResourceBinding.spec.clusters`.
 //!
 //! ```text
-//! watch → index → queue → reconcile: snapshot → rules::schedule::plan → clusters, then status
+//! watch → index → queue → reconcile: snapshot → propagation_rules::schedule::plan → clusters, then status
 //! ```
 //!
-//! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
+//! - Which change wakes which binding: `watch`; which time: `reconcile`, with `propagation_rules::schedule::next_due`.
 //! - The facts of a decision: `index::Snapshot`, with the `groups` of workloads, and the room that `assumptions` leave.
 //!   Both count the decisions that are not written yet; those that are, `index` has before the watch shows them. Bindings
 //!   of both scopes are read alike in `binding`. Of these and of clusters only the parts that scheduling reads are kept: a
