@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::decoded::RawObject;
 use crate::error::BoxError;
 use crate::readiness::Gate;
-use crate::reading::{PATIENCE, Reading};
+use crate::reading::{Reading, UNABLE_AFTER};
 use crate::watch::{Decoded, WatchLog, attempts, is_not_served, raw};
 
 /// The time for which an API must not know a kind before that is believed: one that starts answers before it knows all of
@@ -103,7 +103,7 @@ pub(crate) async fn deliver(
                 gate.set_unable(true);
                 tracing::warn!(
                     watch = gate.name(),
-                    after = ?PATIENCE,
+                    after = ?UNABLE_AFTER,
                     "Cannot read, leaving leadership to others"
                 );
                 // A new list proves that reading works as soon as it does; an idle watch that opens

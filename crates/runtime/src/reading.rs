@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The time for which every request must fail before the watch counts as unable to read. Longer than a
 /// lost connection, which is noticed after 15 s, or most restarts of an API server, which every replica
 /// lives through; as short as the time after which a DNS failure becomes a verdict.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const UNABLE_AFTER: Duration = Duration::from_secs(30);
 /// The longest time between two failures that belong together: the longest delay before a retry, 5 s,
 /// plus the timeout of its response, 30 s, and some more. After a longer one a request has succeeded,
 /// although an idle watch showed nothing.
@@ -23,12 +23,12 @@ const PROOF: Duration = Duration::from_secs(2);
 /// The state of one watch. The watch begins able, because the gate of its first list is another matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// It reads, or has failed for less than [`PATIENCE`].
+    /// It reads, or has failed for less than [`UNABLE_AFTER`].
     Able {
         /// The first and the newest of the failures since the last success.
         failing: Option<(Instant, Instant)>,
     },
-    /// Its requests have failed for [`PATIENCE`].
+    /// Its requests have failed for [`UNABLE_AFTER`].
     Unable {
         /// The moment from which it counts as able again, unless a request fails before; `None` while
         /// a list is under way.
@@ -50,7 +50,7 @@ impl Reading {
                     _ => now,
                 };
                 *failing = Some((first, now));
-                let unable = first + PATIENCE <= now;
+                let unable = first + UNABLE_AFTER <= now;
                 if unable {
                     *self = Self::Unable {
                         until: Some(now + QUIET),
@@ -122,7 +122,7 @@ mod tests {
     async fn long_failure_is_unable() {
         let start = Instant::now();
         let (_, at) = unable(start);
-        assert_eq!(at - start, PATIENCE);
+        assert_eq!(at - start, UNABLE_AFTER);
     }
 
     /// A success or a long quiet time between failures starts the patience again.
@@ -147,7 +147,7 @@ mod tests {
         let mut reading = Reading::new();
         assert!(!reading.failed(start));
         reading.broke();
-        assert!(!reading.failed(start + PATIENCE));
+        assert!(!reading.failed(start + UNABLE_AFTER));
         let (mut unable, now) = unable(start);
         let until = unable.able_at();
         unable.broke();
