@@ -3,7 +3,7 @@
 //! A program's `start` connects, spawns named tasks on a [`program::Program`] and returns; this crate runs
 //! them until shutdown. A change flows through it in this order:
 //!
-//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads the changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `reading` and
+//! - `client` connects (`scope`: to the objects of a kind that may have namespaces or not), `watch` reads the changes, each object `decoded` as far as possible, and `delivery` passes it on and tells `watch_health` and
 //!   [`readiness`] how that goes; `dynamic` does so for kinds that are known only at run time.
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
 //!   `packed` text, or by `partial`; a `store` finds it by its references, too. The program's table of `wakes` says
@@ -49,7 +49,6 @@ pub mod partial;
 pub mod program;
 pub mod queue;
 pub mod readiness;
-mod reading;
 pub mod resolv_conf;
 pub mod scope;
 pub mod store;
@@ -58,4 +57,5 @@ pub mod telemetry;
 pub mod untyped;
 pub mod wakes;
 pub mod watch;
+mod watch_health;
 pub mod write;

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::args::LeaderElectionArgs;
 use crate::lease::{Leadership, leadership};
 use crate::program::{Identity, Program};
-use crate::reading::UNABLE_AFTER;
 use crate::watch::Decoded;
+use crate::watch_health::UNABLE_AFTER;
 
 const LONG: Duration = Duration::from_hours(1);
 /// Ample for a retry, a list and the request of a free lease.
@@ -237,6 +237,6 @@ async fn refused_watch_does_not_flap() {
     let replica = Replica::start(&server, "a");
     sleep(LONG).await;
     assert!(!replica.leads());
-    // Until its patience was over.
+    // Until it counted as unable.
     assert_eq!(replica.transitions(), 2);
 }
