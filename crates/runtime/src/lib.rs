@@ -8,8 +8,9 @@
 //! - `cache` keeps the last good version of each object, made small by `as_text` or `untyped`, as
 //!   `packed` text, or by `partial`; a `store` finds it by its references, too. The program's table of `wakes` says
 //!   which keys a change wakes, and `queue` holds them.
-//! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, and neither waits for a
-//!   key that is `aside`; `conflicts` tells the failures that are news, and `panics` end no more than the key or member.
+//! - `controller` takes each key and reconciles it, `members` in a loop for each member cluster, with `permits` that a
+//!   reconcile releases while it waits for others; `conflicts` tells the failures that are news, and `panics` end no
+//!   more than the key or member.
 //! - `lease` says who may write and `write` does; `contention` pauses where another client undoes it. `commit` sends the
 //!   writes of a plan, and `expectations` hold its key back until the watch shows that.
 //! - `events` go out once the burst is over, which `activity` knows.
@@ -24,7 +25,6 @@ pub mod admin;
 pub mod alarm;
 pub mod args;
 pub mod as_text;
-pub mod aside;
 pub mod cache;
 pub mod client;
 pub mod commit;
@@ -46,6 +46,7 @@ mod open_files;
 mod packed;
 pub mod panics;
 pub mod partial;
+pub mod permits;
 pub mod program;
 pub mod queue;
 pub mod readiness;
