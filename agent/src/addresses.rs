@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// The interval of lookups, give or take a quarter.
 const EVERY: Duration = Duration::from_mins(10);
 /// The same while a name has never resolved.
-const SOON: Duration = Duration::from_secs(30);
+const RETRY_DELAY: Duration = Duration::from_secs(30);
 
 /// Spawns the lookups of the names in `addresses` as a task of `program`, at once and then from time to
 /// time.
@@ -43,7 +43,11 @@ async fn run(
                 }
             }
             unknown.set(i64::try_from(unresolved.len()).unwrap_or(i64::MAX));
-            let rest = if unresolved.is_empty() { EVERY } else { SOON };
+            let rest = if unresolved.is_empty() {
+                EVERY
+            } else {
+                RETRY_DELAY
+            };
             if !unresolved.is_empty() && !std::mem::replace(&mut warned, true) {
                 tracing::warn!(
                     names = ?unresolved,

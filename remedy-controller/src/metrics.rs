@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::silence::SharedReporters;
 
 /// The time before its expiry in which a remedy counts as expiring.
-const SOON: SignedDuration = SignedDuration::from_hours(1);
+const EXPIRING_WITHIN: SignedDuration = SignedDuration::from_hours(1);
 
 /// Registers `action_delay_seconds`.
 pub(crate) fn action_delay(registry: &mut Registry) -> Histogram {
@@ -100,7 +100,7 @@ fn gauges(index: &Index) -> Vec<Gauge> {
         }
         if let Expiry::At(end) = Expiry::of(&view.remedy)
             && end > view.now
-            && end.duration_since(view.now) <= SOON
+            && end.duration_since(view.now) <= EXPIRING_WITHIN
         {
             expiring += 1;
         }

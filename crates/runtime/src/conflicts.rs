@@ -13,7 +13,7 @@ use crate::error::{BoxError, Chain};
 use crate::write::is_conflict as is_refused_for_version;
 
 /// The time after which conflicts of one key are a warning.
-const PATIENCE: Duration = Duration::from_mins(1);
+const REPORT_AFTER: Duration = Duration::from_mins(1);
 
 /// The keys whose last reconciles all met a conflict.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl<K: Clone + Ord> Conflicts<K> {
             since: now,
             is_reported: false,
         });
-        if now < streak.since + PATIENCE || std::mem::replace(&mut streak.is_reported, true) {
+        if now < streak.since + REPORT_AFTER || std::mem::replace(&mut streak.is_reported, true) {
             Outcome::Conflict
         } else {
             Outcome::LastingConflict

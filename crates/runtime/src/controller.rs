@@ -7,12 +7,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
-use crate::aside::Places;
 use crate::conflicts::{Conflicts, Failed};
 use crate::error::BoxError;
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
 use crate::panics::caught;
+use crate::permits::Permits;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
@@ -128,7 +128,7 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
         stopping,
         ..
     } = environment;
-    let places = Places::default();
+    let permits = Permits::default();
     let mut running = FuturesUnordered::new();
     let mut lost = std::pin::pin!(leadership.lost());
     loop {
@@ -140,11 +140,11 @@ async fn lead<C: Controller>(controller: &C, environment: &Environment<C::Key>) 
             () = &mut lost => return,
             () = stopping.cancelled() => break,
             Some(()) = running.next() => {}
-            () = places.freed() => {}
-            key = queue.next(), if places.taken(running.len()) < CONCURRENCY => {
+            () = permits.freed() => {}
+            key = queue.next(), if permits.taken(running.len()) < CONCURRENCY => {
                 match controller.held_until(&key) {
                     Some(until) => queue.hold(&key, until),
-                    None => running.push(places.seat(reconcile_one(controller, environment, key))),
+                    None => running.push(permits.scope(reconcile_one(controller, environment, key))),
                 }
             }
         }

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::decoded::RawObject;
 use crate::error::BoxError;
 use crate::readiness::Gate;
-use crate::reading::{PATIENCE, Reading};
 use crate::watch::{Decoded, WatchLog, attempts, is_not_served, raw};
+use crate::watch_health::{UNABLE_AFTER, WatchHealth};
 
 /// The time for which an API must not know a kind before that is believed: one that starts answers before it knows all of
 /// its kinds.
@@ -55,19 +55,19 @@ pub(crate) async fn deliver(
     mut observe: Box<dyn FnMut(Event<RawObject>) + Send>,
 ) -> Result<(), BoxError> {
     let mut log = WatchLog::new(&source.kind);
-    let mut reading = Reading::new();
+    let mut health = WatchHealth::new();
     let mut unserved_since = None;
     let mut is_served = true;
     loop {
         let mut attempts = attempts(source.api.clone(), source.selected.clone());
         loop {
-            let able_at = reading.able_at();
+            let able_at = health.able_at();
             let next = tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 next = attempts.next() => next,
                 () = sleep_until(able_at.unwrap_or_else(Instant::now)), if able_at.is_some() => {
-                    reading = Reading::new();
+                    health = WatchHealth::new();
                     gate.set_unable(false);
                     tracing::info!(watch = gate.name(), "Can read again");
                     continue;
@@ -88,7 +88,7 @@ pub(crate) async fn deliver(
                 gate.open();
                 continue;
             }
-            let unable = source.needed_to_lead && note(&mut reading, &result, Instant::now());
+            let unable = source.needed_to_lead && note(&mut health, &result, Instant::now());
             if let Some(event) = log.filter(result) {
                 let listed = matches!(event, Event::InitDone);
                 // The observer goes first: whoever passes the gate must find the whole list.
@@ -103,7 +103,7 @@ pub(crate) async fn deliver(
                 gate.set_unable(true);
                 tracing::warn!(
                     watch = gate.name(),
-                    after = ?PATIENCE,
+                    after = ?UNABLE_AFTER,
                     "Cannot read, leaving leadership to others"
                 );
                 // A new list proves that reading works as soon as it does; an idle watch that opens
@@ -115,14 +115,14 @@ pub(crate) async fn deliver(
 }
 
 /// Takes in a result of the watch. Returns `true` if the watch is unable to read from now on.
-fn note(reading: &mut Reading, result: &Result<Event<RawObject>, Error>, now: Instant) -> bool {
+fn note(health: &mut WatchHealth, result: &Result<Event<RawObject>, Error>, now: Instant) -> bool {
     match result {
-        Ok(Event::Init) => reading.listing(),
+        Ok(Event::Init) => health.listing(),
         // One page of a list that may still fail.
         Ok(Event::InitApply(_)) => {}
-        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => reading.succeeded(now),
-        Err(Error::WatchFailed(_)) => reading.broke(),
-        Err(_) => return reading.failed(now),
+        Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => health.succeeded(now),
+        Err(Error::WatchFailed(_)) => health.broke(),
+        Err(_) => return health.failed(now),
     }
     false
 }

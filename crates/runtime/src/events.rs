@@ -254,7 +254,8 @@ impl Writing {
     async fn write(&self, regarding: &ObjectReference, event: &Event) {
         let namespace = regarding.namespace.as_deref().unwrap_or("default");
         let object = self.object(regarding, event);
-        let call = self.form.create(self.client.clone(), namespace, object);
+        let client = self.client.clone();
+        let call = self.form.create(client, self.reporter, namespace, object);
         match tokio::time::timeout(WRITE_LIMIT, call).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use karmada_runtime::aside::aside;
 use karmada_runtime::client::Addresses;
+use karmada_runtime::permits::release_permit;
 use kube::Client;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -69,7 +69,7 @@ impl Webhooks {
         let uid = Uuid::new_v4().to_string();
         let body = Bytes::from(request.body(&uid).to_string());
         let line = self.line(webhook);
-        let answer = aside(line.call(&self.directory, &body)).await;
+        let answer = release_permit(line.call(&self.directory, &body)).await;
         let answer = answer.and_then(|answer| {
             let response = Response::read(&uid, &answer);
             let answer = response.and_then(|response| read(&response));

@@ -43,7 +43,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 /// The time in which a look must end: meanwhile the traffic is away.
 const LOOK_LIMIT: Duration = Duration::from_secs(30);
 /// The looks in a row after which it is worse: one may be a rollout, or a lost answer.
-const PATIENCE: usize = 2;
+const FAILURE_THRESHOLD: usize = 2;
 
 /// Practises without a cluster.
 pub(crate) async fn run(
@@ -166,7 +166,7 @@ impl Watched<'_> {
             } else {
                 bad_looks + 1
             };
-            if bad_looks >= PATIENCE {
+            if bad_looks >= FAILURE_THRESHOLD {
                 return Outcome::Worse(troubles);
             }
         }

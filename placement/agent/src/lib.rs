@@ -9,7 +9,7 @@
 //!
 //! - Which change wakes which key? `watch`, and `index`, which keeps Works (as text), `AppliedWork`s and the
 //!   channel.
-//! - Whose is an object in the member? `ownership`, by the decisions of `rules::placement::ownership`.
+//! - Whose is an object in the member? `ownership`, by the decisions of `placement_rules::ownership`.
 //! - The steps for one Work, in their order: `works`; the input of the engine, `manifest_set`; its results,
 //!   `outcome`; the status of the Work, `report`. Its Events: `events` with `reason`.
 //! - Where does an ingress-controller on the hub learn the addresses of placed Services? `endpoints`.

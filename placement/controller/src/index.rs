@@ -35,20 +35,20 @@ use crate::overrides::OverrideIndex;
 use crate::runs::RunIndex;
 use crate::scoped::Scoped;
 
-/// An object of which nothing is asked often.
+/// The summary of an object of which nothing is asked often.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unasked;
+pub(crate) struct NoSummary;
 
-impl<K> From<&K> for Unasked {
+impl<K> From<&K> for NoSummary {
     fn from(_: &K) -> Self {
         Self
     }
 }
 
 /// A snapshot as text.
-pub(crate) type StoredSnapshot = AsText<ResourceSnapshot, Unasked>;
+pub(crate) type StoredSnapshot = AsText<ResourceSnapshot, NoSummary>;
 /// A Work as text.
-pub(crate) type StoredWork = AsText<Work, Unasked>;
+pub(crate) type StoredWork = AsText<Work, NoSummary>;
 
 /// A definition of a kind, of which nothing but the metadata is read.
 pub(crate) type Definition = PartialObjectMeta<CustomResourceDefinition>;

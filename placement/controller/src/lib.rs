@@ -17,18 +17,18 @@
 //! ```
 //!
 //! `watch` says which change wakes which key, and `shared` has their common parts. A loop reads the `index`, asks
-//! one function of `rules::placement`, and has the committer of `requests` send its writes. Nothing is passed from
+//! one function of `placement_rules`, and has the committer of `requests` send its writes. Nothing is passed from
 //! loop to loop: each sees the writes of another once the watch shows them.
 //!
 //! - The differences between clusters: `overrides`, of which `override_snapshots` takes up the changes.
-//! - The objects that may be placed: `inventory`, of the `kinds` that the hub has. The pause after a change: `bursts`. The
+//! - The objects that may be placed: `inventory`, of the `kinds` that the hub has. The pause after a change: `debounce`. The
 //!   clusters that may be given them: `fleet`. The runs that give them stage by stage: `runs`.
 //! - Which writes a loop waits for until the watch shows them: `topics`.
 //! - The end of a placement: `deletion`, of which `snapshots` takes the steps and `status` tells.
 //! - Everything that users read: `events` with `reason`, `metrics`.
 
 mod args;
-mod bursts;
+mod debounce;
 mod deletion;
 mod eligibility;
 mod events;

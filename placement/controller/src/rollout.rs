@@ -87,7 +87,7 @@ impl Controller for RolloutReconciler {
             .collect();
         let fleet: Vec<_> = members.iter().map(|member| &*member.cluster).collect();
         let [newest, listed] = [&overrides.latest, &overrides.listed]
-            .map(|snapshots| snapshots.iter().map(Snapshot::taken).collect::<Vec<_>>());
+            .map(|snapshots| snapshots.iter().map(Snapshot::view).collect::<Vec<_>>());
         let overrides = Overrides::of(&OverridesFacts {
             placement: &placed.placement,
             latest: &newest,

@@ -10,7 +10,7 @@ use objects::Key;
 use parking_lot::Mutex;
 
 use crate::args::Args;
-use crate::bursts::Bursts;
+use crate::debounce::Debounce;
 use crate::index::Index;
 use crate::inventory::HubObjects;
 use crate::topics::{BINDINGS, MEMBERS, OVERRIDES, PROFILES, RUNS, SNAPSHOTS, STATUSES, WORKS};
@@ -41,7 +41,7 @@ pub(crate) struct Queues {
 pub(crate) struct SharedIndex {
     pub(crate) index: Arc<Mutex<Index>>,
     pub(crate) hub: HubObjects,
-    pub(crate) bursts: Bursts,
+    pub(crate) debounce: Debounce,
     pub(crate) queues: Queues,
 }
 
@@ -83,7 +83,7 @@ impl SharedIndex {
         Self {
             index: Arc::new(Mutex::new(index)),
             hub: HubObjects::new(watches),
-            bursts: Bursts::new(selection.snapshot_quiet, selection.snapshot_interval),
+            debounce: Debounce::new(selection.snapshot_quiet, selection.snapshot_interval),
             queues,
         }
     }

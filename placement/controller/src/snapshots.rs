@@ -57,7 +57,7 @@ impl Controller for SnapshotReconciler {
                 index.selected.remove(key);
                 index.runs.answer(key, BTreeSet::new());
             });
-            self.index.bursts.close(key);
+            self.index.debounce.close(key);
             return Ok(());
         };
         if placed.placement.metadata.is_deleting() {
@@ -74,7 +74,7 @@ impl Controller for SnapshotReconciler {
             let is_told = self.knows(key, &placed) && self.selection(key, &placed).is_some();
             if !is_told {
                 // The next change begins a burst of its own, or nobody would look at it.
-                self.index.bursts.close(key);
+                self.index.debounce.close(key);
                 return Ok(());
             }
         }
@@ -138,12 +138,12 @@ impl SnapshotReconciler {
         let knows = self.knows(key, placed);
         if knows
             && !placed.snapshots.is_empty()
-            && let Some(end) = self.index.bursts.open(key)
+            && let Some(end) = self.index.debounce.open(key)
         {
             self.index.queues.snapshots.add_at(key.clone(), end);
             return Ok(());
         }
-        self.index.bursts.close(key);
+        self.index.debounce.close(key);
         if !knows {
             return Ok(());
         }

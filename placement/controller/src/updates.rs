@@ -83,7 +83,7 @@ impl Updater {
             return Ok(());
         }
         // An edit before it was made is in the latest snapshot.
-        let burst = self.index.bursts.pending(&placement);
+        let burst = self.index.debounce.pending(&placement);
         let burst = burst.filter(|_| asks_for_latest);
         if let Some(until) = burst.or_else(|| known.waits(self.opening)) {
             self.index.queues.updates.add_at(key.clone(), until);

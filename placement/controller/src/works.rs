@@ -77,7 +77,7 @@ impl Known {
     }
 
     fn plan(&self, opening: Opening) -> Option<(Synchronization, Vec<Write>)> {
-        let overrides: Vec<_> = self.overrides.iter().map(Snapshot::taken).collect();
+        let overrides: Vec<_> = self.overrides.iter().map(Snapshot::view).collect();
         plan(&WorksFacts {
             placement: &self.placement,
             binding: &self.binding,

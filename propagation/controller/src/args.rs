@@ -2,11 +2,11 @@
 
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 use karmada_runtime::events::EventBudget;
-use karmada_runtime::gates::{
-    COMPONENTS, DEPENDENCIES, Gate, PREEMPTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
-};
 use objects::apis::Apis;
 use propagation_rules::choice::Preemption;
+use propagation_rules::feature_gates::{
+    COMPONENTS, DEPENDENCIES, Gate, PREEMPTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
+};
 use propagation_rules::template::{NamespacePattern, SKIPPED_NAMESPACES, Skipped};
 
 /// Applies propagation policies to resource templates: claims the templates, keeps a binding for each, and makes the Works of every cluster that a binding is scheduled to.

@@ -51,11 +51,11 @@ use karmada_runtime::commit::Committer;
 use karmada_runtime::controller;
 use karmada_runtime::events::EventRecorder;
 use karmada_runtime::expectations::Expectations;
-use karmada_runtime::gates;
 use karmada_runtime::lease::{self, Leadership};
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::write::WriteMode;
 use kube::Client;
+use propagation_rules::feature_gates;
 
 pub use crate::args::Args;
 use crate::args::GATES;
@@ -87,7 +87,14 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the controller to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
-    gates::log_unknown(&args.feature_gates, &GATES);
+    let unknown = feature_gates::unknown(&args.feature_gates, &GATES);
+    if !unknown.is_empty() {
+        let features = unknown.join(", ");
+        tracing::warn!(
+            features,
+            "Features that this program does not have are not switched"
+        );
+    }
     let (leadership, writes) = write_mode(args, &client, program);
     let queues = Queues::default();
     let loops = Loops::new(args, client, program, writes, &queues);

@@ -1,7 +1,8 @@
 //! One propagation as a whole Karmada left it: a workload with its settings, a service
-//! and a role, in three members.
+//! and a role, in three members. Beside it, values of any shape.
 
 use karmada_api::{ClusterResourceBinding, ClusterView, OverridePolicy, ResourceBinding, Work};
+use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, json};
 
@@ -84,4 +85,34 @@ pub(super) fn work(member: &str, name: &str) -> Work {
 /// Returns a cluster with nothing but a name.
 pub(super) fn cluster(name: &str) -> ClusterView {
     from_value(json!({ "metadata": { "name": name } })).unwrap()
+}
+
+/// Returns values of any shape. Some fields have names that the rules read, and values repeat, so that two often agree in
+/// a part.
+pub(super) fn json_values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3_i64).prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        Just(json!(1e300)),
+        "[a-c]".prop_map(Value::from),
+        "[a-z0-9µ.]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop_oneof![
+            Just("metadata".to_owned()),
+            Just("managedFields".to_owned()),
+            Just("fieldsV1".to_owned()),
+            Just("labels".to_owned()),
+            Just("spec".to_owned()),
+            "[fkv]:[a-c{]",
+            "[a-z]{1,3}",
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::btree_map(key, inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
 }

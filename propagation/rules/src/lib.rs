@@ -20,6 +20,7 @@
 //!   asks: `rebalance`.
 //! - The work of a Work in its member: `execution`.
 //! - The upkeep of a `Cluster` in a fleet without Karmada: `cluster`.
+//! - The features of a Karmada that a flag switches: `feature_gates`.
 
 pub mod activation;
 pub mod binding;
@@ -31,6 +32,7 @@ pub mod cluster;
 pub mod customization;
 pub mod dependencies;
 pub mod execution;
+pub mod feature_gates;
 pub mod fingerprint;
 #[cfg(test)]
 mod fixtures;

@@ -4,7 +4,7 @@ use clap::ArgAction;
 use jiff::Timestamp;
 use karmada_runtime::args::{ClientArgs, CommonArgs, LeaderElectionArgs};
 use karmada_runtime::events::EventBudget;
-use karmada_runtime::gates::{
+use propagation_rules::feature_gates::{
     COMPONENTS, Gate, MODELS, OVERCOMMIT_PROTECTION, PRIORITY, Switch, WORKLOAD_AFFINITY,
 };
 use propagation_rules::schedule::{Room, Scheduler, UnhealthyThreshold};

@@ -1,7 +1,7 @@
 //! The estimators of clusters, which know the room that single nodes and quotas leave.
 //!
 //! ```text
-//! binding → question → estimator of each cluster that may get it → rules::schedule::Estimates
+//! binding → question → estimator of each cluster that may get it → propagation_rules::schedule::Estimates
 //! ```
 //!
 //! `message` has the question in the estimators' language; `connection` says where an estimator is, and connects to it.

@@ -15,7 +15,7 @@ use karmada_runtime::metrics::count_value;
 use karmada_runtime::store::Store;
 use objects::Key;
 use propagation_rules::schedule::{
-    Assumed, KnownClusters, Neighbours, Scheduler, concerns, is_observed, is_unscheduled,
+    AffinityGroups, Assumed, KnownClusters, Scheduler, concerns, is_observed, is_unscheduled,
     keep_facts, left_clusters, waits_for_room,
 };
 
@@ -62,7 +62,7 @@ pub(crate) struct Snapshot {
     pub(crate) scheduler: Scheduler,
     pub(crate) binding: AnyBinding,
     /// The others of its groups of workloads; `None` if it is in none.
-    pub(crate) neighbours: Option<Neighbours>,
+    pub(crate) affinity_groups: Option<AffinityGroups>,
     /// The Pods that are assumed in clusters besides those that they report; `None` if nobody keeps account of it.
     pub(crate) assumed: Option<Assumed>,
     pub(crate) clusters: Vec<Arc<ClusterView>>,
@@ -90,7 +90,7 @@ impl Snapshot {
 
     /// Returns `true` if decisions about other bindings decide about this one.
     pub(crate) fn depends_on_others(&self) -> bool {
-        self.neighbours.is_some() || self.assumed.is_some()
+        self.affinity_groups.is_some() || self.assumed.is_some()
     }
 
     /// Returns the fleet of these clusters.
@@ -167,7 +167,7 @@ impl Index {
         Some(Snapshot {
             scheduler: self.scheduler.clone(),
             binding: self.binding(key)?,
-            neighbours: self.neighbours(key),
+            affinity_groups: self.affinity_groups(key),
             assumed: self.assumed_for(key),
             clusters: clusters.map(|(_, cluster)| Arc::clone(cluster)).collect(),
             complete: self.clusters.unread().is_empty(),

@@ -2,10 +2,10 @@
 //! `ResourceBinding.spec.clusters`.
 //!
 //! ```text
-//! watch → index → queue → reconcile: snapshot → rules::schedule::plan → clusters, then status
+//! watch → index → queue → reconcile: snapshot → propagation_rules::schedule::plan → clusters, then status
 //! ```
 //!
-//! - Which change wakes which binding: `watch`; which time: `reconcile`, with `rules::schedule::next_due`.
+//! - Which change wakes which binding: `watch`; which time: `reconcile`, with `propagation_rules::schedule::next_due`.
 //! - The facts of a decision: `index::Snapshot`, with the `groups` of workloads, and the room that `assumptions` leave.
 //!   Both count the decisions that are not written yet; those that are, `index` has before the watch shows them. Bindings
 //!   of both scopes are read alike in `binding`. Of these and of clusters only the parts that scheduling reads are kept: a
@@ -37,9 +37,10 @@ use karmada_runtime::expectations::Expectations;
 use karmada_runtime::program::{Program, StartError};
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::WriteMode;
-use karmada_runtime::{controller, gates, lease};
+use karmada_runtime::{controller, lease};
 use kube::Client;
 use parking_lot::Mutex;
+use propagation_rules::feature_gates;
 
 pub use crate::args::Args;
 use crate::args::GATES;
@@ -63,7 +64,14 @@ pub async fn start(args: Args, program: &mut Program) -> Result<(), StartError> 
 
 /// Adds the tasks of the scheduler to `program`; `client` is connected to the Karmada API.
 pub fn assemble(args: &Args, client: Client, program: &mut Program) {
-    gates::log_unknown(&args.feature_gates, &GATES);
+    let unknown = feature_gates::unknown(&args.feature_gates, &GATES);
+    if !unknown.is_empty() {
+        let features = unknown.join(", ");
+        tracing::warn!(
+            features,
+            "Features that this program does not have are not switched"
+        );
+    }
     let (leadership, writes) = if args.observe_only {
         WriteMode::dry_run(program)
     } else {

@@ -132,7 +132,7 @@ impl Reconciler {
         Pass {
             now: (self.clock)(),
             cluster_changed: snapshot.cluster_changed,
-            neighbours: snapshot.neighbours.as_ref(),
+            affinity_groups: snapshot.affinity_groups.as_ref(),
             assumed: snapshot.assumed.as_ref(),
             estimates,
         }

@@ -62,7 +62,7 @@ fn planned(
     let pass = Pass {
         now: Timestamp::now(),
         cluster_changed: false,
-        neighbours: None,
+        affinity_groups: None,
         assumed: None,
         estimates: None,
     };

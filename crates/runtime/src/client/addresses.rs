@@ -23,7 +23,7 @@ use super::resolver::Files;
 const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
 /// The longest a new connection waits for a lookup while addresses are known: far less than any request
 /// may take, so that a dead DNS costs none of them its deadline.
-const PATIENCE: Duration = Duration::from_millis(500);
+const SERVE_STALE_AFTER: Duration = Duration::from_millis(500);
 
 /// A lookup of a name.
 type Lookup = dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
@@ -241,7 +241,7 @@ impl Service<Name> for Addresses {
     fn call(&mut self, name: Name) -> Self::Future {
         let addresses = self.clone();
         async move {
-            let limit = Some((PATIENCE, LOOKUP_LIMIT));
+            let limit = Some((SERVE_STALE_AFTER, LOOKUP_LIMIT));
             Ok(addresses.find(name.as_str(), limit).await?.into_iter())
         }
         .boxed()

@@ -16,14 +16,18 @@ pub enum EventForm {
 }
 
 impl EventForm {
-    /// Writes an Event in this form.
+    /// Writes an Event in this form, as `manager`.
     pub(super) async fn create(
         self,
         client: Client,
+        manager: &str,
         namespace: &str,
         event: Event,
     ) -> kube::Result<()> {
-        let parameters = PostParams::default();
+        let parameters = PostParams {
+            field_manager: Some(manager.to_owned()),
+            ..PostParams::default()
+        };
         match self {
             Self::Current => {
                 let events = Api::namespaced(client, namespace);

@@ -90,6 +90,7 @@ pub fn campaign(program: &mut Program, client: Client, config: LeaseConfig) -> L
         watched: Api::namespaced(client, &config.namespace),
         election: Election::new(format!("{}_{}", config.host, config.id), DURATION),
         config,
+        manager: program.identity.name,
         clock: program.clock,
         held_until: held_until.clone(),
         metrics: LeaseMetrics::register(&mut program.registry),
@@ -107,6 +108,8 @@ struct Driver {
     api: Api<Lease>,
     watched: Api<Decoded<Lease>>,
     config: LeaseConfig,
+    /// The name by which the API knows the writer of the lease: that of the program, whatever the lease is called.
+    manager: &'static str,
     election: Election,
     /// The clock of the lease's timestamps.
     clock: fn() -> Timestamp,
@@ -220,7 +223,8 @@ impl Driver {
         let started = Instant::now();
         let missing_is_stale = matches!(action, Action::Take(_) | Action::Renew(_));
         let (name, holder) = (&self.config.name, self.election.holder());
-        let request = request::perform(&self.api, name, holder, action, MicroTime((self.clock)()));
+        let time = MicroTime((self.clock)());
+        let request = request::perform(&self.api, name, self.manager, holder, action, time);
         let result = tokio::time::timeout(REQUEST_LIMIT, request).await;
         let now = Instant::now();
         self.reached = matches!(result, Ok(Ok(_)));
@@ -306,7 +310,7 @@ impl Driver {
     }
 
     async fn release(&self, record: &Record) {
-        let request = request::release(&self.api, &self.config.name, record);
+        let request = request::release(&self.api, &self.config.name, self.manager, record);
         match tokio::time::timeout(REQUEST_LIMIT, request).await {
             Ok(Ok(_)) => tracing::info!("Gave the lease back"),
             Ok(Err(error)) => {

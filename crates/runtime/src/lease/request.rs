@@ -17,10 +17,11 @@ pub(super) enum Response {
     Written(Lease),
 }
 
-/// Performs `action` on the lease `name` for the replica `holder`; `now` becomes its timestamps.
+/// Performs `action` on the lease `name` for the replica `holder` of the program `manager`; `now` becomes its timestamps.
 pub(super) async fn perform(
     api: &Api<Lease>,
     name: &str,
+    manager: &str,
     holder: &str,
     action: Action,
     now: MicroTime,
@@ -43,9 +44,11 @@ pub(super) async fn perform(
                     ..LeaseSpec::default()
                 }),
             };
-            api.create(&PostParams::default(), &lease)
-                .await
-                .map(Response::Written)
+            let parameters = PostParams {
+                field_manager: Some(manager.to_owned()),
+                ..PostParams::default()
+            };
+            api.create(&parameters, &lease).await.map(Response::Written)
         }
         Action::Take(record) => {
             let spec = json!({
@@ -55,9 +58,11 @@ pub(super) async fn perform(
                 "renewTime": now,
                 "leaseTransitions": record.renewal.transitions.saturating_add(1),
             });
-            patch(api, name, &record, spec).await.map(Response::Written)
+            patch(api, name, manager, &record, spec)
+                .await
+                .map(Response::Written)
         }
-        Action::Renew(record) => patch(api, name, &record, json!({ "renewTime": now }))
+        Action::Renew(record) => patch(api, name, manager, &record, json!({ "renewTime": now }))
             .await
             .map(Response::Written),
     }
@@ -65,9 +70,14 @@ pub(super) async fn perform(
 
 /// Releases the lease as client-go does with `ReleaseOnCancel`: without a holder, and with a duration
 /// of 1 s for campaigners that ignore the missing holder.
-pub(super) async fn release(api: &Api<Lease>, name: &str, record: &Record) -> kube::Result<Lease> {
+pub(super) async fn release(
+    api: &Api<Lease>,
+    name: &str,
+    manager: &str,
+    record: &Record,
+) -> kube::Result<Lease> {
     let spec = json!({ "holderIdentity": null, "leaseDurationSeconds": 1 });
-    patch(api, name, record, spec).await
+    patch(api, name, manager, record, spec).await
 }
 
 /// Patches the lease. The resource version makes a lease that changed since `record` a 409, so that of
@@ -75,11 +85,12 @@ pub(super) async fn release(api: &Api<Lease>, name: &str, record: &Record) -> ku
 async fn patch(
     api: &Api<Lease>,
     name: &str,
+    manager: &str,
     record: &Record,
     spec: serde_json::Value,
 ) -> kube::Result<Lease> {
     let patch = guarded(Some(&record.resource_version), json!({ "spec": spec }));
-    let parameters = PatchParams::default();
+    let parameters = PatchParams::apply(manager);
     api.patch(name, &parameters, &Patch::Merge(patch)).await
 }
 

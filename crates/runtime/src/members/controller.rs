@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::Activity;
-use crate::aside::Places;
 use crate::conflicts::{Conflicts, Failed};
 use crate::error::{BoxError, Chain};
 use crate::lease::Leadership;
 use crate::metrics::LoopMetrics;
 use crate::panics::caught;
+use crate::permits::Permits;
 use crate::program::Program;
 use crate::queue::{Queue, QueueKey};
 use crate::readiness::Readiness;
@@ -294,7 +294,7 @@ impl<C: MemberController> Loops<C> {
 
     async fn run_member(&self, member: String, known: OfMember<C::Key>) {
         let OfMember { queue, hurry, gone } = known;
-        let places = Places::default();
+        let permits = Permits::default();
         let mut running = FuturesUnordered::new();
         let mut outage: Option<Outage<C::Key>> = None;
         loop {
@@ -326,14 +326,14 @@ impl<C: MemberController> Loops<C> {
                     outage.try_now();
                 },
                 Some(reach) = running.next() => Outage::note(&mut outage, reach, &queue),
-                () = places.freed() => {}
-                key = due, if places.taken(running.len()) < limit => if let Some(key) = key {
+                () = permits.freed() => {}
+                key = due, if permits.taken(running.len()) < limit => if let Some(key) = key {
                     let turn = match (phase, &mut outage) {
                         (Phase::Showing(_), Some(outage)) => outage.turn(&key),
                         _ => Some(Turn::Reconcile),
                     };
                     if let Some(turn) = turn {
-                        running.push(places.seat(self.take(&member, &queue, key, turn)));
+                        running.push(permits.scope(self.take(&member, &queue, key, turn)));
                     }
                 },
             }

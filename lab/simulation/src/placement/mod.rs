@@ -20,7 +20,7 @@
 //! | `settled.rs`, `namespaced.rs` | the comparison of a settled fleet with the model |
 //!
 //! Of placements this leaves out: objects of others in the way of ours, workloads that become available slowly or
-//! never (`rules::placement::rollout` has random histories of those), more than one part of a snapshot, preferences and
+//! never (`placement_rules::rollout` has random histories of those), more than one part of a snapshot, preferences and
 //! properties of clusters.
 
 mod apis;

@@ -43,7 +43,7 @@ fn wake(
         DynamicEvent::Changed(changes) => {
             let mut changes = changes.iter();
             if changes.any(|change| shared.hub.may_select(placement, kind, &change.key))
-                && let Some(end) = shared.bursts.note(key)
+                && let Some(end) = shared.debounce.note(key)
             {
                 queue.add_at(key.clone(), end);
             }

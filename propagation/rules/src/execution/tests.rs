@@ -9,6 +9,7 @@ use serde_json::{Value, from_str, from_value, json};
 
 use super::ownership::adoption;
 use super::*;
+use crate::fixtures::json_values;
 use crate::interpret::Timed;
 
 /// A Work and the object that Karmada made of it.
@@ -527,30 +528,6 @@ fn own_node_port_is_reported() {
     let overrides = (APPLIED_OVERRIDES.to_owned(), "[]".to_owned());
     work.metadata.annotations = Some([overrides].into());
     assert_eq!(reported(&work, 30_080), own(30_080));
-}
-
-fn json_values() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        (0..3_i64).prop_map(Value::from),
-        "[a-c]".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(4, 24, 4, |inner| {
-        let key = prop_oneof![
-            Just("metadata".to_owned()),
-            Just("managedFields".to_owned()),
-            Just("fieldsV1".to_owned()),
-            Just("labels".to_owned()),
-            Just("spec".to_owned()),
-            "[fkv]:[a-c{]",
-        ];
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::btree_map(key, inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
 }
 
 proptest! {

@@ -82,7 +82,7 @@ pub fn shortage<'a>(
         let pass = Pass {
             now,
             cluster_changed: false,
-            neighbours: None,
+            affinity_groups: None,
             assumed: Some(&assumed),
             estimates: None,
         };

@@ -7,10 +7,10 @@ use kube::core::ObjectMeta;
 use objects::Metadata;
 use serde_json::Value;
 
+use super::affinity_groups::AffinityGroups;
 use super::assumed::Assumed;
 use super::estimates::Estimates;
 use super::failure::AffinityFailure;
-use super::neighbours::Neighbours;
 use super::pods::Pods;
 use super::strategy::{ReplicaStrategy, is_set};
 use crate::binding_ref::BindingRef;
@@ -160,7 +160,7 @@ pub struct Pass<'a> {
     /// True if labels or spec of a cluster have changed that the affinity in use selects or selected.
     pub cluster_changed: bool,
     /// The other workloads of its groups; `None` if it is in none.
-    pub neighbours: Option<&'a Neighbours>,
+    pub affinity_groups: Option<&'a AffinityGroups>,
     /// The Pods that are assumed in clusters besides those that they report; `None` if nobody keeps account of it.
     pub assumed: Option<&'a Assumed>,
     /// The answers of estimators; `None` if none was asked.

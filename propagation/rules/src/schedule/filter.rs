@@ -64,9 +64,9 @@ pub(super) fn misfit(facts: Facts<'_>, tiers: Tiers<'_>, cluster: &ClusterView) 
         return Some("cluster(s) is in the process of eviction".to_owned());
     }
     // Who came first stays, whoever comes into the group.
-    let neighbours = facts.pass.neighbours;
-    let neighbours = neighbours.filter(|_| !binding.has_target(name));
-    neighbours?.refusal(name).map(str::to_owned)
+    let affinity_groups = facts.pass.affinity_groups;
+    let affinity_groups = affinity_groups.filter(|_| !binding.has_target(name));
+    affinity_groups?.refusal(name).map(str::to_owned)
 }
 
 /// Returns the taint for which nothing more comes to a cluster.

@@ -11,7 +11,7 @@
 //!
 //! The first of the four that has something to do ends the pass. Each file is below those that use it:
 //!
-//! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `neighbours`. Which of them are used:
+//! - Which cluster fits: `filter`, with `taints`, `cluster_selector`, `tiers` and `affinity_groups`. Which of them are used:
 //!   `select`, by `regions` and by room (`capacity`, in `sets` where Pods differ, `models`, `estimates`), which `pods`
 //!   take and more are `assumed` to; `estimator_targets` are asked for theirs. How many replicas each gets: `divide`, by
 //!   the `strategy`, tier by tier.
@@ -22,6 +22,7 @@
 //! - How a cluster is emptied for a while, and gets its workloads back: [`drain`].
 //! - For users: `failure` has the messages, `outcome` the conditions, `write` the patches.
 
+mod affinity_groups;
 mod assumed;
 mod assumptions;
 mod capacity;
@@ -39,7 +40,6 @@ mod failure;
 mod filter;
 mod groups;
 mod models;
-mod neighbours;
 mod outcome;
 mod plan;
 mod pods;
@@ -52,6 +52,7 @@ mod trigger;
 mod wake;
 mod write;
 
+pub use affinity_groups::AffinityGroups;
 pub use assumed::{Assumed, AssumedWorkload};
 pub use assumptions::Assumptions;
 pub use cluster_selector::selects;
@@ -60,7 +61,6 @@ pub use estimates::Estimates;
 pub use eviction::{halted_clusters, is_held, left_clusters};
 pub use facts::{KnownClusters, Pass, Room, Scheduler, UnhealthyThreshold, keep_facts};
 pub use failure::{AffinityFailure, NO_CLUSTER_FIT, UNSCHEDULABLE, Unfit};
-pub use neighbours::Neighbours;
 pub use outcome::SchedulePlan;
 pub use plan::{clusters_to_ask, plan};
 pub use sets::missing_components;

@@ -6,7 +6,7 @@ use karmada_api::ResourceBinding;
 use karmada_runtime::cache::Transition;
 use objects::Key;
 use propagation_rules::binding_ref::BindingRef;
-use propagation_rules::schedule::{Neighbours, is_unscheduled};
+use propagation_rules::schedule::{AffinityGroups, is_unscheduled};
 
 use super::Index;
 use crate::groups::{Group, clusters, names};
@@ -14,9 +14,9 @@ use crate::groups::{Group, clusters, names};
 impl Index {
     /// Returns the clusters of the others in the groups of the binding `key`, with those of decisions that are not
     /// written yet, and `None` if it is in none.
-    pub(crate) fn neighbours(&self, key: &Key) -> Option<Neighbours> {
+    pub(crate) fn affinity_groups(&self, key: &Key) -> Option<AffinityGroups> {
         let groups = self.bindings.targets(key);
-        let mut neighbours = Neighbours::default();
+        let mut affinity_groups = AffinityGroups::default();
         for group in groups {
             for member in self.others(key, [group]) {
                 let stored = self.bindings.get(&member).map(|binding| clusters(binding));
@@ -24,16 +24,16 @@ impl Index {
                 let decided = self.decisions.get(&member).map(|targets| names(targets));
                 if group.is_apart {
                     // In either it may be: the decision may be refused.
-                    neighbours.apart.extend(stored);
-                    neighbours.apart.extend(decided.into_iter().flatten());
+                    affinity_groups.apart.extend(stored);
+                    affinity_groups.apart.extend(decided.into_iter().flatten());
                 } else {
                     let placed = decided.unwrap_or(stored);
                     let placed = Some(placed).filter(|placed| !placed.is_empty());
-                    neighbours.together.extend(placed);
+                    affinity_groups.together.extend(placed);
                 }
             }
         }
-        (!groups.is_empty()).then_some(neighbours)
+        (!groups.is_empty()).then_some(affinity_groups)
     }
 
     /// Returns the others in the groups that a binding was or is in that wait for the clusters that it has left.

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::args::LeaderElectionArgs;
 use crate::lease::{Leadership, leadership};
 use crate::program::{Identity, Program};
-use crate::reading::PATIENCE;
 use crate::watch::Decoded;
+use crate::watch_health::UNABLE_AFTER;
 
 const LONG: Duration = Duration::from_hours(1);
 /// Ample for a retry, a list and the request of a free lease.
@@ -160,10 +160,10 @@ async fn blind_leader_hands_over() {
         let acquired = timeout(LONG, second.leadership.acquired()).await;
         assert!(acquired.is_ok() && !first.leads(), "{fault:?}");
         let handed_over = started.elapsed();
-        assert!(handed_over >= PATIENCE, "{fault:?}: {handed_over:?}");
+        assert!(handed_over >= UNABLE_AFTER, "{fault:?}: {handed_over:?}");
         assert!(handed_over < Duration::from_mins(10), "{handed_over:?}");
         if fault == Fault::Disconnect {
-            assert!(handed_over < PATIENCE + SOON, "{handed_over:?}");
+            assert!(handed_over < UNABLE_AFTER + SOON, "{handed_over:?}");
         }
         let failing = "acme_test_program_failing_watches{watch=\"configmaps\"} 1";
         assert!(first.metrics().contains(failing), "{}", first.metrics());
@@ -184,7 +184,7 @@ async fn short_trouble_changes_nothing() {
     leader.leadership.acquired().await;
     let _standby = Replica::start(&server, "standby");
     for _ in 0..20 {
-        let short = PATIENCE / 2;
+        let short = UNABLE_AFTER / 2;
         let trouble = Fault::Disconnect.kind("configmaps").client("leader");
         server.faults().inject(trouble.lasting(short));
         sleep(2 * short).await;
@@ -218,7 +218,7 @@ async fn blind_replicas_leave_lease_free() {
     let replicas = ["a", "b"].map(|name| Replica::start(&server, name));
     sleep(LONG).await;
     let away = server.faults().inject(Fault::Disconnect.kind("configmaps"));
-    sleep(2 * PATIENCE + SOON).await;
+    sleep(2 * UNABLE_AFTER + SOON).await;
     let rests = lease(&server).await.unwrap();
     sleep(LONG).await;
     assert_eq!(replicas.iter().filter(|replica| replica.leads()).count(), 0);
@@ -237,6 +237,6 @@ async fn refused_watch_does_not_flap() {
     let replica = Replica::start(&server, "a");
     sleep(LONG).await;
     assert!(!replica.leads());
-    // Until its patience was over.
+    // Until it counted as unable.
     assert_eq!(replica.transitions(), 2);
 }

@@ -470,6 +470,24 @@ async fn own_clock_may_jump() {
     }
 }
 
+/// Each write of the lease names the program, whatever the lease is called: `kubectl remedy check` tells by that which
+/// program leads.
+#[tokio::test(start_paused = true)]
+async fn lease_names_its_writer() {
+    let server = Server::new();
+    let replica = Replica::start(&server, "a", CampaignMode::Eager);
+    replica.leadership.acquired().await;
+    sleep(2 * RENEW_EVERY).await;
+    replica.stop().await;
+    let lease = server.leases.get(NAME).await.unwrap();
+    let entries = lease.metadata.managed_fields.unwrap_or_default();
+    let managers: Vec<_> = entries
+        .into_iter()
+        .filter_map(|entry| entry.manager)
+        .collect();
+    assert_eq!(managers, [Identity::for_tests().name]);
+}
+
 /// A lease is given back although its state is unknown.
 /// A conflict, or an event out of order, leaves the state of the lease unknown.
 #[tokio::test(start_paused = true)]

@@ -60,7 +60,7 @@ fn begun(taint: &Value, tolerations: &Value) -> (Option<GracefulEvictionTask>, O
         pass: Pass {
             now: at(NOW),
             cluster_changed: false,
-            neighbours: None,
+            affinity_groups: None,
             assumed: None,
             estimates: None,
         },
@@ -247,7 +247,7 @@ fn suspended_move_ends() {
         let pass = Pass {
             now,
             cluster_changed: false,
-            neighbours: None,
+            affinity_groups: None,
             assumed: None,
             estimates: None,
         };

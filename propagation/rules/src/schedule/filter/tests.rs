@@ -58,7 +58,7 @@ fn refusal(
         pass: Pass {
             now: NOW.parse().unwrap(),
             cluster_changed: false,
-            neighbours: None,
+            affinity_groups: None,
             assumed: None,
             estimates: None,
         },

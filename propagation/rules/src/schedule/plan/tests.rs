@@ -7,11 +7,11 @@ use self::room::{by_room, spread, with_room};
 use super::*;
 use crate::binding_ref::SCHEDULED;
 
+mod affinity_groups;
 mod assumed;
 mod estimates;
 mod evict;
 mod fail_back;
-mod neighbours;
 mod overflow;
 mod room;
 mod sets;
@@ -28,7 +28,7 @@ fn pass() -> Pass<'static> {
     Pass {
         now: "2026-11-22T08:00:00.5Z".parse().unwrap(),
         cluster_changed: false,
-        neighbours: None,
+        affinity_groups: None,
         assumed: None,
         estimates: None,
     }
@@ -361,7 +361,7 @@ fn cluster_change_moves_time() {
     let later = Pass {
         now: "2026-11-22T09:00:00Z".parse().unwrap(),
         cluster_changed: true,
-        neighbours: None,
+        affinity_groups: None,
         assumed: None,
         estimates: None,
     };

@@ -1,6 +1,7 @@
 //! Each kind, with recorded input and output for each operation.
 
 use super::*;
+use crate::fixtures::json_values;
 
 /// A binding has the replicas that Karmada counts, with their requirements, and none where only Pods of several templates
 /// could tell (Case P84).
@@ -113,23 +114,6 @@ fn other_versions_are_unknown() {
         assert_eq!(template_status(&template, &[], true), None, "{}", one.name);
         assert_eq!(referred(&template), BTreeSet::new(), "{}", one.name);
     }
-}
-
-fn json_values() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        Just(json!(1e300)),
-        "[a-z0-9µ.]{0,6}".prop_map(Value::from),
-    ];
-    leaf.prop_recursive(2, 8, 3, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
-            prop::collection::btree_map("[a-z]{1,3}", inner, 0..3)
-                .prop_map(|map| Value::Object(map.into_iter().collect())),
-        ]
-    })
 }
 
 /// Replaces the part of a value that is the `nth` of all.

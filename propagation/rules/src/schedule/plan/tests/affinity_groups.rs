@@ -1,21 +1,21 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::schedule::Neighbours;
+use crate::schedule::AffinityGroups;
 
 fn clusters(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// Returns the names of the clusters that a binding gets which has these, and the reason and message if it gets none.
-fn decided(neighbours: &Neighbours, has: &[&str]) -> Result<Vec<String>, (String, String)> {
+fn decided(groups: &AffinityGroups, has: &[&str]) -> Result<Vec<String>, (String, String)> {
     let mut binding = unscheduled(&json!({}), 1);
     binding["spec"]["clusters"] = has
         .iter()
         .map(|name| json!({ "name": name, "replicas": 1 }))
         .collect();
     let pass = Pass {
-        neighbours: Some(neighbours),
+        affinity_groups: Some(groups),
         estimates: None,
         ..pass()
     };
@@ -29,8 +29,8 @@ fn decided(neighbours: &Neighbours, has: &[&str]) -> Result<Vec<String>, (String
     }
 }
 
-fn together_with(others: &[&[&str]]) -> Neighbours {
-    Neighbours {
+fn together_with(others: &[&[&str]]) -> AffinityGroups {
+    AffinityGroups {
         together: others.iter().map(|names| clusters(names)).collect(),
         apart: BTreeSet::new(),
     }
@@ -55,8 +55,8 @@ fn together_shares_clusters() {
     );
 }
 
-fn apart_from(names: &[&str]) -> Neighbours {
-    Neighbours {
+fn apart_from(names: &[&str]) -> AffinityGroups {
+    AffinityGroups {
         together: Vec::new(),
         apart: clusters(names),
     }
@@ -79,7 +79,7 @@ fn apart_shares_none() {
 /// A running workload stays, whoever comes into its groups. Case I91.
 #[test]
 fn running_workload_stays() {
-    let others = Neighbours {
+    let others = AffinityGroups {
         together: vec![clusters(&["member2"])],
         apart: clusters(&["member1"]),
     };

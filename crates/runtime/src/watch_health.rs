@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The time for which every request must fail before the watch counts as unable to read. Longer than a
 /// lost connection, which is noticed after 15 s, or most restarts of an API server, which every replica
 /// lives through; as short as the time after which a DNS failure becomes a verdict.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const UNABLE_AFTER: Duration = Duration::from_secs(30);
 /// The longest time between two failures that belong together: the longest delay before a retry, 5 s,
 /// plus the timeout of its response, 30 s, and some more. After a longer one a request has succeeded,
 /// although an idle watch showed nothing.
@@ -22,13 +22,13 @@ const PROOF: Duration = Duration::from_secs(2);
 
 /// The state of one watch. The watch begins able, because the gate of its first list is another matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reading {
-    /// It reads, or has failed for less than [`PATIENCE`].
+pub(crate) enum WatchHealth {
+    /// It reads, or has failed for less than [`UNABLE_AFTER`].
     Able {
         /// The first and the newest of the failures since the last success.
         failing: Option<(Instant, Instant)>,
     },
-    /// Its requests have failed for [`PATIENCE`].
+    /// Its requests have failed for [`UNABLE_AFTER`].
     Unable {
         /// The moment from which it counts as able again, unless a request fails before; `None` while
         /// a list is under way.
@@ -36,7 +36,7 @@ pub(crate) enum Reading {
     },
 }
 
-impl Reading {
+impl WatchHealth {
     pub(crate) const fn new() -> Self {
         Self::Able { failing: None }
     }
@@ -50,7 +50,7 @@ impl Reading {
                     _ => now,
                 };
                 *failing = Some((first, now));
-                let unable = first + PATIENCE <= now;
+                let unable = first + UNABLE_AFTER <= now;
                 if unable {
                     *self = Self::Unable {
                         until: Some(now + QUIET),
@@ -108,13 +108,13 @@ mod tests {
     }
 
     /// A watch whose requests fail every five seconds from `start` on, until it is unable.
-    fn unable(start: Instant) -> (Reading, Instant) {
-        let mut reading = Reading::new();
+    fn unable(start: Instant) -> (WatchHealth, Instant) {
+        let mut health = WatchHealth::new();
         let mut now = start;
-        while !reading.failed(now) {
+        while !health.failed(now) {
             now += seconds(5);
         }
-        (reading, now)
+        (health, now)
     }
 
     /// A watch is unable once its requests have failed for long enough.
@@ -122,32 +122,32 @@ mod tests {
     async fn long_failure_is_unable() {
         let start = Instant::now();
         let (_, at) = unable(start);
-        assert_eq!(at - start, PATIENCE);
+        assert_eq!(at - start, UNABLE_AFTER);
     }
 
-    /// A success or a long quiet time between failures starts the patience again.
+    /// A success or a long quiet time between failures starts the count of seconds again.
     #[tokio::test]
-    async fn success_restarts_patience() {
+    async fn success_restarts_the_count() {
         let start = Instant::now();
-        let mut reading = Reading::new();
-        assert!(!reading.failed(start));
-        assert!(!reading.failed(start + seconds(29)));
-        reading.succeeded(start + seconds(30));
-        assert!(!reading.failed(start + seconds(31)));
+        let mut health = WatchHealth::new();
+        assert!(!health.failed(start));
+        assert!(!health.failed(start + seconds(29)));
+        health.succeeded(start + seconds(30));
+        assert!(!health.failed(start + seconds(31)));
         let later = start + seconds(31) + QUIET + seconds(1);
-        assert!(!reading.failed(later));
-        assert!(!reading.failed(later + seconds(29)));
-        assert!(reading.failed(later + seconds(30)));
+        assert!(!health.failed(later));
+        assert!(!health.failed(later + seconds(29)));
+        assert!(health.failed(later + seconds(30)));
     }
 
     /// A watch that breaks was open before.
     #[tokio::test]
     async fn broken_watch_was_open() {
         let start = Instant::now();
-        let mut reading = Reading::new();
-        assert!(!reading.failed(start));
-        reading.broke();
-        assert!(!reading.failed(start + PATIENCE));
+        let mut health = WatchHealth::new();
+        assert!(!health.failed(start));
+        health.broke();
+        assert!(!health.failed(start + UNABLE_AFTER));
         let (mut unable, now) = unable(start);
         let until = unable.able_at();
         unable.broke();
@@ -159,23 +159,23 @@ mod tests {
     #[tokio::test]
     async fn rare_failures_stay_able() {
         let start = Instant::now();
-        let mut reading = Reading::new();
+        let mut health = WatchHealth::new();
         for hour in 0..24 {
-            assert!(!reading.failed(start + seconds(3600 * hour)));
+            assert!(!health.failed(start + seconds(3600 * hour)));
         }
     }
 
     /// A complete list makes a watch able unless the watch after it is refused.
     #[tokio::test]
     async fn refused_watch_stays_unable() {
-        let (mut reading, now) = unable(Instant::now());
-        reading.listing();
-        assert_eq!(reading.able_at(), None);
+        let (mut health, now) = unable(Instant::now());
+        health.listing();
+        assert_eq!(health.able_at(), None);
         let listed = now + seconds(70);
-        reading.succeeded(listed);
-        assert_eq!(reading.able_at(), Some(listed + PROOF));
+        health.succeeded(listed);
+        assert_eq!(health.able_at(), Some(listed + PROOF));
         let refused = listed + seconds(1);
-        assert!(!reading.failed(refused));
-        assert_eq!(reading.able_at(), Some(refused + QUIET));
+        assert!(!health.failed(refused));
+        assert_eq!(health.able_at(), Some(refused + QUIET));
     }
 }

@@ -125,19 +125,8 @@ fn boolean(word: &str) -> Option<bool> {
     }
 }
 
-/// Writes to the log which switches switch nothing, since they are none of the `known` gates.
-pub fn log_unknown(switches: &[Switch], known: &[Gate]) {
-    let unknown = unknown(switches, known);
-    if !unknown.is_empty() {
-        let features = unknown.join(", ");
-        tracing::warn!(
-            features,
-            "Features that this program does not have are not switched"
-        );
-    }
-}
-
-fn unknown<'a>(switches: &'a [Switch], known: &[Gate]) -> Vec<&'a str> {
+/// Returns the names of the features that are switched and are none of the `known` gates.
+pub fn unknown<'a>(switches: &'a [Switch], known: &[Gate]) -> Vec<&'a str> {
     let names = switches.iter().map(|switch| switch.name.as_str());
     let of_gates = names.filter(|name| !["", ALL_ALPHA, ALL_BETA].contains(name));
     let unknown = of_gates.filter(|name| !known.iter().any(|gate| gate.name == *name));

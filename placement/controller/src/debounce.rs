@@ -10,9 +10,9 @@ use tokio::time::Instant;
 /// The time after a burst in which its changes are surely looked at.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The bursts of changes that go on.
+/// The bursts of changes that go on, and the times at which they end.
 #[derive(Debug)]
-pub(crate) struct Bursts {
+pub(crate) struct Debounce {
     /// The time without a change after which a burst is over.
     quiet: Duration,
     /// The longest that a burst lasts.
@@ -26,7 +26,7 @@ struct Burst {
     last: Instant,
 }
 
-impl Bursts {
+impl Debounce {
     pub(crate) fn new(quiet: Duration, longest: Duration) -> Self {
         Self {
             quiet,
@@ -83,27 +83,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn bursts_end() {
         let ms = Duration::from_millis;
-        let bursts = Bursts::new(ms(200), ms(1000));
+        let debounce = Debounce::new(ms(200), ms(1000));
         let key = Key::cluster_scoped("web");
         let start = Instant::now();
-        assert_eq!(bursts.note(&key), Some(start + ms(200)));
+        assert_eq!(debounce.note(&key), Some(start + ms(200)));
         advance(ms(150)).await;
-        assert_eq!(bursts.note(&key), None);
-        assert_eq!(bursts.open(&key), Some(start + ms(350)));
+        assert_eq!(debounce.note(&key), None);
+        assert_eq!(debounce.open(&key), Some(start + ms(350)));
         for _ in 0..6 {
             advance(ms(150)).await;
-            bursts.note(&key);
+            debounce.note(&key);
         }
-        assert_eq!(bursts.open(&key), None);
-        bursts.close(&key);
-        assert_eq!(bursts.note(&key), Some(Instant::now() + ms(200)));
+        assert_eq!(debounce.open(&key), None);
+        debounce.close(&key);
+        assert_eq!(debounce.note(&key), Some(Instant::now() + ms(200)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn zero_waits_for_nothing() {
-        let bursts = Bursts::new(Duration::ZERO, Duration::ZERO);
+        let debounce = Debounce::new(Duration::ZERO, Duration::ZERO);
         let key = Key::cluster_scoped("web");
-        assert_eq!(bursts.note(&key), Some(Instant::now()));
-        assert_eq!(bursts.open(&key), None);
+        assert_eq!(debounce.note(&key), Some(Instant::now()));
+        assert_eq!(debounce.open(&key), None);
     }
 }
