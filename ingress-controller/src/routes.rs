@@ -207,8 +207,7 @@ impl Routes {
         } = self.names.as_ref()?;
         let attachment = attachment(&route, self, controller);
         let has_entry = has_entry(&route, controller);
-        let mut finalizers = route.metadata.finalizers.iter().flatten();
-        let is_held = finalizers.any(|finalizer| finalizer == own.as_str());
+        let is_held = route.metadata.has_finalizer(own.as_str());
         if attachment.owner == Ownership::Foreign && !has_entry && !is_held {
             return None;
         }

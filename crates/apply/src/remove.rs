@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use futures::StreamExt;
 use karmada_runtime::write::WriteMode;
 use objects::condition::{AnyCondition, TRUE, find};
-use objects::metadata::field;
 use objects::ownership::{ObservedObject, Removal};
 use objects::write::{Guard, ObjectRef, Write};
 use objects::{Metadata, group_kind};
@@ -211,9 +210,7 @@ impl Removed {
         let Some(object) = deleted.filter(|object| object.is_deleting()) else {
             return Self::Gone;
         };
-        let finalizers = field(object, "finalizers").and_then(Value::as_array);
-        let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
-        let finalizers = finalizers.chain(finalizers_within(object));
+        let finalizers = object.finalizers().chain(finalizers_within(object));
         Self::Deleting {
             finalizers: finalizers.map(str::to_owned).collect(),
         }

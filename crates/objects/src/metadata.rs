@@ -28,10 +28,32 @@ pub trait Metadata {
     fn is_deleting(&self) -> bool;
     /// Returns the owners.
     fn owners(&self) -> Vec<Owner<'_>>;
+    /// Returns the finalizers.
+    fn finalizers(&self) -> impl Iterator<Item = &str>;
 
     /// Returns the namespace and name.
     fn key(&self) -> Key {
         Key::new(self.namespace(), self.name())
+    }
+
+    /// Returns `true` if this is one of the finalizers.
+    fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers().any(|one| one == name)
+    }
+
+    /// Returns the finalizers, and after them those of these that they lack; `None` if they lack none.
+    fn with_finalizers(&self, names: &[&str]) -> Option<Vec<String>> {
+        let names = names.iter().copied();
+        let missing: Vec<_> = names.filter(|name| !self.has_finalizer(name)).collect();
+        let all = self.finalizers().chain(missing.iter().copied());
+        (!missing.is_empty()).then(|| all.map(str::to_owned).collect())
+    }
+
+    /// Returns the finalizers without these; `None` if they have none of these.
+    fn without_finalizers(&self, names: &[&str]) -> Option<Vec<String>> {
+        let rest = self.finalizers().filter(|one| !names.contains(one));
+        let rest: Vec<_> = rest.map(str::to_owned).collect();
+        (rest.len() < self.finalizers().count()).then_some(rest)
     }
 }
 
@@ -77,6 +99,10 @@ impl Metadata for ObjectMeta {
             uid: &owner.uid,
         });
         owners.collect()
+    }
+
+    fn finalizers(&self) -> impl Iterator<Item = &str> {
+        self.finalizers.iter().flatten().map(String::as_str)
     }
 }
 
@@ -127,6 +153,11 @@ impl Metadata for Value {
             }
         });
         owners.collect()
+    }
+
+    fn finalizers(&self) -> impl Iterator<Item = &str> {
+        let finalizers = field(self, "finalizers").and_then(Self::as_array);
+        finalizers.into_iter().flatten().filter_map(Self::as_str)
     }
 }
 
@@ -221,16 +252,17 @@ mod tests {
         json!({ "metadata": {
             "namespace": "shop", "name": "web", "uid": "u", "resourceVersion": "7", "generation": 3,
             "labels": { "app": "web" }, "annotations": { "note": "x" },
-            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x", "y"],
         } })
     }
 
     /// Returns everything that the trait says.
     fn read(of: &impl Metadata) -> Value {
+        let finalizers: Vec<_> = of.finalizers().collect();
         json!({
             "key": of.key().to_string(), "uid": of.uid(), "version": of.resource_version(),
             "generation": of.generation(), "app": of.label("app"), "tier": of.label("tier"),
-            "note": of.annotation("note"), "deleting": of.is_deleting(),
+            "note": of.annotation("note"), "deleting": of.is_deleting(), "finalizers": finalizers,
         })
     }
 
@@ -250,9 +282,36 @@ mod tests {
             json!([]),
             json!({ "metadata": 1 }),
             json!({ "metadata": { "name": {}, "uid": 7, "labels": [], "annotations": "x" } }),
+            json!({ "metadata": { "finalizers": [7, null] } }),
             json!({ "metadata": { "generation": "3", "labels": { "app": 1 }, "deletionTimestamp": null } }),
         ] {
             assert_eq!(read(&odd), read(&nothing), "{odd}");
+        }
+    }
+
+    /// The finalizers of others keep their order, and no list is written that would be the same.
+    #[test]
+    fn finalizers_of_others_stay() {
+        for (present, with, without) in [
+            (json!(null), json!(["a", "b"]), json!(null)),
+            (json!(["x"]), json!(["x", "a", "b"]), json!(null)),
+            (
+                json!(["y", "b", "x"]),
+                json!(["y", "b", "x", "a"]),
+                json!(["y", "x"]),
+            ),
+            (json!(["b", "x", "a"]), json!(null), json!(["x"])),
+            (json!(["a", "b"]), json!(null), json!([])),
+        ] {
+            let object = json!({ "metadata": { "finalizers": present } });
+            let (ours, is_held) = (["a", "b"], !without.is_null());
+            assert_eq!(json!(object.with_finalizers(&ours)), with, "{present}");
+            assert_eq!(
+                json!(object.without_finalizers(&ours)),
+                without,
+                "{present}"
+            );
+            assert_eq!(object.has_finalizer("b"), is_held, "{present}");
         }
     }
 

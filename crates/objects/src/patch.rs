@@ -14,7 +14,7 @@ use kube::core::params;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::metadata;
+use crate::metadata::{self, Metadata};
 
 /// The characters that the API server's encoder escapes, and ours does not.
 const ESCAPED: [char; 5] = ['&', '<', '>', '\u{2028}', '\u{2029}'];
@@ -247,11 +247,19 @@ impl JsonPatch {
     }
 
     /// Adds a finalizer that is not there.
-    pub fn finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
+    pub fn add_finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
         match &metadata.finalizers {
-            Some(present) if present.iter().any(|present| present == finalizer) => {}
+            Some(_) if metadata.has_finalizer(finalizer) => {}
             Some(_) => self.add(["metadata", "finalizers", "-"], finalizer.into()),
             None => self.add(["metadata", "finalizers"], json!([finalizer])),
+        }
+    }
+
+    /// Removes a finalizer, if it is there.
+    pub fn remove_finalizer(&mut self, metadata: &ObjectMeta, finalizer: &str) {
+        let place = metadata.finalizers().position(|one| one == finalizer);
+        if let Some(place) = place {
+            self.remove(["metadata", "finalizers", &place.to_string()]);
         }
     }
 
@@ -488,25 +496,27 @@ mod tests {
     }
 
     #[test]
-    fn finalizers_are_added_once() {
+    fn finalizers_are_patched_once() {
         let theirs = vec!["x.io/theirs".to_owned()];
         let both = [theirs.clone(), vec!["x.io/ours".to_owned()]].concat();
         let to_theirs =
             json!([{ "op": "add", "path": "/metadata/finalizers/-", "value": "x.io/ours" }]);
         let alone =
             json!([{ "op": "add", "path": "/metadata/finalizers", "value": ["x.io/ours"] }]);
-        for (finalizers, expected) in [
-            (Some(both), json!([])),
-            (Some(theirs), to_theirs),
-            (None, alone),
+        let removal = json!([{ "op": "remove", "path": "/metadata/finalizers/1" }]);
+        for (finalizers, addition, removal) in [
+            (Some(both), json!([]), removal),
+            (Some(theirs), to_theirs, json!([])),
+            (None, alone, json!([])),
         ] {
             let metadata = ObjectMeta {
                 finalizers,
                 ..ObjectMeta::default()
             };
-            let mut patch = JsonPatch::default();
-            patch.finalizer(&metadata, "x.io/ours");
-            assert_eq!(json(&patch), expected);
+            let [mut adding, mut removing] = [JsonPatch::default(), JsonPatch::default()];
+            adding.add_finalizer(&metadata, "x.io/ours");
+            removing.remove_finalizer(&metadata, "x.io/ours");
+            assert_eq!((json(&adding), json(&removing)), (addition, removal));
         }
     }
 }

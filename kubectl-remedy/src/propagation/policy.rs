@@ -66,9 +66,7 @@ impl Facts {
             return self.binding.is_some().then_some(Cause::Gone);
         };
         if template.is_deleting() {
-            let finalizers = template.pointer("/metadata/finalizers");
-            let finalizers = finalizers.and_then(Value::as_array);
-            let names = finalizers.into_iter().flatten().filter_map(Value::as_str);
+            let names = template.finalizers();
             return Some(Cause::Deleting(names.map(ToOwned::to_owned).collect()));
         }
         if self.skipped.apis.contain(template) {

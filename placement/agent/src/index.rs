@@ -156,7 +156,7 @@ impl Index {
     /// Returns `true` if a Work waits for this agent before it can go.
     pub(crate) fn holds_works(&self) -> bool {
         let mut works = self.works.iter();
-        works.any(|(_, work)| has_finalizer(work.meta().finalizers.as_deref()))
+        works.any(|(_, work)| work.meta().has_finalizer(WORK_FINALIZER))
     }
 
     /// Returns the Services that Works bring.
@@ -219,12 +219,6 @@ impl Index {
             self.rewound.entry(change.key.clone()).or_insert(rewound);
         }
     }
-}
-
-/// Returns `true` if our finalizer of a Work is among these.
-pub(crate) fn has_finalizer(finalizers: Option<&[String]>) -> bool {
-    let mut finalizers = finalizers.into_iter().flatten();
-    finalizers.any(|one| one == WORK_FINALIZER)
 }
 
 #[cfg(test)]

@@ -70,24 +70,25 @@ impl Reporter {
     }
 
     /// Adds our finalizer to a Work. `work` is then as it is stored.
-    pub(crate) async fn hold(&self, work: &mut Work) -> Result<(), BoxError> {
-        let mut finalizers = work.metadata.finalizers.clone().unwrap_or_default();
-        finalizers.push(WORK_FINALIZER.to_owned());
-        self.set_finalizers(work, finalizers).await
+    pub(crate) async fn add_finalizer(&self, work: &mut Work) -> Result<(), BoxError> {
+        let all = work.metadata.with_finalizers(&[WORK_FINALIZER]);
+        self.set_finalizers(work, all).await
     }
 
-    /// Takes our finalizer off a Work.
-    pub(crate) async fn let_go(&self, work: &mut Work) -> Result<(), BoxError> {
-        let mut finalizers = work.metadata.finalizers.clone().unwrap_or_default();
-        finalizers.retain(|one| one != WORK_FINALIZER);
-        self.set_finalizers(work, finalizers).await
+    /// Removes our finalizer from a Work. `work` is then as it is stored.
+    pub(crate) async fn remove_finalizer(&self, work: &mut Work) -> Result<(), BoxError> {
+        let rest = work.metadata.without_finalizers(&[WORK_FINALIZER]);
+        self.set_finalizers(work, rest).await
     }
 
     async fn set_finalizers(
         &self,
         work: &mut Work,
-        finalizers: Vec<String>,
+        finalizers: Option<Vec<String>>,
     ) -> Result<(), BoxError> {
+        let Some(finalizers) = finalizers else {
+            return Ok(());
+        };
         let object = ObjectRef::of(work, &());
         let write = Write::finalizers("work_finalizer", object, &finalizers);
         self.write(work, &write).await?;

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use apply::Applier;
+use fleet_api::names::WORK_FINALIZER;
 use fleet_api::{AppliedWork, InternalMemberCluster};
 use karmada_runtime::program::Program;
 use karmada_runtime::wakes::Watch;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client, Resource};
-use objects::Key;
+use objects::{Key, Metadata};
 
 use crate::endpoints;
-use crate::index::{Agent, Index, StoredWork, has_finalizer};
+use crate::index::{Agent, Index, StoredWork};
 use crate::ownership::{Owners, PlacedObjects};
 
 /// Watches everything that decides about Works and the membership.
@@ -44,9 +45,8 @@ fn works(agent: &Agent, applier: &Arc<Applier<PlacedObjects>>) -> Watch<Index, S
             change.differs(is_edit).then(|| change.key.clone())
         })
         .wakes(&agent.queues.membership, |index, change| {
-            let finalizers = change.new.as_ref();
-            let finalizers = finalizers.map(|work| work.meta().finalizers.as_deref());
-            let is_held = finalizers.is_some_and(has_finalizer);
+            let work = change.new.as_ref();
+            let is_held = work.is_some_and(|work| work.meta().has_finalizer(WORK_FINALIZER));
             let channel = index.channel().filter(|_| !is_held);
             channel.map(|channel| Key::of(&*channel))
         });

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use apply::{Again, Applier, ManifestSet, Remaining, SyncResult, Synced};
 use fleet_api::member::{JOIN, LEAVE};
+use fleet_api::names::WORK_FINALIZER;
 use fleet_api::work::{AppliedResource, WorkResourceIdentifier, WorkStatus};
 use fleet_api::{AppliedWork, Work};
 use karmada_runtime::controller::Controller;
@@ -21,7 +22,7 @@ use placement_rules::work_status::{ManifestReport, ManifestResult, with_remainin
 use tokio::time::Instant;
 
 use crate::events::rewound;
-use crate::index::{Agent, Rewind, WORKS, has_finalizer};
+use crate::index::{Agent, Rewind, WORKS};
 use crate::manifest_set::{last_write, manifest_set, notes};
 use crate::outcome::Outcome;
 use crate::ownership::{Owners, PlacedObjects, PlacedWork};
@@ -60,7 +61,7 @@ impl Controller for WorkReconciler {
             return Ok(());
         };
         let mut work = work.object();
-        let is_held = has_finalizer(work.metadata.finalizers.as_deref());
+        let is_held = work.metadata.has_finalizer(WORK_FINALIZER);
         let channel = self.agent.index.lock().channel();
         let Some(channel) = channel else {
             return Ok(());
@@ -68,14 +69,14 @@ impl Controller for WorkReconciler {
         match &*channel.spec.state {
             LEAVE if is_held => {
                 self.applier.forget(key);
-                self.reporter.let_go(&mut work).await
+                self.reporter.remove_finalizer(&mut work).await
             }
             JOIN if work.metadata.is_deleting() && is_held => self.remove(key, work).await,
             JOIN if work.metadata.is_deleting() => Ok(()),
             JOIN => {
                 let is_reported = Strategy::of(work.spec.apply_strategy.as_ref()).only_reports();
                 if !is_held {
-                    self.reporter.hold(&mut work).await?;
+                    self.reporter.add_finalizer(&mut work).await?;
                 }
                 if is_reported {
                     return self.compare(key, work).await;
@@ -374,7 +375,7 @@ impl WorkReconciler {
             work = placed.work;
         }
         self.applier.forget(key);
-        self.reporter.let_go(&mut work).await
+        self.reporter.remove_finalizer(&mut work).await
     }
 }
 

@@ -79,10 +79,7 @@ fn waiting(index: &Index, namespace: &str) -> Vec<ObjectMeta> {
     let works = index.works.iter();
     let works = works.filter(|(key, _)| key.namespace == namespace);
     let works = works.map(|(_, work)| work.meta());
-    let waiting = works.filter(|work| {
-        let mut finalizers = work.finalizers.iter().flatten();
-        finalizers.any(|one| one == WORK_FINALIZER)
-    });
+    let waiting = works.filter(|work| work.has_finalizer(WORK_FINALIZER));
     waiting.cloned().collect()
 }
 

@@ -123,7 +123,8 @@ impl OverrideReconciler {
             self.tell_refusal(key, one, known.refused.as_deref());
             return Ok(());
         }
-        self.set_finalizer(one, true).await?;
+        let finalizers = one.meta().with_finalizers(&[OVERRIDE_FINALIZER]);
+        self.set_finalizers(one, finalizers).await?;
         let writes = plan_overrides(one, &known.snapshots(), &known.named())?;
         let mut actions = writes.iter().map(|write| &write.action);
         let is_new = matches!(actions.next(), Some(Action::Create(_)));
@@ -140,7 +141,8 @@ impl OverrideReconciler {
     /// Deletes the snapshots of an override that is being deleted, and lets it go once none belongs to it.
     async fn end<K: InScope>(&self, key: &Key, one: &K, known: &Known<K>) -> Result<(), BoxError> {
         if may_go(&known.snapshots()) {
-            return self.set_finalizer(one, false).await;
+            let rest = one.meta().without_finalizers(&[OVERRIDE_FINALIZER]);
+            return self.set_finalizers(one, rest).await;
         }
         let writes = plan_end(&known.snapshots(), &known.named());
         self.write(key, &writes).await?;
@@ -168,18 +170,15 @@ impl OverrideReconciler {
         self.hub.write_snapshots(writes, &subject).await
     }
 
-    /// Gives an override the finalizer with which it waits for its snapshots, or takes it away.
-    async fn set_finalizer<K: InScope>(&self, one: &K, is_wanted: bool) -> Result<(), BoxError> {
-        let metadata = one.meta();
-        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-        if finalizers.iter().any(|ours| ours == OVERRIDE_FINALIZER) == is_wanted {
+    /// Gives an override these finalizers, if it is to have others. By ours it waits for its snapshots.
+    async fn set_finalizers<K: InScope>(
+        &self,
+        one: &K,
+        finalizers: Option<Vec<String>>,
+    ) -> Result<(), BoxError> {
+        let Some(finalizers) = finalizers else {
             return Ok(());
-        }
-        if is_wanted {
-            finalizers.push(OVERRIDE_FINALIZER.to_owned());
-        } else {
-            finalizers.retain(|one| one != OVERRIDE_FINALIZER);
-        }
+        };
         let object = ObjectRef::of(one, &());
         let write = Write::finalizers("override_finalizers", object, &finalizers);
         self.hub.committer.write(&write, None).await?;

@@ -88,16 +88,9 @@ impl Controller for SnapshotReconciler {
 impl SnapshotReconciler {
     /// Gives a placement the finalizers with which it waits for the objects that are made for it.
     async fn hold(&self, placement: &Placement) -> Result<(), BoxError> {
-        let metadata = &placement.metadata;
-        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-        let missing = FINALIZERS
-            .into_iter()
-            .filter(|ours| !finalizers.iter().any(|one| one == ours));
-        let missing: Vec<_> = missing.map(str::to_owned).collect();
-        if missing.is_empty() {
+        let Some(finalizers) = placement.metadata.with_finalizers(&FINALIZERS) else {
             return Ok(());
-        }
-        finalizers.extend(missing);
+        };
         let object = ObjectRef::of(placement, &placement.scope());
         let write = Write::finalizers("placement_finalizers", object, &finalizers);
         self.hub.committer.write(&write, None).await?;

@@ -121,29 +121,24 @@ impl Updater {
 
     /// Gives a run the finalizer with which it waits for its approval requests. Returns `true` if it had to.
     async fn hold(&self, key: &Key, run: &StagedUpdateRun) -> Result<bool, BoxError> {
-        let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
-        if finalizers.iter().any(|one| one == UPDATE_RUN_FINALIZER) {
+        let Some(finalizers) = run.metadata.with_finalizers(&[UPDATE_RUN_FINALIZER]) else {
             return Ok(false);
-        }
-        finalizers.push(UPDATE_RUN_FINALIZER.to_owned());
+        };
         self.set_finalizers(key, run, &finalizers).await
     }
 
     /// Ends a run: its requests go with it. The clusters stay as they are.
     async fn end(&self, key: &Key, run: &StagedUpdateRun) -> Result<(), BoxError> {
-        let mut finalizers = run.metadata.finalizers.clone().unwrap_or_default();
-        let before = finalizers.len();
-        finalizers.retain(|one| one != UPDATE_RUN_FINALIZER);
-        if finalizers.len() == before {
+        let Some(rest) = run.metadata.without_finalizers(&[UPDATE_RUN_FINALIZER]) else {
             return Ok(());
-        }
+        };
         let requests = self.index.read(|index| index.runs.approvals.of(key));
         let left = requests.iter().filter(|one| !one.metadata.is_deleting());
         let deletions =
             left.map(|one| Write::delete("approval", ObjectRef::of(&**one, &one.scope())));
         let deletions: Vec<_> = deletions.collect();
         self.hub.committer.commit(&deletions, None).await?;
-        self.set_finalizers(key, run, &finalizers).await?;
+        self.set_finalizers(key, run, &rest).await?;
         Ok(())
     }
 

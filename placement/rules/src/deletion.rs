@@ -71,12 +71,9 @@ fn deletions<'a, K: Resource>(
 
 /// Returns the write that takes our finalizers from a placement, if it has any.
 fn released(placement: &Placement) -> Option<Write> {
-    let present = placement.metadata.finalizers.as_deref()?;
-    let others = present.iter().filter(|one| !FINALIZERS.contains(&&***one));
-    let others: Vec<_> = others.cloned().collect();
+    let rest = placement.metadata.without_finalizers(&FINALIZERS)?;
     let object = ObjectRef::of(placement, &placement.scope());
-    (others.len() < present.len())
-        .then(|| Write::finalizers("placement_finalizers", object, &others))
+    Some(Write::finalizers("placement_finalizers", object, &rest))
 }
 
 /// The finalizers that a placement has while something is left of it.
@@ -84,23 +81,15 @@ pub const FINALIZERS: [&str; 2] = [PLACEMENT_FINALIZER, PLACEMENT_SCHEDULER_FINA
 
 /// Returns the finalizers of a binding with that by which it waits for its Works, unless it has it.
 pub fn with_work_finalizer(binding: &Binding) -> Option<Vec<String>> {
-    let mut finalizers = binding.metadata.finalizers.clone().unwrap_or_default();
-    if finalizers.iter().any(|one| one == WORK_FINALIZER) {
-        return None;
-    }
-    finalizers.push(WORK_FINALIZER.to_owned());
-    Some(finalizers)
+    binding.metadata.with_finalizers(&[WORK_FINALIZER])
 }
 
 /// Returns the finalizers of a binding without ours if it is being deleted and none of its `works` is left: nothing of
 /// it is in its cluster any more.
 pub fn without_finalizers(binding: &Binding, works: usize) -> Option<Vec<String>> {
-    let present = binding.metadata.finalizers.as_deref()?;
-    let ours = [BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER];
-    let others = present.iter().filter(|one| !ours.contains(&&***one));
-    let others: Vec<_> = others.cloned().collect();
-    let is_over = binding.metadata.is_deleting() && works == 0;
-    (is_over && others.len() < present.len()).then_some(others)
+    let metadata = &binding.metadata;
+    let rest = metadata.without_finalizers(&[BINDING_SCHEDULER_FINALIZER, WORK_FINALIZER]);
+    rest.filter(|_| metadata.is_deleting() && works == 0)
 }
 
 /// Returns the message of the Works of a binding about objects that they give up and something holds; empty without one.

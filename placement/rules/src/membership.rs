@@ -25,7 +25,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use objects::Metadata;
 use objects::condition::find;
 use objects::write::{Guard, ObjectRef, Plan, Write};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use facts::MembershipFacts;
 
@@ -82,9 +82,7 @@ fn mark(facts: &MembershipFacts<'_>) -> Option<Write> {
     if metadata.label(MEMBER_NAME) != Some(metadata.name()) {
         body["metadata"]["labels"] = json!({ MEMBER_NAME: metadata.name() });
     }
-    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|one| one == MEMBER_FINALIZER) {
-        finalizers.push(MEMBER_FINALIZER.to_owned());
+    if let Some(finalizers) = metadata.with_finalizers(&[MEMBER_FINALIZER]) {
         body["metadata"]["finalizers"] = json!(finalizers);
     }
     let conditions = cluster.status.as_ref().map(|status| &*status.conditions);
@@ -97,22 +95,16 @@ fn mark(facts: &MembershipFacts<'_>) -> Option<Write> {
         body["spec"]["taints"] = json!(desired);
     }
     let is_complete = body.as_object().is_some_and(serde_json::Map::is_empty);
-    (!is_complete).then(|| of_cluster(cluster, body))
-}
-
-fn of_cluster(cluster: &MemberCluster, body: Value) -> Write {
-    let write = Write::merge("member", ObjectRef::of(cluster, &()), body);
-    write.guarded(Guard::Version)
+    let write = Write::merge("member", ObjectRef::of(*cluster, &()), body);
+    (!is_complete).then(|| write.guarded(Guard::Version))
 }
 
 fn leave(facts: &MembershipFacts<'_>) -> Plan {
     let mut plan = Plan::default();
     let metadata = &facts.cluster.metadata;
-    let ours = [MEMBER_FINALIZER, PROFILE_FINALIZER];
-    let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
-    if !finalizers.iter().any(|one| ours.contains(&&**one)) {
+    let Some(rest) = metadata.without_finalizers(&[MEMBER_FINALIZER, PROFILE_FINALIZER]) else {
         return plan;
-    }
+    };
     if let Some(channel) = facts.channel
         && channel.spec.state != LEAVE
     {
@@ -132,14 +124,13 @@ fn leave(facts: &MembershipFacts<'_>) -> Plan {
         return plan;
     }
     let Some(namespace) = facts.namespace else {
-        finalizers.retain(|one| !ours.contains(&&**one));
-        let body = json!({ "metadata": { "finalizers": finalizers } });
-        let released = of_cluster(facts.cluster, body);
+        let cluster = ObjectRef::of(facts.cluster, &());
+        let released = Write::finalizers("member", cluster, &rest);
         plan.writes.push(released);
         return plan;
     };
     let works = facts.waiting_works.iter();
-    plan.writes.extend(works.map(|work| release(work)));
+    plan.writes.extend(works.filter_map(|work| release(work)));
     if !namespace.is_deleting() {
         // One that was made again meanwhile is another cluster's.
         let namespace = ObjectRef::of_metadata::<Namespace>(namespace, &());
@@ -149,13 +140,12 @@ fn leave(facts: &MembershipFacts<'_>) -> Plan {
     plan
 }
 
-/// Returns the write that takes the finalizer of its agent from a Work.
-fn release(work: &ObjectMeta) -> Write {
-    let finalizers = work.finalizers.iter().flatten();
-    let kept: Vec<_> = finalizers.filter(|one| *one != WORK_FINALIZER).collect();
-    let body = json!({ "metadata": { "finalizers": kept } });
+/// Returns the write that takes the finalizer of its agent from a Work, if it has that.
+fn release(work: &ObjectMeta) -> Option<Write> {
+    let rest = work.without_finalizers(&[WORK_FINALIZER])?;
+    let body = json!({ "metadata": { "finalizers": rest } });
     let object = ObjectRef::of_metadata::<Work>(work, &());
-    Write::merge("work_finalizer", object, body)
+    Some(Write::merge("work_finalizer", object, body))
 }
 
 /// Returns `true` if no agent holds on to anything: it has let go, or there never was one.

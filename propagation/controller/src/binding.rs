@@ -130,8 +130,7 @@ impl BindingReconciler {
     /// Deletes the Works of a binding that is being deleted, and lets it go. Members are not waited for:
     /// the Works stay until these have let go.
     async fn release(&self, binding: BindingRef<'_>, works: &[Work]) -> Result<(), BoxError> {
-        let mut finalizers = binding.metadata.finalizers.iter().flatten();
-        if !finalizers.any(|finalizer| finalizer == binding.finalizer()) {
+        if !binding.metadata.has_finalizer(binding.finalizer()) {
             return Ok(());
         }
         (self.committer).forget_part("binding", &binding.key(), IDENTITY);
@@ -156,7 +155,7 @@ impl BindingReconciler {
                 let write = works::to_namespace(namespace, binding, work);
                 self.writer.write(write, &reference).await?;
             }
-            return self.let_go(binding).await;
+            return self.remove_finalizer(binding).await;
         }
         let mut targets: BTreeMap<Key, Option<String>> = own
             .map(|work| (Key::of(work), work.metadata.uid.clone()))
@@ -175,19 +174,13 @@ impl BindingReconciler {
         });
         futures::future::try_join_all(deletions).await?;
 
-        self.let_go(binding).await
+        self.remove_finalizer(binding).await
     }
 
     /// Removes our finalizer from a binding.
-    async fn let_go(&self, binding: BindingRef<'_>) -> Result<(), BoxError> {
-        let mut finalizers = binding.metadata.finalizers.iter().flatten();
-        let place = finalizers.position(|finalizer| finalizer == binding.finalizer());
-        let Some(place) = place.map(|place| place.to_string()) else {
-            return Ok(());
-        };
-        let ours = ["metadata", "finalizers", place.as_str()];
+    async fn remove_finalizer(&self, binding: BindingRef<'_>) -> Result<(), BoxError> {
         let mut patch = JsonPatch::default();
-        patch.remove(ours);
+        patch.remove_finalizer(binding.metadata, binding.finalizer());
         let write = Write::json("finalizer", binding.object(), patch).guarded(Guard::Version);
         self.committer.write(&write, None).await?;
         Ok(())

@@ -8,13 +8,11 @@ use karmada_api::{PropagationSpec, Suspension};
 use karmada_runtime::commit::Committer;
 use karmada_runtime::controller::Controller;
 use karmada_runtime::error::BoxError;
-use objects::write::{Guard, Write};
 use objects::{GroupVersionKind, Key};
 use parking_lot::Mutex;
 use propagation_rules::candidate::Candidate;
 use propagation_rules::problems::problems;
 use propagation_rules::{claim, rights};
-use serde_json::Value;
 use uuid::Uuid;
 
 use crate::events::Events;
@@ -60,18 +58,18 @@ impl Controller for PolicyReconciler {
                     .trouble(&reference, Reason::ApplyPolicyFailed, note),
                 None => self.events.settled(&reference),
             }
-            if !is_claimed && let Some(patch) = claim::release(&candidate) {
-                self.patch(&policy, patch).await?;
+            if !is_claimed && let Some(write) = claim::release(&candidate) {
+                self.committer.write(&write, None).await?;
             }
             return Ok(());
         }
         let adoption = claim::adoption(&candidate, || Uuid::new_v4().to_string());
         // Who had not adopted it had not told of it either.
         self.record_obstacles(key, &policy, is_inherited && adoption.is_none());
-        match adoption {
-            Some(patch) => self.patch(&policy, patch).await,
-            None => Ok(()),
+        if let Some(write) = adoption {
+            self.committer.write(&write, None).await?;
         }
+        Ok(())
     }
 }
 
@@ -184,12 +182,5 @@ impl PolicyReconciler {
         names
             .filter(|name| self.index.lock().cluster(name).is_none())
             .collect()
-    }
-
-    async fn patch(&self, policy: &Policy, body: Value) -> Result<(), BoxError> {
-        let write = Write::merge("policy", policy.object(), body);
-        let write = write.guarded(Guard::Version);
-        self.committer.write(&write, None).await?;
-        Ok(())
     }
 }

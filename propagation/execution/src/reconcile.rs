@@ -17,9 +17,9 @@ use karmada_runtime::members::{
 use karmada_runtime::panics::caught;
 use karmada_runtime::write::WriteMode;
 use kube::Client;
-use objects::Key;
 use objects::ownership::ObservedObject;
 use objects::write::{ObjectRef, Write};
+use objects::{Key, Metadata};
 use propagation_rules::execution::{Block, Interpreted, Outcome, SyncOutcome};
 use tokio::time::Instant;
 
@@ -314,7 +314,7 @@ impl Reconciler {
         view: &ClusterView,
         work: &Work,
     ) -> Result<Contact, ReconcileError> {
-        if !has_finalizer(work) {
+        if !work.metadata.has_finalizer(WORK_FINALIZER) {
             return Ok(Contact::None);
         }
         let leaves = view.metadata.deletion_timestamp.is_some();
@@ -358,15 +358,12 @@ impl Reconciler {
     /// Removes our finalizer from a Work.
     async fn finalize(&self, work: &Work) -> Result<(), ReconcileError> {
         const TARGET: &str = "work_finalizer";
-        if !has_finalizer(work) {
+        let Some(rest) = work.metadata.without_finalizers(&[WORK_FINALIZER]) else {
             return Ok(());
-        }
+        };
         let write = if self.fleet.sync_mode() == PULL {
             finalizer::replacement(TARGET, &self.client, work).await?
         } else {
-            let finalizers = work.metadata.finalizers.iter().flatten();
-            let rest = finalizers.filter(|name| *name != WORK_FINALIZER).cloned();
-            let rest: Vec<_> = rest.collect();
             let object = ObjectRef::of(work, &());
             Some(Write::finalizers(TARGET, object, &rest))
         };
@@ -375,11 +372,6 @@ impl Reconciler {
         }
         Ok(())
     }
-}
-
-fn has_finalizer(work: &Work) -> bool {
-    let mut finalizers = work.metadata.finalizers.iter().flatten();
-    finalizers.any(|name| name == WORK_FINALIZER)
 }
 
 fn is_deleting(work: &Work) -> bool {

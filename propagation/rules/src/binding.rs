@@ -85,7 +85,7 @@ pub fn identify(
         let label = (binding.id_label(), Some(id.as_str()));
         patch.entries("labels", metadata.labels.as_ref(), [label]);
     }
-    patch.finalizer(metadata, binding.finalizer());
+    patch.add_finalizer(metadata, binding.finalizer());
     write::patched(binding, patch)
 }
 

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, PropagationSpec, names};
+use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Metadata};
 use serde_json::Value;
 
@@ -20,6 +21,14 @@ impl<'a> Candidate<'a> {
     /// Creates a candidate.
     pub fn new(metadata: &'a ObjectMeta, spec: &'a PropagationSpec) -> Self {
         Self { metadata, spec }
+    }
+
+    /// Returns the policy as an object of the API.
+    pub fn object(&self) -> ObjectRef {
+        match self.namespace() {
+            Some(_) => ObjectRef::of_metadata::<PropagationPolicy>(self.metadata, &()),
+            None => ObjectRef::of_metadata::<ClusterPropagationPolicy>(self.metadata, &()),
+        }
     }
 
     /// Returns the namespace; `None` for a `ClusterPropagationPolicy`.

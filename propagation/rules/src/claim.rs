@@ -4,7 +4,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::names;
-use objects::patch::guarded;
+use objects::write::{Guard, Write};
 use objects::{Key, Metadata, metadata};
 use serde_json::{Map, Value, json};
 
@@ -31,6 +31,9 @@ pub(super) struct Mark<'a> {
 
 const LABELS: &str = "labels";
 const ANNOTATIONS: &str = "annotations";
+
+/// The name of the writes to a policy in metrics.
+const TARGET: &str = "policy";
 
 impl Claim {
     /// Returns the claim of `policy`, or `None` while the policy has no ID.
@@ -210,41 +213,30 @@ fn part(marks: &[Mark<'_>], map: &str) -> Map<String, Value> {
         .collect()
 }
 
-/// Returns the merge patch that gives a policy its ID and finalizer where it lacks them. `new_id` is the
-/// ID of one that has none.
-pub fn adoption(policy: &Candidate<'_>, new_id: impl FnOnce() -> String) -> Option<Value> {
-    let metadata = policy.metadata;
-    if metadata.deletion_timestamp.is_some() {
+/// Returns the write that gives a policy its ID and finalizer where it lacks them. `new_id` is the ID of
+/// one that has none.
+pub fn adoption(policy: &Candidate<'_>, new_id: impl FnOnce() -> String) -> Option<Write> {
+    if policy.is_deleting() {
         return None;
     }
     let mut patch = Map::new();
     if policy.id().is_none() {
         patch.insert(LABELS.to_owned(), json!({ policy.id_label(): new_id() }));
     }
-    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
-    if !finalizers.iter().any(|f| f == policy.finalizer()) {
-        let mut finalizers = finalizers.to_vec();
-        finalizers.push(policy.finalizer().to_owned());
+    if let Some(finalizers) = policy.metadata.with_finalizers(&[policy.finalizer()]) {
         patch.insert("finalizers".to_owned(), json!(finalizers));
     }
-    let version = metadata.resource_version.as_deref();
-    (!patch.is_empty()).then(|| guarded(version, json!({ "metadata": patch })))
-}
-
-/// Returns the merge patch that removes our finalizer from a policy whose claims are gone.
-pub fn release(policy: &Candidate<'_>) -> Option<Value> {
-    let finalizers = policy.metadata.finalizers.as_deref().unwrap_or_default();
-    let rest: Vec<_> = finalizers
-        .iter()
-        .filter(|f| *f != policy.finalizer())
-        .collect();
-    if rest.len() == finalizers.len() {
+    if patch.is_empty() {
         return None;
     }
-    // The list is replaced as a whole.
-    let version = policy.metadata.resource_version.as_deref();
-    let rest = json!({ "metadata": { "finalizers": rest } });
-    Some(guarded(version, rest))
+    let write = Write::merge(TARGET, policy.object(), json!({ "metadata": patch }));
+    Some(write.guarded(Guard::Version))
+}
+
+/// Returns the write that removes our finalizer from a policy whose claims are gone.
+pub fn release(policy: &Candidate<'_>) -> Option<Write> {
+    let rest = policy.metadata.without_finalizers(&[policy.finalizer()])?;
+    Some(Write::finalizers(TARGET, policy.object(), &rest))
 }
 
 #[cfg(test)]
@@ -342,22 +334,22 @@ mod tests {
             ..ObjectMeta::default()
         };
         let finalizer = names::POLICY_FINALIZER;
-        let body = adoption(&Candidate::new(&metadata, &spec), || "new".to_owned());
+        let write = adoption(&Candidate::new(&metadata, &spec), || "new".to_owned());
         assert_eq!(
-            body,
-            Some(json!({ "metadata": {
+            write.unwrap().guarded_body(),
+            json!({ "metadata": {
                 "resourceVersion": "7",
                 "labels": { names::POLICY_ID: "new" },
                 "finalizers": ["other", finalizer],
-            } }))
+            } })
         );
         metadata.labels = Some([(names::POLICY_ID.to_owned(), "new".to_owned())].into());
         metadata.finalizers = Some(vec!["other".to_owned(), finalizer.to_owned()]);
         let settled = Candidate::new(&metadata, &spec);
         assert_eq!(adoption(&settled, || unreachable!()), None);
         assert_eq!(
-            release(&settled),
-            Some(json!({ "metadata": { "resourceVersion": "7", "finalizers": ["other"] } }))
+            release(&settled).unwrap().guarded_body(),
+            json!({ "metadata": { "resourceVersion": "7", "finalizers": ["other"] } })
         );
         metadata.finalizers = None;
         assert_eq!(release(&Candidate::new(&metadata, &spec)), None);

@@ -144,20 +144,19 @@ pub fn list(binding: BindingRef<'_>, wanted: &BTreeSet<Dependency>) -> Option<Wr
         patch.entries("annotations", metadata.annotations.as_ref(), [list]);
     }
     if !wanted.is_empty() {
-        patch.finalizer(metadata, names::DEPENDENCIES_FINALIZER);
+        patch.add_finalizer(metadata, names::DEPENDENCIES_FINALIZER);
     }
     write::patched(binding, patch)
 }
 
 /// Plans the last write of a binding on whose account nothing is attached any more.
 pub fn release(binding: BindingRef<'_>) -> Option<Write> {
-    let metadata = binding.metadata;
-    let finalizers = metadata.finalizers.as_deref().unwrap_or_default();
-    let mut places = finalizers.iter();
-    let ours = names::DEPENDENCIES_FINALIZER;
-    let place = places.position(|finalizer| finalizer == ours)?;
+    let (metadata, ours) = (binding.metadata, names::DEPENDENCIES_FINALIZER);
+    if !metadata.has_finalizer(ours) {
+        return None;
+    }
     let mut patch = JsonPatch::default();
-    patch.remove(["metadata", "finalizers", &place.to_string()]);
+    patch.remove_finalizer(metadata, ours);
     let list = (names::DEPENDENCIES, None);
     patch.entries("annotations", metadata.annotations.as_ref(), [list]);
     write::patched(binding, patch)

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use karmada_api::{KARMADA_INGRESS_FINALIZER, MultiClusterIngress, MultiClusterIngressStatus};
-use objects::Key;
+use objects::{Key, Metadata};
 
 use super::admission::blocked_clusters;
 use super::choice::{
@@ -110,7 +110,7 @@ pub fn decide_owned(
     facts: &impl Facts,
     controller: &ControllerName,
 ) -> Decision {
-    let carried = finalizers(ingress).iter().any(|f| f == controller.as_str());
+    let carried = ingress.metadata.has_finalizer(controller.as_str());
     if ingress.metadata.deletion_timestamp.is_some() {
         return Decision::Release(release(ingress, owner, controller));
     }
@@ -124,10 +124,6 @@ pub fn decide_owned(
             Decision::Release(release(ingress, owner, controller))
         }
     }
-}
-
-fn finalizers(ingress: &MultiClusterIngress) -> &[String] {
-    ingress.metadata.finalizers.as_deref().unwrap_or_default()
 }
 
 fn status(ingress: &MultiClusterIngress) -> MultiClusterIngressStatus {
@@ -147,23 +143,21 @@ fn release(
     owner: Ownership,
     controller: &ControllerName,
 ) -> Release {
-    let deleting = ingress.metadata.deletion_timestamp.is_some();
-    let finalizers = finalizers(ingress).to_vec();
-    let has_ours = finalizers.iter().any(|f| f == controller.as_str());
+    let metadata = &ingress.metadata;
+    let has_ours = metadata.has_finalizer(controller.as_str());
     let is_ours = match owner {
         Ownership::Ours => true,
         Ownership::Unclaimed => has_ours,
         Ownership::Foreign | Ownership::Unclear => false,
     };
-    let mut rest = finalizers.clone();
-    rest.retain(|f| f != controller.as_str());
-    if deleting && is_ours {
+    let mut removed = vec![controller.as_str()];
+    if metadata.is_deleting() && is_ours {
         // Karmada's has no other controller that would remove it.
-        rest.retain(|f| f != KARMADA_INGRESS_FINALIZER);
+        removed.push(KARMADA_INGRESS_FINALIZER);
     }
     Release {
         clears_status: has_ours,
-        finalizers: Some(rest).filter(|rest| *rest != finalizers),
+        finalizers: metadata.without_finalizers(&removed),
     }
 }
 
@@ -179,14 +173,8 @@ fn serve(
     let previous = status.service_locations.as_deref().unwrap_or_default();
     let locations = service_locations(&key.namespace, spec, previous, facts);
     let blocked = blocked_clusters(&locations, before, facts);
-
-    let finalizers = finalizers(ingress).to_vec();
-    let mut with_ours = finalizers.clone();
-    if !with_ours.iter().any(|f| f == controller.as_str()) {
-        with_ours.push(controller.as_str().to_owned());
-    }
     Serve {
-        finalizers: Some(with_ours).filter(|with_ours| *with_ours != finalizers),
+        finalizers: ingress.metadata.with_finalizers(&[controller.as_str()]),
         change: BlockChange::between(before, &blocked),
         status: Some(StatusPatch::new(locations, blocked))
             .filter(|patch| *patch != StatusPatch::current(&status)),

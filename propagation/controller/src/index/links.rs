@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use karmada_api::{ClusterPropagationPolicy, PropagationPolicy, ResourceSelector, names};
-use objects::{GroupVersionKind, Key};
+use objects::{GroupVersionKind, Key, Metadata};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::dependencies;
 
@@ -84,9 +84,8 @@ pub(super) fn karmadas_key(template: &TemplateKey) -> Key {
 
 /// Returns `true` if the binding's dependencies follow it, or may have done so.
 pub(crate) fn is_referring(binding: BindingRef<'_>) -> bool {
-    let mut finalizers = binding.metadata.finalizers.iter().flatten();
-    binding.spec.propagate_deps == Some(true)
-        || finalizers.any(|finalizer| finalizer == names::DEPENDENCIES_FINALIZER)
+    let is_followed = binding.spec.propagate_deps == Some(true);
+    is_followed || (binding.metadata).has_finalizer(names::DEPENDENCIES_FINALIZER)
 }
 
 /// Returns the kinds of a binding's template, and of the dependencies that follow it.

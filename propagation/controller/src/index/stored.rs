@@ -8,7 +8,6 @@ use karmada_api::{
     ClusterPropagationPolicy, ClusterResourceBinding, PropagationPolicy, ResourceBinding,
     ResourceBindingSpec, Suspension,
 };
-use objects::write::ObjectRef;
 use objects::{GroupVersionKind, Key};
 use propagation_rules::binding_ref::BindingRef;
 use propagation_rules::candidate::Candidate;
@@ -81,14 +80,6 @@ impl Policy {
         match self {
             Self::Namespaced(policy) => Candidate::from(&**policy),
             Self::Cluster(policy) => Candidate::from(&**policy),
-        }
-    }
-
-    /// Returns the policy as an object of the API.
-    pub(crate) fn object(&self) -> ObjectRef {
-        match self {
-            Self::Namespaced(policy) => ObjectRef::of(&**policy, &()),
-            Self::Cluster(policy) => ObjectRef::of(&**policy, &()),
         }
     }
 

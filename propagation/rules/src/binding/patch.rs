@@ -75,7 +75,7 @@ pub(crate) fn is_former(object: &Value, binding: &ObjectMeta) -> bool {
 
 /// Gives the binding of a template the finalizer and the owner that it lacks.
 pub(crate) fn ownership(patch: &mut JsonPatch, object: &Value, metadata: &ObjectMeta) {
-    patch.finalizer(metadata, Scope::of(object).finalizer);
+    patch.add_finalizer(metadata, Scope::of(object).finalizer);
     let owner = owner(object);
     let owners = metadata.owner_references.as_deref().unwrap_or_default();
     if !owners.iter().any(|o| o.controller == Some(true)) {

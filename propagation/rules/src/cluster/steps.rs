@@ -123,10 +123,8 @@ pub fn steps(situation: &Situation<'_>) -> Vec<Step> {
         return leave(situation).into_iter().collect();
     }
     let mut steps = Vec::new();
-    let mut finalizers = finalizers(cluster);
-    if !finalizers.iter().any(|name| name == FINALIZER) {
-        finalizers.push(FINALIZER.to_owned());
-        steps.push(with_finalizers(cluster, &finalizers));
+    if let Some(finalizers) = cluster.with_finalizers(&[FINALIZER]) {
+        steps.push(set_finalizers(cluster, &finalizers));
     }
     steps.extend(namespace(situation));
     if cluster["spec"]["syncMode"] == PUSH
@@ -162,11 +160,8 @@ fn node_slices(situation: &Situation<'_>) -> Vec<Step> {
 /// Returns the next write for a cluster that is being deleted.
 fn leave(situation: &Situation<'_>) -> Option<Step> {
     let cluster = situation.cluster;
-    let mut finalizers = finalizers(cluster);
     // Without our finalizer, nothing is left to do.
-    if !finalizers.iter().any(|name| name == FINALIZER) {
-        return None;
-    }
+    let rest = cluster.without_finalizers(&[FINALIZER])?;
     match &situation.namespace {
         Some(namespace) if !namespace.is_deleting => {
             // One that was made again meanwhile is another cluster's.
@@ -180,20 +175,11 @@ fn leave(situation: &Situation<'_>) -> Option<Step> {
         // Its Works are given up, and bindings leave the cluster: each wakes us.
         Some(_) => None,
         None if situation.is_targeted => None,
-        None => {
-            finalizers.retain(|name| name != FINALIZER);
-            Some(with_finalizers(cluster, &finalizers))
-        }
+        None => Some(set_finalizers(cluster, &rest)),
     }
 }
 
-fn finalizers(cluster: &Value) -> Vec<String> {
-    let finalizers = list(&cluster["metadata"]["finalizers"]).iter();
-    let finalizers = finalizers.filter_map(Value::as_str);
-    finalizers.map(str::to_owned).collect()
-}
-
-fn with_finalizers(cluster: &Value, finalizers: &[String]) -> Step {
+fn set_finalizers(cluster: &Value, finalizers: &[String]) -> Step {
     let write = Write::finalizers("cluster_finalizer", object(cluster), finalizers);
     step(write, None)
 }

@@ -270,7 +270,7 @@ impl DesiredWork {
         let mut patch = JsonPatch::default();
         patch.entries("labels", metadata.labels.as_ref(), labels);
         patch.entries("annotations", metadata.annotations.as_ref(), annotations);
-        patch.finalizer(metadata, names::WORK_FINALIZER);
+        patch.add_finalizer(metadata, names::WORK_FINALIZER);
         patch.append(spec);
         (!patch.is_empty()).then(|| patched(work, patch))
     }
