@@ -159,15 +159,14 @@ mod tests {
     }
 
     /// Returns the clusters that a change to these blocks loses, gains and leaves, and whether none is left.
-    fn change(before: &[&str], after: &Desired) -> Option<(String, String, String, bool)> {
+    fn change(before: &[&str], after: &Desired) -> Option<([String; 3], bool)> {
         let before = served(before, &[], WhenAllBlocked::FailOpen);
         let mut changes = backend_changes(&before, after);
         let change = changes.pop()?;
         let ingress = Key::new(&change.namespace, &change.ingress);
         assert!(changes.is_empty() && ingress == before.key);
-        let [lost, gained] = [change.lost, change.gained].map(|names| names.join(", "));
-        let left = texts(&change.left).join(", ");
-        Some((lost, gained, left, change.is_cut_off))
+        let lists = [change.lost, change.gained, texts(&change.left)];
+        Some((lists.map(|names| names.join(", ")), change.is_cut_off))
     }
 
     fn texts(clusters: &[ServingCluster]) -> Vec<String> {
@@ -178,37 +177,30 @@ mod tests {
     #[test]
     fn backend_lists_lost_and_gained() {
         let open = WhenAllBlocked::FailOpen;
-        let row = |lost: &str, gained: &str, left: &str, is_cut_off| {
-            Some((
-                lost.to_owned(),
-                gained.to_owned(),
-                left.to_owned(),
-                is_cut_off,
-            ))
-        };
         for (before, after, expected) in [
             (
                 &[][..],
                 served(&["m1"], &[], open),
-                row("m1", "", "m2", false),
+                Some((["m1", "", "m2"], false)),
             ),
             (
                 &["m1"],
                 served(&[], &[], open),
-                row("", "m1", "m1, m2", false),
+                Some((["", "m1", "m1, m2"], false)),
             ),
             (&["m1"], served(&["m1"], &[], open), None),
             (
                 &["m1"],
                 served(&["m1", "m2"], &["m2"], open),
-                row("m2", "m1", "m1 (blocked, readmitted)", false),
+                Some((["m2", "m1", "m1 (blocked, readmitted)"], false)),
             ),
             (
                 &["m1"],
                 served(&["m1", "m2"], &[], WhenAllBlocked::FailClosed),
-                row("m2", "", "", true),
+                Some((["m2", "", ""], true)),
             ),
         ] {
+            let expected = expected.map(|(lists, cut_off)| (lists.map(str::to_owned), cut_off));
             assert_eq!(change(before, &after), expected, "{before:?}");
         }
     }

@@ -277,8 +277,7 @@ fn path_has_one_ingress() {
     let desired = desired("i", &spec, &fixture());
     let path = json!([{ "path": { "type": "PathPrefix", "value": "/a/" } }]);
     let mut mine = routes(alone(&desired)).remove(0);
-    let created = |text: &str| serde_json::from_value(json!(text)).unwrap();
-    mine.metadata.creation_timestamp = Some(created(EARLY));
+    mine.metadata.creation_timestamp = Some(serde_json::from_value(json!(EARLY)).unwrap());
     let (early, late) = (
         other(Some("j"), EARLY, "web", &path),
         other(Some("j"), LATE, "web", &path),
@@ -370,8 +369,7 @@ fn drift_of_our_part_is_undone() {
         paths.collect::<Vec<_>>()
     };
     assert_eq!(edits(&|_| {}), [""; 0]);
-    let status = |route: &mut Value| route["status"] = json!({ "parents": [] });
-    assert_eq!(edits(&status), [""; 0]);
+    assert_eq!(edits(&|r| r["status"] = json!({ "parents": [] })), [""; 0]);
     assert_eq!(edits(&filtered), ["/spec/rules"]);
     assert_eq!(edits(&moved), ["/spec/parentRefs", "/spec/hostnames"]);
 }
