@@ -271,14 +271,15 @@ fn secrets(names: &[&str]) -> Value {
     Value::from(secrets.collect::<Vec<_>>())
 }
 
+fn account(names: &[&str]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
+        "imagePullSecrets": secrets(names) })
+}
+
 /// Case P118: a pull secret leaves with the manifest's, and one that the member has added stays. At rest and after a restart nothing
 /// is written.
 #[tokio::test(start_paused = true)]
 async fn own_pull_secrets_leave() {
-    let account = |names: &[&str]| {
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
-            "imagePullSecrets": secrets(names) })
-    };
     let stage = Stage::watching().await;
     let mut source = replaced(&json!([account(&["old", "new"])]));
     assert!(stage.error(&source).await.is_none());
@@ -306,15 +307,15 @@ async fn own_pull_secrets_leave() {
 /// and is not the manifest.
 #[tokio::test(start_paused = true)]
 async fn interpreted_account_keeps_additions() {
-    let account = |names: &[&str], label: &str| {
-        let mut metadata = metadata("puller");
-        metadata["labels"]["is-interpreted"] = json!("true");
-        metadata["labels"]["edit"] = json!(label);
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata,
-            "imagePullSecrets": secrets(names) })
+    let interpreted = |names: &[&str], label: &str| {
+        let mut account = account(names);
+        let labels = &mut account["metadata"]["labels"];
+        labels["is-interpreted"] = json!("true");
+        labels["edit"] = json!(label);
+        account
     };
     let stage = Stage::watching().await;
-    let mut source = replaced(&json!([account(&["old", "new"], "0")]));
+    let mut source = replaced(&json!([interpreted(&["old", "new"], "0")]));
     assert!(stage.error(&source).await.is_none());
     let more =
         json!([{ "op": "add", "path": "/imagePullSecrets/-", "value": { "name": "cluster" } }]);
@@ -326,7 +327,7 @@ async fn interpreted_account_keeps_additions() {
     ];
     for (generation, wanted, expected) in edits {
         source.generation = generation;
-        source.manifests = vec![account(wanted, &generation.to_string())];
+        source.manifests = vec![interpreted(wanted, &generation.to_string())];
         assert!(stage.error(&source).await.is_none());
         let puller = stage.api.find(PULLER).await.unwrap();
         assert_eq!(
