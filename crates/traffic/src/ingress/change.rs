@@ -208,19 +208,19 @@ mod tests {
     /// A cluster without ready endpoints says so if another has some.
     #[test]
     fn missing_endpoints_are_marked() {
-        let mut fixture = Fixture::default()
+        let fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_cluster(cluster("m2"))
             .with_binding("s", binding("s", &["m1", "m2"]));
         let settings = Settings::new("karmada-rs.io/ingress-controller".parse().unwrap());
         let ingress = ingress("i", &["s"], None);
-        let serving = |fixture: &Fixture| {
+        let known = [slice("s", "m1", "x", &["10.0.0.1"])];
+        let [without, with] = [fixture.clone(), fixture.with_slices(&known)].map(|fixture| {
             let key = Key::new("ns", "i");
-            let desired = desired(&key, &ingress, &[].into(), fixture, &settings);
+            let desired = desired(&key, &ingress, &[].into(), &fixture, &settings);
             texts(&desired.backends[0].serving())
-        };
-        assert_eq!(serving(&fixture), ["m1", "m2"]);
-        fixture = fixture.with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
-        assert_eq!(serving(&fixture), ["m1", "m2 (no ready endpoints)"]);
+        });
+        assert_eq!(without, ["m1", "m2"]);
+        assert_eq!(with, ["m1", "m2 (no ready endpoints)"]);
     }
 }

@@ -274,13 +274,13 @@ fn only_drift_in_fields_we_own_is_corrected() {
     spec.ingress_class_name = Some("other".into());
 
     let plan = gateway.plan(&desired);
-    let paths = |kind| -> Vec<String> {
+    let [of_service, of_ingress] = ["Service", "Ingress"].map(|kind| -> Vec<String> {
         let edits = edits_of(&plan.writes, kind).into_iter();
         let paths = edits.flat_map(JsonPatch::paths);
         paths.map(ToString::to_string).collect()
-    };
+    });
     assert_eq!(
-        paths("Service"),
+        of_service,
         [
             "/metadata/annotations",
             "/spec/type",
@@ -288,7 +288,7 @@ fn only_drift_in_fields_we_own_is_corrected() {
             "/spec/selector"
         ]
     );
-    assert_eq!(paths("Ingress"), ["/spec/rules", "/spec/ingressClassName"]);
+    assert_eq!(of_ingress, ["/spec/rules", "/spec/ingressClassName"]);
 
     gateway.apply(&plan);
     let put_right = Arc::make_mut(gateway.services.get_mut(&service_name("s")).unwrap());
