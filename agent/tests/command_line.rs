@@ -628,13 +628,8 @@ async fn a_missing_or_deleted_cluster_is_logged_once() {
     let cluster = json!({ "metadata": { "name": "member1" }, "spec": { "syncMode": "Push" } });
     let mut cluster: Cluster = serde_json::from_value(cluster).unwrap();
     cluster.metadata.finalizers = Some(vec!["karmada.io/cluster-controller".to_owned()]);
-    let create = async || {
-        clusters
-            .create(&PostParams::default(), &cluster)
-            .await
-            .unwrap()
-    };
-    create().await;
+    let creation = PostParams::default();
+    clusters.create(&creation, &cluster).await.unwrap();
     assert_eq!(times(log, WAITING, THERE).await, 0);
 
     // Karmada's finalizer holds it while Karmada cleans up.
@@ -644,7 +639,7 @@ async fn a_missing_or_deleted_cluster_is_logged_once() {
     let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     let parameters = PatchParams::default();
     clusters.patch("member1", &parameters, &free).await.unwrap();
-    create().await;
+    clusters.create(&creation, &cluster).await.unwrap();
     assert_eq!(times(log, WAITING, THERE).await, 0);
     assert_eq!(running.signal(Signal::TERM).await, Some(0));
 }

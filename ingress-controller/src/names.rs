@@ -149,15 +149,14 @@ mod tests {
         });
         let index = SharedIndex::new(Queues::new(1), Some(Backends::default()));
         index.lock().set_hosts(&key("i"), [HOST.to_owned()].into());
-        let present = |last: u8| Cached::Present(ips(&[last]));
         for (records, expected) in [
             (None, Cached::Unread),
             (Some(Vec::new()), Cached::Absent),
             (None, Cached::Absent),
-            (Some(ips(&[1])), present(1)),
-            (Some(Vec::new()), present(1)),
-            (None, present(1)),
-            (Some(ips(&[2])), present(2)),
+            (Some(ips(&[1])), Cached::Present(ips(&[1]))),
+            (Some(Vec::new()), Cached::Present(ips(&[1]))),
+            (None, Cached::Present(ips(&[1]))),
+            (Some(ips(&[2])), Cached::Present(ips(&[2]))),
         ] {
             let records = records.map(|ips| (format!("{HOST}."), ips));
             *zone.lock() = records.into_iter().collect();

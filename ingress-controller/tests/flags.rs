@@ -6,9 +6,10 @@ use std::process::{Command, Output};
 
 fn run(flags: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ingress-controller"));
-    let karmada = |name: &str| name.starts_with("KARMADA_") || name == "KUBECONFIG";
-    for (name, _) in std::env::vars().filter(|(name, _)| karmada(name)) {
-        command.env_remove(name);
+    for (name, _) in std::env::vars() {
+        if name.starts_with("KARMADA_") || name == "KUBECONFIG" {
+            command.env_remove(name);
+        }
     }
     command.args(flags).output().unwrap()
 }

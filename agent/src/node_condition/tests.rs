@@ -167,14 +167,14 @@ async fn message_changes_and_time_stays() {
             message.to_owned(),
         )
     };
-    let vote = |class| member.votes.send_replace(on_dns(Some(unhealthy(class))));
-    vote(DnsClass::Timeout);
+    let timeout = unhealthy(DnsClass::Timeout);
+    member.votes.send_replace(on_dns(Some(timeout)));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(shown().await, is("timeout from 10.96.0.10"));
     // One that lasts is written, with one read and one write.
     member.requests();
     for class in [DnsClass::Refused, DnsClass::Timeout, DnsClass::ServFail] {
-        vote(class);
+        member.votes.send_replace(on_dns(Some(unhealthy(class))));
         sleep(Duration::from_secs(1)).await;
     }
     assert_eq!(shown().await, is("timeout from 10.96.0.10"));

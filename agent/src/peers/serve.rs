@@ -192,6 +192,13 @@ mod tests {
         }
     }
 
+    fn caller(from: &str, to: &str) -> Caller {
+        Caller {
+            from: from.parse().unwrap(),
+            to: to.parse().ok(),
+        }
+    }
+
     /// A leader's request counts from an address of the roster, and from this host: any other pod that may reach the
     /// port could keep every agent from campaigning.
     #[test]
@@ -208,14 +215,8 @@ mod tests {
             directory: Arc::new(Directory::new(&own, metrics)),
             addresses: Addresses::by_system(),
         };
-        let counts = |from: &str, to: &str| {
-            callers.include(Caller {
-                from: from.parse().unwrap(),
-                to: to.parse().ok(),
-            })
-        };
         // Before there is a list, nobody is on it.
-        assert!(!counts("10.244.1.7", "10.244.2.7"));
+        assert!(!callers.include(caller("10.244.1.7", "10.244.2.7")));
         let list = [
             (
                 "n2".to_owned(),
@@ -232,7 +233,7 @@ mod tests {
             ("127.0.0.1", "127.0.0.1", true),
             ("10.244.2.7", "10.244.2.7", true),
         ] {
-            assert_eq!(counts(from, to), expected, "{from}");
+            assert_eq!(callers.include(caller(from, to)), expected, "{from}");
         }
     }
 }

@@ -203,13 +203,12 @@ mod tests {
             ("m1", Observation::Success),
             ("m2", Observation::Failed(unreached())),
         ];
-        voting.until(5, &both).await;
-        let m1 = |vote| ("m1".to_owned(), vote);
-        let m2 = |vote| ("m2".to_owned(), vote);
-        assert_eq!(voting.shown(), [m1(Some(Vote::FirstSuccess)), m2(None)]);
-        voting.until(40, &both).await;
-        let unhealthy = Some(Vote::Unhealthy(unreached()));
-        assert_eq!(voting.shown(), [m1(Some(Vote::Healthy)), m2(unhealthy)]);
+        let cut = Some(Vote::Unhealthy(unreached()));
+        for (second, m1, m2) in [(5, Vote::FirstSuccess, None), (40, Vote::Healthy, cut)] {
+            voting.until(second, &both).await;
+            let expected = [("m1".to_owned(), Some(m1)), ("m2".to_owned(), m2)];
+            assert_eq!(voting.shown(), expected);
+        }
     }
 
     /// A cluster whose endpoints are gone keeps its vote for a while, then has none and is forgotten.

@@ -284,14 +284,13 @@ mod tests {
         let set = set(&manifests, "");
         let (one, key) = (set.refs().next().unwrap(), Key::cluster_scoped("a"));
         let mut cache = cache();
-        let change = |cache: &mut NotWrittenCache| cache.change(&kind, &key, None).len();
-        assert_eq!(change(&mut cache), 0);
+        assert!(cache.change(&kind, &key, None).is_empty());
         for (before, during, stands) in [(0, 0, true), (1, 0, true), (0, 1, false), (2, 2, false)] {
-            let told: usize = (0..before).map(|_| change(&mut cache)).sum();
-            assert_eq!(told, before.min(1));
+            let told = (0..before).map(|_| cache.change(&kind, &key, None).len());
+            assert_eq!(told.sum::<usize>(), before.min(1));
             cache.begin(&one);
-            let told: usize = (0..during).map(|_| change(&mut cache)).sum();
-            assert_eq!(told, during.min(1));
+            let told = (0..during).map(|_| cache.change(&kind, &key, None).len());
+            assert_eq!(told.sum::<usize>(), during.min(1));
             cache.record(&one, Some(&map("a")), &cause());
             assert_eq!(cache.standing(&one).is_some(), stands, "{before} {during}");
             cache.begin(&one);

@@ -119,26 +119,26 @@ mod tests {
     /// Who has changed a field of the manifest is the rival, and who adds to it only if nobody has.
     #[test]
     fn changed_field_names_rival() {
-        let object = |replicas| {
-            json!({
-                "metadata": { "annotations": { "revision": "4" }, "managedFields": [
-                    { "manager": "ours", "time": "2026-01-04T00:00:00Z",
-                      "fieldsV1": { "f:spec": { "f:paused": {} } } },
-                    { "manager": "scaler", "time": "2026-01-01T00:00:00Z", "subresource": "scale",
-                      "fieldsV1": { "f:spec": { "f:replicas": {} } } },
-                    { "manager": "counter", "time": "2026-01-03T00:00:00Z", "fieldsV1": {
-                        "f:metadata": { "f:annotations": { "f:revision": {} } },
-                        "f:status": { "f:replicas": {} } } },
-                    { "manager": "adder", "time": "2026-01-02T00:00:00Z",
-                      "fieldsV1": { "f:spec": { "f:minReadySeconds": {} } } },
-                ] },
-                "spec": { "replicas": replicas, "paused": true, "minReadySeconds": 4 },
-                "status": { "replicas": 3 },
-            })
-        };
+        let mut object = json!({
+            "metadata": { "annotations": { "revision": "4" }, "managedFields": [
+                { "manager": "ours", "time": "2026-01-04T00:00:00Z",
+                  "fieldsV1": { "f:spec": { "f:paused": {} } } },
+                { "manager": "scaler", "time": "2026-01-01T00:00:00Z", "subresource": "scale",
+                  "fieldsV1": { "f:spec": { "f:replicas": {} } } },
+                { "manager": "counter", "time": "2026-01-03T00:00:00Z", "fieldsV1": {
+                    "f:metadata": { "f:annotations": { "f:revision": {} } },
+                    "f:status": { "f:replicas": {} } } },
+                { "manager": "adder", "time": "2026-01-02T00:00:00Z",
+                  "fieldsV1": { "f:spec": { "f:minReadySeconds": {} } } },
+            ] },
+            "spec": { "paused": true, "minReadySeconds": 4 },
+            "status": { "replicas": 3 },
+        });
         let manifest = json!({ "metadata": {}, "spec": { "replicas": 2, "paused": false } });
-        let named = |replicas| rival(&manifest, &object(replicas), "ours");
-        assert_eq!(named(5).as_deref(), Some("scaler"));
-        assert_eq!(named(2).as_deref(), Some("adder"));
+        for (replicas, expected) in [(5, "scaler"), (2, "adder")] {
+            object["spec"]["replicas"] = json!(replicas);
+            let found = rival(&manifest, &object, "ours");
+            assert_eq!(found.as_deref(), Some(expected));
+        }
     }
 }

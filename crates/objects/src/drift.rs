@@ -187,13 +187,13 @@ mod tests {
     fn moved_elements_are_known() {
         let [memory, external] =
             ["memory", "external"].map(|of| json!({ "type": "x", of: { "name": "y" } }));
-        let with = |metrics: &[&Value]| json!({ "spec": { "metrics": metrics } });
-        let object = with(&[&external, &memory]);
-        let mut body = with(&[&memory, &external]);
+        let object = json!({ "spec": { "metrics": [external, memory] } });
+        let mut body = json!({ "spec": { "metrics": [memory, external] } });
         assert_eq!(take_left_out(&mut body, &object), [""; 0]);
-        let mut body = with(&[&memory, &json!({ "type": "x", "newer": 1 })]);
+        let mut body = json!({ "spec": { "metrics": [memory, { "type": "x", "newer": 1 }] } });
         assert_eq!(take_left_out(&mut body, &object), ["spec.metrics[1].newer"]);
-        assert_eq!(body, with(&[&memory, &json!({ "type": "x" })]));
+        let left = json!({ "spec": { "metrics": [memory, { "type": "x" }] } });
+        assert_eq!(body, left);
     }
 
     /// A kind with a generation shows each edit in it; of any other kind the content is compared.

@@ -436,9 +436,9 @@ mod tests {
     fn deleted_object_is_gone() {
         let mut cache = Cache::default();
         cache.observe(applied("a", 1));
-        let object = |uid| ObjectRef::of(&of(uid, 1), &());
-        assert!(cache.remove_ahead(&object("other")).is_none());
-        assert!(cache.remove_ahead(&object("a")).is_some());
+        let [other, a] = ["other", "a"].map(|uid| ObjectRef::of(&of(uid, 1), &()));
+        assert!(cache.remove_ahead(&other).is_none());
+        assert!(cache.remove_ahead(&a).is_some());
         assert_eq!(shown(&mut cache, applied("a", 2)), None, "from before");
         cache.add_ahead(of("b", 4));
         for late in [applied("a", 2), deleted("a", 3)] {

@@ -278,10 +278,8 @@ pub(super) async fn empty_backends_are_served_nowhere<S: Stage>() {
 pub(super) async fn many_backends_change_little<S: Stage>() {
     const BACKENDS: usize = 200;
     const CLUSTERS: usize = 50;
-    let names = |prefix: &str, count: usize| -> Vec<String> {
-        (1..=count).map(|n| format!("{prefix}{n}")).collect()
-    };
-    let (services, clusters) = (names("s", BACKENDS), names("m", CLUSTERS));
+    let services: Vec<String> = (1..=BACKENDS).map(|n| format!("s{n}")).collect();
+    let clusters: Vec<String> = (1..=CLUSTERS).map(|n| format!("m{n}")).collect();
     let stage = S::new().await;
     let provider = stage.provider().await;
     let mut desired = wanted("i", &services, &clusters);

@@ -262,13 +262,13 @@ fn until(version: &str, end: &str) -> Event<Decoded<Remedy>> {
 fn expired_decision_wakes_ingresses() {
     let index = index();
     index.observe_cluster(blocked("m1"));
-    let at = |time: &str| time.parse().unwrap();
     let [eight, nine] = ["2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z"];
+    let [before, end] = ["2026-11-20T07:59:59Z", eight].map(|time| time.parse().unwrap());
     assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
-    assert_eq!(index.lock().decided.next_expiry(), Some(at(eight)));
-    assert_woken(index.lock().expire(at("2026-11-20T07:59:59Z")), &[]);
+    assert_eq!(index.lock().decided.next_expiry(), Some(end));
+    assert_woken(index.lock().expire(before), &[]);
     assert!(index.is_decided("m1"));
-    assert_woken(index.lock().expire(at(eight)), &["a"]);
+    assert_woken(index.lock().expire(end), &["a"]);
     assert!(!index.is_decided("m1"));
     assert_woken(index.observe_remedy(until("2", eight)), &[]);
     assert!(!index.is_decided("m1"), "only its status has changed");
@@ -388,9 +388,8 @@ fn changed_nodes_wake_ingresses() {
     assert_woken(index.observe_nodes(nodes("m2", "10.0.0.1")), &[]);
     assert_woken(index.observe_nodes(nodes("m2", "10.0.0.2")), &["b"]);
     assert_woken(index.observe_nodes(nodes("m1", "10.0.0.1")), &[]);
-    let count = |cluster| index.lock().nodes(cluster).map(|slices| slices.len());
-    assert_eq!(count("m2"), Cached::Present(1));
-    assert_eq!(count("m3"), Cached::Absent);
+    let counts = ["m2", "m3"].map(|name| index.lock().nodes(name).map(|slices| slices.len()));
+    assert_eq!(counts, [Cached::Present(1), Cached::Absent]);
 }
 
 /// Without a load balancer templates are unknown and there are no endpoints.
@@ -452,10 +451,10 @@ enum Change {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let services = || proptest::collection::vec("[s-u]", 0..3);
+    let services = proptest::collection::vec("[s-u]", 0..3);
     let clusters = proptest::collection::vec("m[1-3]", 0..3);
     prop_oneof![
-        (0..3_u8, services()).prop_map(|(name, services)| Change::Ingress(name, services)),
+        (0..3_u8, services).prop_map(|(name, services)| Change::Ingress(name, services)),
         (0..3_u8).prop_map(Change::NoIngress),
         ("[s-u]", clusters).prop_map(|(service, clusters)| Change::Binding(service, clusters)),
         "[s-u]".prop_map(Change::NoBinding),

@@ -57,25 +57,23 @@ pub(crate) fn all(
 
 /// Watches the hub in tasks that never end.
 fn watch_hub(hub: &Client, updates: &UpdateSender, tasks: &mut JoinSet<()>) {
-    let all = || hub.clone();
-    let send = || updates.clone();
-    let deployments = Api::<Deployment>::namespaced(all(), STORE);
-    tasks.spawn(watch(deployments, send(), |all| {
+    let deployments = Api::<Deployment>::namespaced(hub.clone(), STORE);
+    tasks.spawn(watch(deployments, updates.clone(), |all| {
         Update::Hub(HubUpdate::Deployments(all))
     }));
-    tasks.spawn(watch(Api::all(all()), send(), |all| {
+    tasks.spawn(watch(Api::all(hub.clone()), updates.clone(), |all| {
         Update::Hub(HubUpdate::Clusters(all))
     }));
-    tasks.spawn(watch(Api::all(all()), send(), |all| {
+    tasks.spawn(watch(Api::all(hub.clone()), updates.clone(), |all| {
         Update::Hub(HubUpdate::Placements(all))
     }));
-    tasks.spawn(watch(Api::all(all()), send(), |all| {
+    tasks.spawn(watch(Api::all(hub.clone()), updates.clone(), |all| {
         Update::Hub(HubUpdate::Policies(all))
     }));
-    tasks.spawn(watch(Api::all(all()), send(), |all| {
+    tasks.spawn(watch(Api::all(hub.clone()), updates.clone(), |all| {
         Update::Hub(HubUpdate::Snapshots(all))
     }));
-    tasks.spawn(watch(Api::all(all()), send(), |all| {
+    tasks.spawn(watch(Api::all(hub.clone()), updates.clone(), |all| {
         Update::Hub(HubUpdate::Bindings(all))
     }));
 }

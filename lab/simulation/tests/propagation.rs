@@ -150,7 +150,8 @@ fn a_workload_does_not_follow_the_room_of_regions() {
         spread: Spread::Regions([1, 1], [1, 1]),
         ..policy_of(template, Affinity::All)
     };
-    let rooms = |pods| [0, 2].map(|cluster| Step::Change(Change::Room { cluster, pods }));
+    let [full, free] =
+        [0, 4].map(|pods| [0, 2].map(|cluster| Step::Change(Change::Room { cluster, pods })));
     let deploy = Step::Change(Change::PutTemplate {
         template,
         version: 1,
@@ -160,8 +161,8 @@ fn a_workload_does_not_follow_the_room_of_regions() {
         Step::Change(Change::DeleteTemplate { template }),
         Step::Change(Change::PutPolicy { policy: 0, shape }),
     ];
-    steps.extend(rooms(0));
+    steps.extend(full);
     steps.extend([Step::Settle, deploy, Step::Settle]);
-    steps.extend(rooms(4));
+    steps.extend(free);
     settles(&steps);
 }

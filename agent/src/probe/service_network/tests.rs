@@ -206,21 +206,21 @@ mod addresses {
     #[tokio::test(start_paused = true)]
     async fn address_survives_the_api() {
         let server = ApiServer::new();
-        let client = || Client::new(server.service(), "default");
+        let client = Client::new(server.service(), "default");
         let mut program = Program::new(crate::IDENTITY, ([127, 0, 0, 1], 0).into());
         let source = AddressSource::Service(Service {
             namespace: None,
             name: NAME.to_owned(),
         });
         let away = server.faults().inject(Fault::Unavailable);
-        let address = address::start(&mut program, &source, Some(client())).unwrap();
+        let address = address::start(&mut program, &source, Some(client.clone())).unwrap();
         sleep(Duration::from_mins(2)).await;
         assert_eq!(*address.borrow(), Address::Unknown);
 
         server.faults().remove(away);
         sleep(Duration::from_mins(2)).await;
         assert_eq!(*address.borrow(), Address::None);
-        let services: Api<v1::Service> = Api::default_namespaced(client());
+        let services: Api<v1::Service> = Api::default_namespaced(client);
         let ports = json!([
             { "name": "dns", "port": 53, "protocol": "UDP" },
             { "name": "admin", "port": 80 },

@@ -271,14 +271,15 @@ fn secrets(names: &[&str]) -> Value {
     Value::from(secrets.collect::<Vec<_>>())
 }
 
+fn account(names: &[&str]) -> Value {
+    json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
+        "imagePullSecrets": secrets(names) })
+}
+
 /// Case P118: a pull secret leaves with the manifest's, and one that the member has added stays. At rest and after a restart nothing
 /// is written.
 #[tokio::test(start_paused = true)]
 async fn own_pull_secrets_leave() {
-    let account = |names: &[&str]| {
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata("puller"),
-            "imagePullSecrets": secrets(names) })
-    };
     let stage = Stage::watching().await;
     let mut source = replaced(&json!([account(&["old", "new"])]));
     assert!(stage.error(&source).await.is_none());
@@ -306,15 +307,15 @@ async fn own_pull_secrets_leave() {
 /// and is not the manifest.
 #[tokio::test(start_paused = true)]
 async fn interpreted_account_keeps_additions() {
-    let account = |names: &[&str], label: &str| {
-        let mut metadata = metadata("puller");
-        metadata["labels"]["is-interpreted"] = json!("true");
-        metadata["labels"]["edit"] = json!(label);
-        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata,
-            "imagePullSecrets": secrets(names) })
+    let interpreted = |names: &[&str], label: &str| {
+        let mut account = account(names);
+        let labels = &mut account["metadata"]["labels"];
+        labels["is-interpreted"] = json!("true");
+        labels["edit"] = json!(label);
+        account
     };
     let stage = Stage::watching().await;
-    let mut source = replaced(&json!([account(&["old", "new"], "0")]));
+    let mut source = replaced(&json!([interpreted(&["old", "new"], "0")]));
     assert!(stage.error(&source).await.is_none());
     let more =
         json!([{ "op": "add", "path": "/imagePullSecrets/-", "value": { "name": "cluster" } }]);
@@ -326,7 +327,7 @@ async fn interpreted_account_keeps_additions() {
     ];
     for (generation, wanted, expected) in edits {
         source.generation = generation;
-        source.manifests = vec![account(wanted, &generation.to_string())];
+        source.manifests = vec![interpreted(wanted, &generation.to_string())];
         assert!(stage.error(&source).await.is_none());
         let puller = stage.api.find(PULLER).await.unwrap();
         assert_eq!(
@@ -448,28 +449,28 @@ async fn built_in_unknowns_are_noted() {
     assert_eq!(stage.api.writes(), [""; 0]);
 }
 
+fn with_node_ports(name: &str, ports: &[u16]) -> Value {
+    let ports = ports
+        .iter()
+        .map(|port| json!({ "name": port.to_string(), "port": port - 30_000, "nodePort": port }));
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
+        "spec": { "type": "NodePort", "ports": ports.collect::<Vec<_>>() } })
+}
+
+fn node_ports(service: &Value) -> Vec<Value> {
+    let ports = service["spec"]["ports"].as_array().unwrap().iter();
+    ports.map(|port| port["nodePort"].clone()).collect()
+}
+
 /// Case P114: a node port that was allocated elsewhere, and that the member has given to another, is left to it, which is
 /// noted; the others are as they are to be. At rest and after a restart nothing is written. One that was asked for is not.
 #[tokio::test(start_paused = true)]
 async fn taken_node_port_is_left() {
     const SERVICES: &str = "/api/v1/namespaces/shop/services";
-    let of_type = |name: &str, ports: &[u16]| {
-        let ports = ports.iter().map(
-            |port| json!({ "name": port.to_string(), "port": port - 30_000, "nodePort": port }),
-        );
-        json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata(name),
-            "spec": { "type": "NodePort", "ports": ports.collect::<Vec<_>>() } })
-    };
-    let ports = |service: &Value| {
-        let ports = service["spec"]["ports"].as_array().unwrap().iter();
-        ports
-            .map(|port| port["nodePort"].clone())
-            .collect::<Vec<_>>()
-    };
     let stage = Stage::watching().await;
-    let other = of_type("other", &[30_080]);
+    let other = with_node_ports("other", &[30_080]);
     stage.api.send("POST", SERVICES, &other).await;
-    let mut source = replaced(&json!([of_type("web", &[30_080, 30_443])]));
+    let mut source = replaced(&json!([with_node_ports("web", &[30_080, 30_443])]));
     let error = stage.error(&source).await.unwrap();
     assert!(error.to_string().contains("already allocated"), "{error}");
     source.manifests[0]["metadata"]["annotations"][ALLOCATED] = json!("30080,30443");
@@ -479,7 +480,7 @@ async fn taken_node_port_is_left() {
         "{note}"
     );
     let web = stage.api.find(SERVICE).await.unwrap();
-    assert_eq!(ports(&web), [Value::Null, json!(30_443)]);
+    assert_eq!(node_ports(&web), [Value::Null, json!(30_443)]);
     // As a real API server does at the creation.
     let chosen = json!([{ "op": "add", "path": "/spec/ports/0/nodePort", "value": 31_000 }]);
     stage.edit(SERVICE, &chosen).await;
@@ -488,7 +489,7 @@ async fn taken_node_port_is_left() {
         assert_eq!(stage.note(&source).await.as_ref(), Some(&note));
     }
     let web = stage.api.find(SERVICE).await.unwrap();
-    assert_eq!(ports(&web), [31_000, 30_443]);
+    assert_eq!(node_ports(&web), [31_000, 30_443]);
     assert_eq!(stage.api.writes(), [""; 0]);
 
     stage
@@ -499,7 +500,7 @@ async fn taken_node_port_is_left() {
     source.manifests[0]["metadata"]["labels"]["new"] = json!("edit");
     assert_eq!(stage.note(&source).await, None);
     let web = stage.api.find(SERVICE).await.unwrap();
-    assert_eq!(ports(&web), [30_080, 30_443]);
+    assert_eq!(node_ports(&web), [30_080, 30_443]);
 }
 
 /// An object that was never there is created without a look, one as we have left it is edited without one, and labels go.

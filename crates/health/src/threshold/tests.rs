@@ -474,10 +474,8 @@ proptest! {
                 Some(Vote::FirstSuccess) | None => None,
             };
             if let Some((good, threshold)) = settled && settled != before {
-                let whole = |streak: Option<(Instant, bool)>| {
-                    streak.is_some_and(|(since, of)| of == good && now - since >= threshold)
-                };
-                assert!(whole(earlier) || whole(newest_streak(&outcomes)));
+                let mut streaks = [earlier, newest_streak(&outcomes)].into_iter().flatten();
+                assert!(streaks.any(|(since, of)| of == good && now - since >= threshold));
             }
             before = settled;
         });

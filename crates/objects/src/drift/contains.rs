@@ -160,29 +160,18 @@ mod tests {
             json!({ "apiVersion": "v1", "kind": "Pod",
                 "spec": { "nodeSelector": {}, "securityContext": {}, "volumes": [volume] } })
         };
-        let policy = |peer: Value| {
-            json!({ "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-                "spec": { "ingress": [{ "from": [peer] }] } })
-        };
-        let probe = |handler: Value| json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "livenessProbe": handler } });
-        let issuer = |spec: Value| json!({ "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "spec": spec });
-        for (manifest, other) in [
-            (
-                pod(json!({ "emptyDir": {} })),
-                pod(json!({ "configMap": { "name": "a" } })),
-            ),
-            (
-                policy(json!({ "podSelector": {} })),
-                policy(json!({ "namespaceSelector": {} })),
-            ),
-            (
-                probe(json!({ "exec": {} })),
-                probe(json!({ "httpGet": { "port": 80 } })),
-            ),
-            (
-                issuer(json!({ "selfSigned": {} })),
-                issuer(json!({ "ca": { "secretName": "a" } })),
-            ),
+        for [manifest, other] in [
+            [json!({ "emptyDir": {} }), json!({ "configMap": { "name": "a" } })].map(pod),
+            [json!({ "podSelector": {} }), json!({ "namespaceSelector": {} })].map(|peer| {
+                json!({ "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
+                    "spec": { "ingress": [{ "from": [peer] }] } })
+            }),
+            [json!({ "exec": {} }), json!({ "httpGet": { "port": 80 } })].map(|handler| {
+                json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "livenessProbe": handler } })
+            }),
+            [json!({ "selfSigned": {} }), json!({ "ca": { "secretName": "a" } })].map(|spec| {
+                json!({ "apiVersion": "cert-manager.io/v1", "kind": "Issuer", "spec": spec })
+            }),
         ] {
             assert!(contains(&manifest, &manifest, None), "{manifest}");
             assert!(!contains(&other, &manifest, None), "{manifest}");

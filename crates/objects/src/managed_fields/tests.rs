@@ -197,30 +197,35 @@ fn other_versions_are_gathered() {
     assert_eq!(US.gathered(&object), Some(json!([ours])));
 }
 
+/// Returns the entry of a manager that owns a field of the spec as a whole.
+fn owner(manager: &str, field: &str) -> Value {
+    let fields = json!({ "f:spec": { format!("f:{field}"): {} } });
+    entry(manager, "Update", &fields)
+}
+
 /// Case P110: who owns alone a field that was ours as a whole has changed it, in whichever version, unless it is as the body has
 /// it. A field that is ours, too, may have defaults within.
 #[test]
 fn replaced_lists_are_found() {
     let body = json!({ "spec": { "list": [{ "a": 1 }], "map": {}, "number": 1 } });
-    let leaf = |name: &str| json!({ "f:spec": { format!("f:{name}"): {} } });
     let replaced = |entries: &[Value], change: &Value| {
         let mut object = object(entries);
         object["spec"] = body["spec"].clone();
         json_patch::merge(&mut object["spec"], change);
         US.others_have_replaced(&object, &body)
     };
-    let theirs = |name: &str| entry("other", "Update", &leaf(name));
     let (wider, none) = (json!({ "list": [{ "a": 1, "b": {} }] }), json!({}));
-    assert!(replaced(&[theirs("list")], &wider));
-    assert!(!replaced(&[theirs("list")], &none));
-    let ours = entry("us", "Update", &leaf("list"));
-    assert!(!replaced(&[ours, theirs("list")], &wider));
-    let before = entry("before", "Update", &leaf("list"));
-    assert!(!replaced(&[before], &wider));
-    assert!(replaced(&[theirs("map")], &json!({ "map": { "a": 1 } })));
+    assert!(replaced(&[owner("other", "list")], &wider));
+    assert!(!replaced(&[owner("other", "list")], &none));
+    let both = ["us", "other"].map(|manager| owner(manager, "list"));
+    assert!(!replaced(&both, &wider));
+    assert!(!replaced(&[owner("before", "list")], &wider));
+    let map = json!({ "map": { "a": 1 } });
+    assert!(replaced(&[owner("other", "map")], &map));
     // One of these is compared by itself.
-    assert!(!replaced(&[theirs("number")], &json!({ "number": 2 })));
-    let mut other = theirs("list");
+    let number = json!({ "number": 2 });
+    assert!(!replaced(&[owner("other", "number")], &number));
+    let mut other = owner("other", "list");
     other["apiVersion"] = json!("v2");
     assert!(replaced(&[other], &wider));
 }

@@ -116,23 +116,25 @@ fn copied_note_is_ignored() {
     }
 }
 
+fn service(ports: &Value) -> Value {
+    named("v1", "Service", &json!({ "spec": { "ports": ports } }))
+}
+
 /// An open field is kept of the same port only.
 #[test]
 fn same_port_is_kept() {
-    let service = |ports: Value| json!({ "spec": { "ports": ports } });
-    let mut body = service(json!([{ "port": 80 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]));
+    let mut body = service(&json!([{ "port": 80 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]));
     let other = json!([{ "port": 80, "nodePort": 2 }, { "port": 9, "nodePort": 3 }, { "port": 82, "nodePort": 4 }]);
-    keep_allocated(&mut body, &service(other));
+    keep_allocated(&mut body, &service(&other));
     let kept =
         json!([{ "port": 80, "nodePort": 2 }, { "port": 81 }, { "port": 82, "nodePort": 1 }]);
-    assert_eq!(body, service(kept));
+    assert_eq!(body, service(&kept));
 }
 
 /// The node ports of a Service are known by the names of its ports, of which a single one needs none.
 #[test]
 fn node_ports_have_names() {
-    let service = |ports: Value| named("v1", "Service", &json!({ "spec": { "ports": ports } }));
-    let several = service(json!([
+    let several = service(&json!([
         { "name": "http", "port": 80, "nodePort": 30080 },
         { "name": "quic", "port": 80, "protocol": "UDP", "nodePort": 30080 },
         { "name": "open", "port": 81 },
@@ -141,9 +143,9 @@ fn node_ports_have_names() {
         node_ports(&several),
         [("http", 30_080), ("quic", 30_080)].into()
     );
-    let single = service(json!([{ "port": 80, "nodePort": 30080 }]));
+    let single = service(&json!([{ "port": 80, "nodePort": 30080 }]));
     assert_eq!(node_ports(&single), [("", 30_080)].into());
-    assert_eq!(node_ports(&service(json!(null))), [].into());
+    assert_eq!(node_ports(&service(&json!(null))), [].into());
     assert_eq!(node_ports(&json!({})), [].into());
 }
 

@@ -103,14 +103,14 @@ async fn mistake_is_told_by_its_line() {
 /// Somebody puts a credential where another form of it belongs.
 #[tokio::test]
 async fn misplaced_credential_is_not_told() {
-    let pem = |text: &str| STANDARD.encode(text);
     for user in [
         json!({ "tokenFile": MARKER }),
         json!({ "client-certificate": MARKER, "client-key": MARKER }),
         json!({ "client-certificate-data": MARKER, "client-key-data": MARKER }),
-        json!({ "client-certificate-data": pem(MARKER), "client-key-data": pem(MARKER) }),
-        json!({ "client-certificate-data": pem(&format!("-----BEGIN {MARKER}")),
-            "client-key-data": pem(&format!("-----BEGIN {MARKER}\n{MARKER}")) }),
+        json!({ "client-certificate-data": STANDARD.encode(MARKER),
+            "client-key-data": STANDARD.encode(MARKER) }),
+        json!({ "client-certificate-data": STANDARD.encode(format!("-----BEGIN {MARKER}")),
+            "client-key-data": STANDARD.encode(format!("-----BEGIN {MARKER}\n{MARKER}")) }),
         json!({ "auth-provider": { "name": "gcp", "config": {
             "cmd-path": "echo", "cmd-args": MARKER, "token-key": "{.token}" } } }),
         json!({ "auth-provider": { "name": "gcp", "config": {

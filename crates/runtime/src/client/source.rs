@@ -230,7 +230,7 @@ mod tests {
     fn list_is_merged_like_kubectl() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let file = |name: &str, current: &str, server: &str| {
+        for (name, current, server) in [("a", "", "https://a"), ("b", "b", "https://b")] {
             let text = json!({
                 "current-context": current,
                 "contexts": [
@@ -240,9 +240,7 @@ mod tests {
                 "clusters": [{ "name": "c", "cluster": { "server": server } }],
             });
             fs::write(path(name), text.to_string()).unwrap();
-        };
-        file("a", "", "https://a");
-        file("b", "b", "https://b");
+        }
         let list = |names: &[&str]| {
             let files: Vec<PathBuf> = names.iter().map(|name| path(name)).collect();
             Source::default().merge(&files)

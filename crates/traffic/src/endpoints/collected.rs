@@ -90,14 +90,14 @@ mod tests {
     /// A slice belongs to the Service its derived one was made for, and to the cluster of its namespace.
     #[test]
     fn slice_names_service_and_cluster() {
-        let service = |slice: &EndpointSlice| slice_service(ClusterKind::Cluster, slice);
         let collected = slice("derived-web", "karmada-es-member1");
-        assert_eq!(service(&collected), Some(Key::new("shop", "web")));
+        let service = slice_service(ClusterKind::Cluster, &collected);
+        assert_eq!(service, Some(Key::new("shop", "web")));
         assert_eq!(slice_cluster(&collected), Some("member1"));
-        let own = slice("web", "default");
-        assert_eq!((service(&own), slice_cluster(&own)), (None, None));
-        let bare = EndpointSlice::default();
-        assert_eq!((service(&bare), slice_cluster(&bare)), (None, None));
+        for stranger in [slice("web", "default"), EndpointSlice::default()] {
+            assert_eq!(slice_service(ClusterKind::Cluster, &stranger), None);
+            assert_eq!(slice_cluster(&stranger), None);
+        }
     }
 
     fn read(namespace: &str, annotations: &serde_json::Value) -> EndpointSlice {
@@ -116,14 +116,15 @@ mod tests {
     fn member_speaks_for_itself() {
         let claim =
             json!({ SERVICE_NAMESPACE: "shop", WORK_NAMESPACE: "karmada-es-m2", "other": "a" });
-        let service = |slice: &EndpointSlice| slice_service(ClusterKind::MemberCluster, slice);
         let told = read("fleet-member-m1", &claim);
         assert_eq!(slice_cluster(&told), Some("m1"));
-        assert_eq!(service(&told), Some(Key::new("shop", "web")));
+        let service = slice_service(ClusterKind::MemberCluster, &told);
+        assert_eq!(service, Some(Key::new("shop", "web")));
         assert_eq!(slice_cluster(&read("shop", &claim)), None);
         for annotations in [json!({ WORK_NAMESPACE: "karmada-es-m2" }), json!(null)] {
             let told = read("fleet-member-m1", &annotations);
-            assert_eq!((slice_cluster(&told), service(&told)), (Some("m1"), None));
+            assert_eq!(slice_cluster(&told), Some("m1"));
+            assert_eq!(slice_service(ClusterKind::MemberCluster, &told), None);
         }
     }
 }

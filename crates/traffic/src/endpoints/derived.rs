@@ -111,13 +111,13 @@ mod tests {
     /// The Service of an import has its ports and goes with it, and one of a headless import has no address.
     #[test]
     fn service_has_ports_of_import() {
-        let import = |kind| import(kind, &json!([{ "name": "http", "port": 80 }]));
-        let service = stored(&import("ClusterSetIP"));
+        let ports = json!([{ "name": "http", "port": 80 }]);
+        let service = stored(&import("ClusterSetIP", &ports));
         assert_eq!(service["metadata"]["name"], "derived-web");
         assert_eq!(service["metadata"]["ownerReferences"][0]["uid"], "u");
         assert_eq!(service["spec"]["ports"][0]["protocol"], "TCP");
         assert_eq!(service["spec"].get("clusterIP"), None);
-        let headless = stored(&import("Headless"));
+        let headless = stored(&import("Headless", &ports));
         assert_eq!(headless["spec"]["clusterIP"], "None");
         let selector = format!("{OWNER_LABEL}={OWNER}");
         assert_eq!(selector, DERIVED);
@@ -127,12 +127,12 @@ mod tests {
     /// import that goes or has no port.
     #[test]
     fn other_ports_are_changed() {
-        let import = |ports| import("ClusterSetIP", &ports);
         let http = json!([{ "name": "http", "port": 80, "appProtocol": null }]);
-        let before = import(http);
+        let before = import("ClusterSetIP", &http);
         let service = stored(&before);
         assert_eq!(derive_service(&before, Some(&service)), None);
-        let after = import(json!([{ "name": "http", "port": 81, "appProtocol": "h2c" }]));
+        let changed = json!([{ "name": "http", "port": 81, "appProtocol": "h2c" }]);
+        let after = import("ClusterSetIP", &changed);
         let change = derive_service(&after, Some(&service)).unwrap();
         assert_eq!(change.object.key, Key::new("shop", "derived-web"));
         let patch = change.guarded_body();
@@ -146,7 +146,7 @@ mod tests {
         leaving["metadata"]["deletionTimestamp"] = json!("2026-11-30T08:00:00Z");
         assert_eq!(derive_service(&leaving, None), None);
         for odd in [json!([]), json!("http"), Value::Null] {
-            assert_eq!(derive_service(&import(odd), None), None);
+            assert_eq!(derive_service(&import("ClusterSetIP", &odd), None), None);
         }
     }
 }

@@ -95,18 +95,18 @@ mod tests {
     /// A selector names the Services, as long as it fits into a URL.
     #[test]
     fn selector_names_few_services() {
-        let named = |count: usize| {
+        let [none, two, many, most] = [0, 2, 150, 200].map(|count| {
             let needed = services(count);
             Selection::of(&needed, needed.iter()).selector
-        };
-        assert_eq!(named(0), "");
+        });
+        assert_eq!(none, "");
         assert_eq!(
-            named(2),
+            two,
             "endpointslice.kubernetes.io/managed-by in (endpointslice-controller.k8s.io,\
              endpointslicemirroring-controller.k8s.io),kubernetes.io/service-name in (service-0000,service-0001)"
         );
-        assert!(named(150).ends_with(",service-0149)"));
-        assert_eq!(named(200), KEPT_BY_MEMBER);
+        assert!(many.ends_with(",service-0149)"));
+        assert_eq!(most, KEPT_BY_MEMBER);
     }
 
     fn slice(service: &Key) -> ObjectMeta {

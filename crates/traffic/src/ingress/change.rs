@@ -159,15 +159,14 @@ mod tests {
     }
 
     /// Returns the clusters that a change to these blocks loses, gains and leaves, and whether none is left.
-    fn change(before: &[&str], after: &Desired) -> Option<(String, String, String, bool)> {
+    fn change(before: &[&str], after: &Desired) -> Option<([String; 3], bool)> {
         let before = served(before, &[], WhenAllBlocked::FailOpen);
         let mut changes = backend_changes(&before, after);
         let change = changes.pop()?;
         let ingress = Key::new(&change.namespace, &change.ingress);
         assert!(changes.is_empty() && ingress == before.key);
-        let [lost, gained] = [change.lost, change.gained].map(|names| names.join(", "));
-        let left = texts(&change.left).join(", ");
-        Some((lost, gained, left, change.is_cut_off))
+        let lists = [change.lost, change.gained, texts(&change.left)];
+        Some((lists.map(|names| names.join(", ")), change.is_cut_off))
     }
 
     fn texts(clusters: &[ServingCluster]) -> Vec<String> {
@@ -178,37 +177,30 @@ mod tests {
     #[test]
     fn backend_lists_lost_and_gained() {
         let open = WhenAllBlocked::FailOpen;
-        let row = |lost: &str, gained: &str, left: &str, is_cut_off| {
-            Some((
-                lost.to_owned(),
-                gained.to_owned(),
-                left.to_owned(),
-                is_cut_off,
-            ))
-        };
         for (before, after, expected) in [
             (
                 &[][..],
                 served(&["m1"], &[], open),
-                row("m1", "", "m2", false),
+                Some((["m1", "", "m2"], false)),
             ),
             (
                 &["m1"],
                 served(&[], &[], open),
-                row("", "m1", "m1, m2", false),
+                Some((["", "m1", "m1, m2"], false)),
             ),
             (&["m1"], served(&["m1"], &[], open), None),
             (
                 &["m1"],
                 served(&["m1", "m2"], &["m2"], open),
-                row("m2", "m1", "m1 (blocked, readmitted)", false),
+                Some((["m2", "m1", "m1 (blocked, readmitted)"], false)),
             ),
             (
                 &["m1"],
                 served(&["m1", "m2"], &[], WhenAllBlocked::FailClosed),
-                row("m2", "", "", true),
+                Some((["m2", "", ""], true)),
             ),
         ] {
+            let expected = expected.map(|(lists, cut_off)| (lists.map(str::to_owned), cut_off));
             assert_eq!(change(before, &after), expected, "{before:?}");
         }
     }
@@ -216,19 +208,19 @@ mod tests {
     /// A cluster without ready endpoints says so if another has some.
     #[test]
     fn missing_endpoints_are_marked() {
-        let mut fixture = Fixture::default()
+        let fixture = Fixture::default()
             .with_cluster(cluster("m1"))
             .with_cluster(cluster("m2"))
             .with_binding("s", binding("s", &["m1", "m2"]));
         let settings = Settings::new("karmada-rs.io/ingress-controller".parse().unwrap());
         let ingress = ingress("i", &["s"], None);
-        let serving = |fixture: &Fixture| {
+        let known = [slice("s", "m1", "x", &["10.0.0.1"])];
+        let [without, with] = [fixture.clone(), fixture.with_slices(&known)].map(|fixture| {
             let key = Key::new("ns", "i");
-            let desired = desired(&key, &ingress, &[].into(), fixture, &settings);
+            let desired = desired(&key, &ingress, &[].into(), &fixture, &settings);
             texts(&desired.backends[0].serving())
-        };
-        assert_eq!(serving(&fixture), ["m1", "m2"]);
-        fixture = fixture.with_slices(&[slice("s", "m1", "x", &["10.0.0.1"])]);
-        assert_eq!(serving(&fixture), ["m1", "m2 (no ready endpoints)"]);
+        });
+        assert_eq!(without, ["m1", "m2"]);
+        assert_eq!(with, ["m1", "m2 (no ready endpoints)"]);
     }
 }

@@ -352,19 +352,22 @@ pub(super) fn slice(service: &str, cluster: &str, name: &str, ips: &[&str]) -> E
     }
 }
 
+pub(super) fn by_number(port: i32) -> ServiceBackendPort {
+    ServiceBackendPort {
+        number: Some(port),
+        name: None,
+    }
+}
+
 /// Returns an ingress with one path for each of `services`, to port 80.
 pub(super) fn ingress(
     name: &str,
     services: &[&str],
     default_backend: Option<&str>,
 ) -> MultiClusterIngress {
-    let port = || ServiceBackendPort {
-        number: Some(80),
-        name: None,
-    };
     let paths: Vec<HTTPIngressPath> = services
         .iter()
-        .map(|service| path(backend(service, port())))
+        .map(|service| path(backend(service, by_number(80))))
         .collect();
     MultiClusterIngress {
         metadata: in_ns(name),
@@ -374,7 +377,7 @@ pub(super) fn ingress(
                     host: Some("example.com".to_owned()),
                     http: Some(HTTPIngressRuleValue { paths }),
                 }]),
-                default_backend: default_backend.map(|service| backend(service, port())),
+                default_backend: default_backend.map(|service| backend(service, by_number(80))),
                 ..IngressSpec::default()
             },
         },

@@ -81,7 +81,6 @@ mod tests {
     fn services_are_in_picked_clusters() {
         let condition =
             |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": "R" });
-        let entry = |name: &str, conditions: serde_json::Value| json!({ "clusterName": name, "conditions": conditions });
         let mut placement: Placement = from_value(json!({
             "metadata": { "name": "shop" },
             "spec": { "resourceSelectors": [] },
@@ -93,10 +92,11 @@ mod tests {
                         "namespace": "shop" },
                 ],
                 "placementStatuses": [
-                    entry("rolling", json!([condition(SCHEDULED, "True"), condition("Applied", "Unknown")])),
-                    entry("shortened", json!([condition("Available", "True")])),
-                    entry("tainted", json!([condition(SCHEDULED, "False")])),
-                    entry("", json!([condition(SCHEDULED, "False")])),
+                    { "clusterName": "rolling",
+                        "conditions": [condition(SCHEDULED, "True"), condition("Applied", "Unknown")] },
+                    { "clusterName": "shortened", "conditions": [condition("Available", "True")] },
+                    { "clusterName": "tainted", "conditions": [condition(SCHEDULED, "False")] },
+                    { "clusterName": "", "conditions": [condition(SCHEDULED, "False")] },
                 ],
                 "conditions": [condition("ClusterResourcePlacementScheduled", "False")],
             },

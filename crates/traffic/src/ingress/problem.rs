@@ -324,15 +324,8 @@ mod tests {
     use karmada_api::MultiClusterIngressStatus;
     use objects::Key;
 
-    use super::super::fixtures::{Fixture, ingress_to_port, template};
+    use super::super::fixtures::{Fixture, by_number, ingress_to_port, template};
     use super::*;
-
-    fn by_number(n: i32) -> ServiceBackendPort {
-        ServiceBackendPort {
-            number: Some(n),
-            name: None,
-        }
-    }
 
     fn by_name(name: &str) -> ServiceBackendPort {
         ServiceBackendPort {

@@ -277,11 +277,8 @@ mod tests {
     fn silence_condition_is_written_once() {
         let time: Timestamp = "2026-11-20T08:00:00.5Z".parse().unwrap();
         let patience = LEASE + GRACE;
-        let silent = |conditions: &[Value]| {
-            reporter_silent(&of("m1"), "karmada-es-m1", conditions, patience, time)
-        };
-        let other = json!({ "type": "Ready", "status": "True" });
-        let made = silent(std::slice::from_ref(&other)).unwrap();
+        let mut found = vec![json!({ "type": "Ready", "status": "True" })];
+        let made = reporter_silent(&of("m1"), "karmada-es-m1", &found, patience, time).unwrap();
         assert_eq!(made["status"], FALSE);
         assert_eq!(made["reason"], REPORTER_SILENT_REASON);
         assert_eq!(made["lastTransitionTime"], "2026-11-20T08:00:00Z");
@@ -289,7 +286,9 @@ mod tests {
             made["message"],
             "the lease karmada-es-m1/cluster-health-agent has not been renewed for more than 75s: no agent reports, and the verdict keeps its last value"
         );
-        assert_eq!(silent(&[other, made.clone()]), None);
+        found.push(made.clone());
+        let again = reporter_silent(&of("m1"), "karmada-es-m1", &found, patience, time);
+        assert_eq!(again, None);
         // The agents of a gateway have a lease and a condition of their own.
         let gateway = ReporterOf::Gateway;
         let gateway = reporter_silent(&gateway, "karmada-system", &[made], patience, time).unwrap();

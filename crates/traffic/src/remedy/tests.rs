@@ -116,17 +116,19 @@ fn absent_affinity_covers_all() {
 /// Equal and not equal compare the status.
 #[test]
 fn operators_compare_the_status() {
-    let matching = |operator, status| json!({"decisionMatches": [when(operator, status)]});
-    assert!(acts(matching("Equal", "False"), &[(DNS_READY, "False")]));
-    assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "True")]));
-    assert!(acts(
-        matching("NotEqual", "True"),
-        &[(DNS_READY, "Unknown")]
-    ));
-    assert!(!acts(matching("NotEqual", "True"), &[(DNS_READY, "True")]));
-    // The status is null.
-    assert!(acts(matching("NotEqual", "True"), &[(DNS_READY, "")]));
-    assert!(!acts(matching("Equal", "False"), &[(DNS_READY, "")]));
+    for (operator, status, found, expected) in [
+        ("Equal", "False", "False", true),
+        ("Equal", "False", "True", false),
+        ("NotEqual", "True", "Unknown", true),
+        ("NotEqual", "True", "True", false),
+        // The status is null.
+        ("NotEqual", "True", "", true),
+        ("Equal", "False", "", false),
+    ] {
+        let spec = json!({"decisionMatches": [when(operator, status)]});
+        let acts = acts(spec, &[(DNS_READY, found)]);
+        assert_eq!(acts, expected, "{found:?} {operator} {status}");
+    }
 }
 
 /// A condition the cluster does not have never matches.
@@ -261,8 +263,9 @@ fn unknown_actions_are_passed_on() {
 /// The last action cleared leaves no field behind.
 #[test]
 fn last_action_removes_field() {
-    let plan = |actions| plan(&cluster("member1", &[], actions), [], NOW, FREE);
-    let last = plan(Some(&[TRAFFIC_CONTROL]));
+    let actions: [Option<&[&str]>; 3] = [Some(&[TRAFFIC_CONTROL]), Some(&[]), None];
+    let [last, empty, none] =
+        actions.map(|actions| plan(&cluster("member1", &[], actions), [], NOW, FREE));
     let cleared = ActionChange::Cleared {
         action: TRAFFIC_CONTROL.to_owned(),
     };
@@ -270,12 +273,11 @@ fn last_action_removes_field() {
         (field(&last), &*last.events),
         (Some(&Value::Null), &[cleared][..])
     );
-    let empty = plan(Some(&[]));
     assert_eq!(
         (field(&empty), &*empty.events),
         (Some(&Value::Null), &[][..])
     );
-    assert_eq!(plan(None), Plan::default());
+    assert_eq!(none, Plan::default());
 }
 
 /// An unsorted or duplicated list is corrected.

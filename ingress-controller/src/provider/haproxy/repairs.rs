@@ -67,12 +67,11 @@ mod tests {
     async fn last_ingress_ends_repair() {
         let repairs = Repairs::new(histogram());
         let keys = ["a", "b"].map(|name| Key::new("ns", name));
-        let begin = || repairs.begin(Instant::now(), keys.clone().into());
         let second = Duration::from_secs(1);
-        begin();
+        repairs.begin(Instant::now(), keys.clone().into());
         assert_eq!(repairs.done(&keys[0]), None);
         tokio::time::advance(second).await;
-        begin();
+        repairs.begin(Instant::now(), keys.clone().into());
         tokio::time::advance(2 * second).await;
         assert_eq!(repairs.done(&keys[1]), None);
         assert_eq!(repairs.done(&Key::new("ns", "other")), None);

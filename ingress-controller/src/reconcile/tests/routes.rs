@@ -246,11 +246,9 @@ async fn own_class_is_accepted() {
         committer: stage.reconciler.ingresses.committer.clone(),
         queue: Queue::default(),
     };
-    let show = |class: GatewayClass| {
+    for class in [stored, theirs] {
         stage.observe(|index| index.observe_gateway_class(applied(class)));
-    };
-    show(stored);
-    show(theirs);
+    }
     classes
         .reconcile(&Key::cluster_scoped("ours"))
         .await
@@ -267,7 +265,7 @@ async fn own_class_is_accepted() {
         (conditions[0].type_.as_str(), conditions[0].status.as_str()),
         ("Accepted", "True")
     );
-    show(stored);
+    stage.observe(|index| index.observe_gateway_class(applied(stored)));
     classes
         .reconcile(&Key::cluster_scoped("ours"))
         .await

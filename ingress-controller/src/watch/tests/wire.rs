@@ -219,12 +219,11 @@ fn unclear_actions_keep_last() {
         cluster["status"]["remedyActions"] = actions;
         arrive::<Cluster>(&cluster)
     };
-    let stale = |index: &SharedIndex| index.lock().clusters.undecoded().stale;
     index.observe_cluster(with(json!(["TrafficControl"])));
     for odd in [json!(7), json!([7]), json!(["Cordon", 7])] {
         index.observe_cluster(with(odd));
         assert_eq!(served(&index).unwrap().1, ["c00000"]);
-        assert_eq!(stale(&index), 1);
+        assert_eq!(index.lock().clusters.undecoded().stale, 1);
     }
     let mut lifted = cluster_fixture("c00000");
     lifted["status"]["remedyActions"] = Value::Null;
@@ -232,7 +231,7 @@ fn unclear_actions_keep_last() {
     let woken = index.observe_cluster(arrive(&lifted));
     assert_eq!(woken, [Key::new("bench", "m00000")]);
     assert_eq!(served(&index).unwrap().1, [""; 0]);
-    assert_eq!(stale(&index), 0);
+    assert_eq!(index.lock().clusters.undecoded().stale, 0);
 }
 
 /// An unreadable ingress that is being deleted is let go.

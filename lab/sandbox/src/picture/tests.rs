@@ -45,6 +45,10 @@ impl Fleet {
         entries.map(|it| (it.stage, it.good, it.after_ms)).collect()
     }
 
+    fn phase(&mut self) -> Phase {
+        self.picture.state(self.now).clusters[0].phase
+    }
+
     fn request(&mut self, cluster: &str, ok: bool) {
         let cluster = cluster.to_owned();
         let sent = Request::Sent {
@@ -227,15 +231,16 @@ async fn remedy_opens_a_sequence() {
     assert_eq!(*causing, ["dns", "maintenance-member1"]);
 }
 
+fn lease(holder: &str) -> Update {
+    Update::Leases(vec![parsed(json!({
+        "metadata": { "name": "cluster-health-agent", "namespace": "karmada-es-member1" },
+        "spec": { "holderIdentity": holder },
+    }))])
+}
+
 #[tokio::test]
 async fn lease_holder_is_leader() {
     let mut fleet = Fleet::new();
-    let lease = |holder: &str| {
-        Update::Leases(vec![parsed(json!({
-            "metadata": { "name": "cluster-health-agent", "namespace": "karmada-es-member1" },
-            "spec": { "holderIdentity": holder },
-        }))])
-    };
     fleet.after(0, lease("member1-node1_0d9f"));
     assert_eq!(fleet.stages(), []);
     fleet.after(0, lease("member1-node2_77aa"));
@@ -352,16 +357,15 @@ fn joined() -> Update {
 #[tokio::test]
 async fn verdictless_cluster_is_not_serving() {
     let mut fleet = Fleet::new();
-    let phase = |fleet: &mut Fleet| fleet.picture.state(fleet.now).clusters[0].phase;
-    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    assert_eq!(fleet.phase(), Phase::NoVerdict);
     fleet.after(0, joined());
     fleet.after(0, lookup(true));
     fleet.request("member1", true);
-    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    assert_eq!(fleet.phase(), Phase::NoVerdict);
     fleet.after(0, cluster("Unknown", &[]));
-    assert_eq!(phase(&mut fleet), Phase::NoVerdict);
+    assert_eq!(fleet.phase(), Phase::NoVerdict);
     fleet.after(0, cluster("True", &[]));
-    assert_eq!(phase(&mut fleet), Phase::InService);
+    assert_eq!(fleet.phase(), Phase::InService);
 }
 
 /// A first verdict is on the timeline whatever it is.
@@ -381,14 +385,17 @@ async fn first_verdict_shows() {
     }
 }
 
+fn failing(failing: usize) -> Update {
+    Update::Connections {
+        cluster: "member1".to_owned(),
+        failing,
+    }
+}
+
 /// Each further node on which connections fail is an entry, and the end of all failures is one.
 #[tokio::test]
 async fn cut_nodes_are_counted() {
     let mut fleet = Fleet::new();
-    let failing = |failing| Update::Connections {
-        cluster: "member1".to_owned(),
-        failing,
-    };
     for count in [0, 1, 1, 3, 2, 0, 0] {
         fleet.after(100, failing(count));
     }
@@ -416,11 +423,7 @@ async fn powerless_cluster_is_seen_from_outside() {
     fleet.after(0, reach(Side::Gateway, true));
     fleet.after(0, outage(Outage::PowerOff));
     fleet.after(0, lookup(false));
-    let failing = Update::Connections {
-        cluster: "member1".to_owned(),
-        failing: 3,
-    };
-    fleet.after(0, failing);
+    fleet.after(0, failing(3));
     for side in [Side::ControlPlane, Side::Gateway, Side::Gateway] {
         fleet.after(10, reach(side, false));
     }
@@ -465,7 +468,7 @@ async fn phase_follows_fault_and_verdict() {
     ];
     for (update, expected) in steps {
         fleet.after(0, update);
-        assert_eq!(fleet.picture.state(fleet.now).clusters[0].phase, expected);
+        assert_eq!(fleet.phase(), expected);
     }
 }
 

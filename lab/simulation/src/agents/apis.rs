@@ -97,14 +97,14 @@ impl Apis {
         let path = format!("/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices");
         let all: Vec<u16> = nodes.collect();
         for nodes in all.chunks(ENDPOINTS_PER_SLICE) {
-            let endpoint = |node: &u16| {
+            let endpoints = nodes.iter().map(|node| {
                 json!({
                     "addresses": [pod_ip(*node)],
                     "nodeName": name(*node),
                     "targetRef": { "kind": "Pod", "namespace": namespace, "name": format!("{service}-{node}"), "uid": format!("00000000-0000-4000-8000-{node:012}") },
                     "conditions": { "ready": true, "serving": true, "terminating": false },
                 })
-            };
+            });
             let slice = json!({
                 "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                 "metadata": {
@@ -113,7 +113,7 @@ impl Apis {
                 },
                 "addressType": "IPv4",
                 "ports": [{ "name": "admin", "port": port, "protocol": "TCP" }],
-                "endpoints": nodes.iter().map(endpoint).collect::<Vec<_>>(),
+                "endpoints": endpoints.collect::<Vec<_>>(),
             });
             self.member.server.create(&path, &slice).await?;
         }

@@ -207,17 +207,15 @@ impl Controllers {
         if self.apis.object(Kind::Cluster, name).await?.is_some() {
             return Ok(());
         }
-        let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
-        let object = |spec: &Value| json!({ "metadata": metadata, "spec": spec });
         let mutations = &*objects::FOREIGN_MUTATIONS;
         let mutated = &mutations[self.chance.usize(..mutations.len())];
         let apis = &self.apis;
-        let put = apis
-            .put(Kind::Cluster, name, object(&mutated["spec"]))
-            .await;
+        let metadata = json!({ "finalizers": [CLUSTER_FINALIZER] });
+        let mut object = json!({ "metadata": metadata, "spec": mutated["spec"] });
+        let put = apis.put(Kind::Cluster, name, object.clone()).await;
         if put.is_err() {
-            let spec = &objects::foreign()["spec"];
-            apis.put(Kind::Cluster, name, object(spec)).await?;
+            object["spec"] = objects::foreign()["spec"].clone();
+            apis.put(Kind::Cluster, name, object).await?;
         }
         let path = format!("{}/status", Kind::Cluster.path(name));
         let body = json!({ "status": mutated["status"] });

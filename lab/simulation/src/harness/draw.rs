@@ -33,16 +33,15 @@ pub(crate) fn api_fault(
     conflicts: u32,
     [cut, expire, fail, stale]: [u32; 4],
 ) -> impl Strategy<Value = ApiFault> {
-    let every = || 1_u8..4;
     prop_oneof![
-        conflicts => every().prop_map(|every| ApiFault::Conflicts { every }),
+        conflicts => (1_u8..4).prop_map(|every| ApiFault::Conflicts { every }),
         1 => Just(ApiFault::TooManyRequests { seconds: 2 }),
         1 => Just(ApiFault::Unauthorized),
         1 => Just(ApiFault::Forbidden),
-        2 => every().prop_map(|every| ApiFault::InternalErrors { every }),
+        2 => (1_u8..4).prop_map(|every| ApiFault::InternalErrors { every }),
         1 => Just(ApiFault::Unavailable),
         2 => (1_u16..=20_000).prop_map(|millis| ApiFault::Slow { millis }),
-        4 => every().prop_map(|every| ApiFault::LoseResponses { every }),
+        4 => (1_u8..4).prop_map(|every| ApiFault::LoseResponses { every }),
         2 => Just(ApiFault::Outage),
         1 => Just(ApiFault::Silence),
         cut => Just(ApiFault::CutWatches { inside_line: true }),

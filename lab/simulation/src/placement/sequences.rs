@@ -102,16 +102,15 @@ fn about_clusters() -> impl Strategy<Value = Step> {
 }
 
 fn by_hand() -> impl Strategy<Value = Step> {
-    let place = || (0..CLUSTERS, 0..APPS);
     prop_oneof![
         3 => (0..CLUSTERS, prop::bool::weighted(0.7)).prop_map(|(cluster, is_there)| {
             Change::MemberNamespace { cluster, is_there }
         }),
-        4 => (place(), 0..MAPS, any::<bool>()).prop_map(|((cluster, app), map, deletes)| {
-            Change::Drift { cluster, app, map, deletes }
-        }),
-        1 => place().prop_map(|(cluster, app)| Change::DeleteBinding { cluster, app }),
-        1 => place().prop_map(|(cluster, app)| Change::DeleteWork { cluster, app }),
+        4 => (0..CLUSTERS, 0..APPS, 0..MAPS, any::<bool>())
+            .prop_map(|(cluster, app, map, deletes)| Change::Drift { cluster, app, map, deletes }),
+        1 => (0..CLUSTERS, 0..APPS)
+            .prop_map(|(cluster, app)| Change::DeleteBinding { cluster, app }),
+        1 => (0..CLUSTERS, 0..APPS).prop_map(|(cluster, app)| Change::DeleteWork { cluster, app }),
         1 => (0..APPS).prop_map(|app| Change::DeleteSnapshots { app }),
     ]
     .prop_map(Step::Change)

@@ -45,11 +45,11 @@ fn pause() -> impl Strategy<Value = Pause> {
 }
 
 pub(super) fn about_policies(policies: &'static [u8], lazy: f64) -> impl Strategy<Value = Step> {
-    let policy = || select(policies);
     prop_oneof![
-        4 => (policy(), shape(lazy)).prop_map(|(policy, shape)| Change::PutPolicy { policy, shape }),
-        4 => (policy(), pause()).prop_map(|(policy, pause)| Change::Pause { policy, pause }),
-        1 => policy().prop_map(|policy| Change::DeletePolicy { policy }),
+        4 => (select(policies), shape(lazy))
+            .prop_map(|(policy, shape)| Change::PutPolicy { policy, shape }),
+        4 => (select(policies), pause()).prop_map(|(policy, pause)| Change::Pause { policy, pause }),
+        1 => select(policies).prop_map(|policy| Change::DeletePolicy { policy }),
     ]
     .prop_map(Step::Change)
 }

@@ -171,16 +171,16 @@ fn eviction() -> impl Strategy<Value = Vec<Step>> {
     })
 }
 
+fn room() -> impl Strategy<Value = Step> {
+    (0..CLUSTERS, 0_u8..5).prop_map(|(cluster, pods)| Step::Change(Change::Room { cluster, pods }))
+}
+
 /// Generates a lack of room for a Deployment, and then room elsewhere.
 fn shortage() -> impl Strategy<Value = Vec<Step>> {
     let shape = (deployments(), any::<bool>()).prop_map(|(shape, aggregated)| PolicyShape {
         division: Division::Room { aggregated },
         ..shape
     });
-    let room = || {
-        (0..CLUSTERS, 0_u8..5)
-            .prop_map(|(cluster, pods)| Step::Change(Change::Room { cluster, pods }))
-    };
     let between = prop_oneof![
         Just(Step::Settle),
         taint(),

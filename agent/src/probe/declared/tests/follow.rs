@@ -157,14 +157,12 @@ fn is_healthy(votes: &Votes) -> bool {
 async fn vote_outlives_other_changes() {
     let (_listener, server) = listener().await;
     let mut following = Following::start();
-    let quick = |name, condition| {
+    let [a, b] = [("a", "AReady"), ("b", "BReady")].map(|(name, condition)| {
         tcp(name, condition, server).replace("probe:", "period: 1s, successThreshold: 1s, probe:")
-    };
-    let a = quick("a", "AReady");
+    });
     following.write(&format!("signals:\n{a}")).await;
     let voted = following.votes.wait_for(is_healthy);
     drop(timeout(AMPLE, voted).await.unwrap().unwrap());
-    let b = quick("b", "BReady");
     following.write(&format!("signals:\n{a}{b}")).await;
     assert!(is_healthy(&following.votes.borrow()));
     // A change of its own begins its vote anew.

@@ -46,12 +46,12 @@ async fn status_decides() {
     ] {
         assert_failed(&observe(url(server, path)).await, class, server);
     }
-    let listing = |path| {
+    let [denied, empty] = ["/denied", "/empty"].map(|path| {
         let url = format!("http://{server}{path}");
         json!({ "http": { "url": url, "status": [200, 401] } })
-    };
-    assert_eq!(observe(listing("/denied")).await, Ok(()));
-    let outcome = observe(listing("/empty")).await;
+    });
+    assert_eq!(observe(denied).await, Ok(()));
+    let outcome = observe(empty).await;
     assert_failed(&outcome, "unexpected-status", server);
 }
 

@@ -42,8 +42,8 @@ fn is_too_few(outcome: &Result<(), Unmet>) -> bool {
 #[tokio::test(start_paused = true)]
 async fn share_of_ready_nodes_decides() {
     let server = ApiServer::new();
-    let client = || Client::new(server.service(), "default");
-    let nodes: Api<v1::Node> = Api::all(client());
+    let client = Client::new(server.service(), "default");
+    let nodes: Api<v1::Node> = Api::all(client.clone());
     for name in ["n1", "n2", "n3"] {
         let object = json!({ "metadata": { "name": name } });
         let object = serde_json::from_value(object).unwrap();
@@ -54,7 +54,7 @@ async fn share_of_ready_nodes_decides() {
     let mut node = node();
     let outcome = run_once(&probe, &node, PERIOD, AMPLE).await;
     assert_unobserved(&outcome, "the API of the member cluster");
-    node.member = Some(client());
+    node.member = Some(client);
     until(&probe, &node, Result::is_ok).await;
 
     set_ready(&nodes, "n1", "Unknown").await;

@@ -43,9 +43,9 @@ impl DnsClient for Scripted {
         query: Query,
         deadline: Instant,
     ) -> io::Result<Response> {
-        let place = |name: &Name| name.to_string().trim_end_matches('.')[1..].parse().unwrap();
+        let name = query.name.to_string();
         let leg = (
-            place(&query.name),
+            name.trim_end_matches('.')[1..].parse().unwrap(),
             usize::from(server.port()),
             query.query_type,
         );

@@ -493,19 +493,15 @@ async fn names_are_queried_in_full_or_not_each_by_its_own_results() {
     for round in 0..6 {
         let (class, queries) = played.round().await;
         assert_eq!(class, Some(DnsClass::Timeout));
-        let about = |name: &str| {
-            queries
-                .iter()
-                .filter(|query| query.starts_with(name))
-                .count()
-        };
-        assert_eq!(about("kubernetes."), 4, "{round}: {queries:?}");
+        let [kubernetes, other] = ["kubernetes.", "other."]
+            .map(|name| queries.iter().filter(|it| it.starts_with(name)).count());
+        assert_eq!(kubernetes, 4, "{round}: {queries:?}");
         let expected = if round % 3 == 0 {
             2 * CANDIDATES.len()
         } else {
             1
         };
-        assert_eq!(about("other."), expected, "{round}: {queries:?}");
+        assert_eq!(other, expected, "{round}: {queries:?}");
     }
     played.set(|at, name, family| {
         if name == "other.default.cluster.local." {

@@ -144,19 +144,14 @@ fn unusable_file_is_stale() {
     let mut leader = Leader::new();
     let votes = only(nodes(5, 0, 0));
     let left = registry("ImageRegistryReady", DECLARED_READY_REASON);
-    let reason = |reason: &str| vec![(REPORTER_READY.to_owned(), reason.to_owned())];
+    let [insufficient, reporting] = [INSUFFICIENT_OBSERVATIONS_REASON, REPORTING_REASON]
+        .map(|reason| [(REPORTER_READY.to_owned(), reason.to_owned())]);
     let conditions = [dns_true(), fresh(), left.clone()];
     assert_eq!(written(&mut leader, 29, &votes, &conditions), []);
-    assert_eq!(
-        written(&mut leader, 30, &votes, &conditions),
-        reason(INSUFFICIENT_OBSERVATIONS_REASON)
-    );
+    assert_eq!(written(&mut leader, 30, &votes, &conditions), insufficient);
     leader.reporter.declare(&declared(&[]));
     let conditions = [dns_true(), stale(INSUFFICIENT_OBSERVATIONS_REASON), left];
-    assert_eq!(
-        written(&mut leader, 40, &votes, &conditions),
-        reason(REPORTING_REASON)
-    );
+    assert_eq!(written(&mut leader, 40, &votes, &conditions), reporting);
 }
 
 /// The vote of the leader alone does not make it keep the lease where it hears too few nodes.

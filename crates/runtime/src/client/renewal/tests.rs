@@ -145,17 +145,17 @@ async fn changed_token_file_is_noticed() {
 #[tokio::test]
 async fn expiry_is_metric_and_warning() {
     use base64::Engine;
-    let ends = |time: Timestamp| {
-        let claims = json!({ "exp": time.as_second() }).to_string();
+    let now: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
+    let ends = [now + 48.hours(), now + 23.hours()].map(Timestamp::as_second);
+    let [far_user, near_user] = ends.map(|second| {
+        let claims = json!({ "exp": second }).to_string();
         let claims = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(claims);
         json!({ "token": format!("e30.{claims}.c2ln") })
-    };
-    let now: Timestamp = "2026-11-20T08:00:00Z".parse().unwrap();
-    let (far, near) = (now + 48.hours(), now + 23.hours());
+    });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
-    write(&path, nowhere, &ends(far));
+    write(&path, nowhere, &far_user);
     let log = folder.path().join("log");
     let file = Arc::new(fs::File::create(&log).unwrap());
     let subscriber = tracing_subscriber::fmt()
@@ -171,19 +171,18 @@ async fn expiry_is_metric_and_warning() {
     };
     let (mut renewal, registry) = start(&path).await;
     let shown = || registry.encode().unwrap();
-    let series = |time: Timestamp| {
-        let second = time.as_second();
+    let [far, near] = ends.map(|second| {
         format!(
             "credentials_expiry_timestamp_seconds{{api=\"hub\",credential=\"token\"}} {second}\n"
         )
-    };
-    assert!(shown().contains(&series(far)), "{}", shown());
+    });
+    assert!(shown().contains(&far), "{}", shown());
     assert_eq!(warnings(), [""; 0]);
-    write(&path, nowhere, &ends(near));
+    write(&path, nowhere, &near_user);
     // One look in ten seconds must not be one line in ten seconds.
     for _ in 0..2 {
         renewal.look().await;
-        assert!(shown().contains(&series(near)), "{}", shown());
+        assert!(shown().contains(&near), "{}", shown());
         let [warning] = &warnings()[..] else {
             panic!("{:?}", warnings());
         };

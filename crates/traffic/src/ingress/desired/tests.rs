@@ -205,18 +205,15 @@ proptest! {
             .map(|(cluster, name)| slice("s", cluster, name, &["10.0.0.1"]))
             .collect();
         let names: Vec<&str> = services.iter().map(String::as_str).collect();
-        let fixture = |slices: &[EndpointSlice]| {
-            Fixture::default()
-                .with_cluster(cluster("m1"))
-                .with_cluster(blocked("m2"))
-                .with_binding("s", binding("s", &["m1", "m2", "m3"]))
-                .with_slices(slices)
-        };
-        let one = desired(&fixture(&made), &names);
+        let fixture = Fixture::default()
+            .with_cluster(cluster("m1"))
+            .with_cluster(blocked("m2"))
+            .with_binding("s", binding("s", &["m1", "m2", "m3"]));
+        let one = desired(&fixture.clone().with_slices(&made), &names);
         let (mut made, mut names) = (made, names);
         made.reverse();
         names.reverse();
-        let other = desired(&fixture(&made), &names);
+        let other = desired(&fixture.with_slices(&made), &names);
         prop_assert_eq!(one.backends, other.backends);
     }
 }

@@ -102,13 +102,14 @@ fn export_follows_the_binding() {
 fn current_export_is_unchanged() {
     let template = with_uid("u");
     let (export, policy) = created(&template, &["m1"]);
-    let existing = |clusters: &[&'static str]| ExportFacts {
-        export: Cached::Present(&export),
-        policy: Cached::Present(&policy),
-        ..facts(&template, clusters)
-    };
-    assert_eq!(plan(&existing(&["m1"])), Plan::default());
-    let moved = plan(&existing(&["m1", "m2"]));
+    let [same, moved] = [&["m1"][..], &["m1", "m2"][..]].map(|clusters| {
+        plan(&ExportFacts {
+            export: Cached::Present(&export),
+            policy: Cached::Present(&policy),
+            ..facts(&template, clusters)
+        })
+    });
+    assert_eq!(same, Plan::default());
     assert_eq!(shown(&moved), ["update PropagationPolicy"]);
     let names = json!({ "clusterAffinity": { "clusterNames": ["m1", "m2"] } });
     let sent = moved.writes[0].guarded_body();

@@ -115,9 +115,8 @@ mod tests {
     /// An Ingress has the name of its ingress, and one of its own where that is none of an object.
     #[test]
     fn ingress_keeps_its_name() {
-        let name = |name: &str| ingress_name(&Key::new("ns", name));
-        assert_eq!(name("shop.eu"), "shop.eu");
-        let route = name("httproute:shop");
+        assert_eq!(ingress_name(&Key::new("ns", "shop.eu")), "shop.eu");
+        let route = ingress_name(&Key::new("ns", "httproute:shop"));
         assert!(
             is_subdomain(&route) && route.starts_with("httproute-shop-"),
             "{route}"
@@ -142,15 +141,13 @@ mod tests {
     /// Our label has the controller's name and the length of a label.
     #[test]
     fn label_fits_controller_name() {
-        let name = |text: &str| managed_by(&text.parse().unwrap());
-        assert_eq!(
-            name("karmada-rs.io/ingress-controller"),
-            "karmada-rs.io_ingress-controller"
-        );
+        let ours = "karmada-rs.io/ingress-controller".parse().unwrap();
+        assert_eq!(managed_by(&ours), "karmada-rs.io_ingress-controller");
         let long = format!("{}.example/{}", "a".repeat(50), "b".repeat(63));
         let other = format!("{}.example/{}c", "a".repeat(50), "b".repeat(62));
-        assert_eq!(name(&long).len(), 63);
-        assert_ne!(name(&long), name(&other));
+        let [long, other] = [long, other].map(|name| managed_by(&name.parse().unwrap()));
+        assert_eq!(long.len(), 63);
+        assert_ne!(long, other);
     }
 
     proptest! {

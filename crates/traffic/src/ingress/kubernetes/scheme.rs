@@ -115,23 +115,23 @@ mod tests {
     #[test]
     fn protocol_becomes_annotations() {
         let (web, tls) = (json!({ "name": "web" }), json!({ "number": 443 }));
-        let traefik = |value: &str| json!({ OF_SERVICE: value });
+        let [https, http, h2c] = ["https", "http", "h2c"].map(|value| json!({ OF_SERVICE: value }));
         let (nothing, nginx) = (json!({}), json!({ OF_INGRESS: "HTTPS" }));
         for (protocol, of_service, of_ingress) in [
-            ("https", traefik("https"), &nginx),
-            ("HTTPS", traefik("https"), &nginx),
-            ("kubernetes.io/wss", traefik("https"), &nginx),
-            ("http", traefik("http"), &nothing),
-            ("kubernetes.io/ws", traefik("http"), &nothing),
-            ("kubernetes.io/h2c", traefik("h2c"), &nothing),
-            ("example.com/own", nothing.clone(), &nothing),
+            ("https", &https, &nginx),
+            ("HTTPS", &https, &nginx),
+            ("kubernetes.io/wss", &https, &nginx),
+            ("http", &http, &nothing),
+            ("kubernetes.io/ws", &http, &nothing),
+            ("kubernetes.io/h2c", &h2c, &nothing),
+            ("example.com/own", &nothing, &nothing),
         ] {
             let ports = json!([
                 { "name": "web", "port": 443, "appProtocol": protocol },
                 { "name": "metrics", "port": 9000 },
             ]);
-            let found = annotations(&ports, &[&web, &tls]);
-            assert_eq!(found, (of_service, of_ingress.clone()), "{protocol}");
+            let (service, ingress) = annotations(&ports, &[&web, &tls]);
+            assert_eq!((&service, &ingress), (of_service, of_ingress), "{protocol}");
         }
         let plain = json!([{ "name": "web", "port": 443 }]);
         assert_eq!(
@@ -146,6 +146,6 @@ mod tests {
             annotations(&mixed, &[&web, &tls]),
             (nothing.clone(), nothing)
         );
-        assert_eq!(annotations(&mixed, &[&tls]), (traefik("https"), nginx));
+        assert_eq!(annotations(&mixed, &[&tls]), (https, nginx));
     }
 }

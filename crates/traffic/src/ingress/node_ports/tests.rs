@@ -187,19 +187,19 @@ fn local_policy_takes_nodes_with_endpoints() {
     let slice = &found.backends[0].clusters[0].slices[0];
     let annotations = slice.metadata.annotations.as_ref().unwrap();
     assert_eq!(annotations[TRAFFIC_POLICY_ANNOTATION], "Local");
-    let at = |clusters: &str| {
+    let [at_one, at_both] = ["m2", "m1, m2"].map(|clusters| {
         format!(
             "Service s gets no request at nodes of {clusters}: with externalTrafficPolicy Local only nodes with a ready pod serve, and it is not known which these are; export the Service, and collect endpoints with the names of their nodes"
         )
-    };
-    assert_eq!(problems(&found), [at("m2")]);
+    });
+    assert_eq!(problems(&found), [at_one]);
 
     let mut nameless = collected("s", "m1", "x", &["10.244.0.1"]);
     nameless.endpoints.as_mut().unwrap()[0].node_name = None;
     let unknown = fixture("Local").with_slices(&[nameless, ending]);
     let found = desired(&unknown);
     assert_eq!(endpoints(&found), [""; 0]);
-    assert_eq!(problems(&found), [at("m1, m2")]);
+    assert_eq!(problems(&found), [at_both]);
     let found = desired(&fixture("Cluster"));
     let slice = &found.backends[0].clusters[0].slices[0];
     let annotations = slice.metadata.annotations.as_ref().unwrap();
@@ -218,11 +218,10 @@ fn shared_address_is_told() {
     let status = binding.status.as_mut().unwrap();
     status.aggregated_status.as_mut().unwrap()[1].status =
         Some(json!({ "nodePorts": { "web": 31_234 } }));
-    let told = |address: &str| {
+    let told = ["10.1.0.1", "10.1.0.2"].map(|address| {
         format!(
             "Service s has one address with several ports, of which a gateway may serve the first only: {address} with 30080 and 31234; give each member addresses of its own"
         )
-    };
-    let found = problems(&desired(&fixture));
-    assert_eq!(found, [told("10.1.0.1"), told("10.1.0.2")]);
+    });
+    assert_eq!(problems(&desired(&fixture)), told);
 }

@@ -104,13 +104,13 @@ fn usable_ports_and_addresses_are_sent() {
 /// A default backend gets the requests that no rule covers, a port may have a name, and other kinds than Services are left out.
 #[test]
 fn every_form_of_route_is_sent() {
-    let to = |port| json!({ "service": { "name": "s", "port": port } });
     let resource = json!({ "resource": { "kind": "Bucket", "name": "b" } });
     let spec: IngressSpec = from_value(json!({
-        "defaultBackend": to(json!({ "number": 80 })),
+        "defaultBackend": { "service": { "name": "s", "port": { "number": 80 } } },
         "rules": [
             { "host": "a", "http": { "paths": [
-                { "path": "/x", "pathType": "Exact", "backend": to(json!({ "name": "web" })) },
+                { "path": "/x", "pathType": "Exact",
+                    "backend": { "service": { "name": "s", "port": { "name": "web" } } } },
                 { "path": "/y", "pathType": "Prefix", "backend": resource },
             ] } },
         ],

@@ -325,25 +325,22 @@ fn reach_counts_refused_clusters() {
         "dns",
         json!({ "decisionMatches": [when("Equal", "False")], "actions": [TRAFFIC_CONTROL] }),
     );
-    let failing = |actions: Option<&[&str]>| cluster("m1", &[(DNS_READY, "False")], actions);
-    let update = |index: &mut ReachIndex, cluster: &Cluster, remedy: &Remedy, may_block| {
-        index.replace("m1", Reached::of(cluster, [remedy], NOW, may_block))
-    };
-    assert!(
-        update(&mut index, &failing(None), &named, true).is_empty(),
-        "it has no action yet"
-    );
-    let changed = update(&mut index, &failing(None), &named, false);
+    let [failing, acting] = [None, Some(&[TRAFFIC_CONTROL][..])]
+        .map(|actions| cluster("m1", &[(DNS_READY, "False")], actions));
+    let changed = index.replace("m1", Reached::of(&failing, [&named], NOW, true));
+    assert!(changed.is_empty(), "it has no action yet");
+    let changed = index.replace("m1", Reached::of(&failing, [&named], NOW, false));
     assert_eq!(changed, BTreeSet::from(["dns".to_owned()]));
     assert_eq!(index.of("dns").refused.names, ["m1"]);
-    update(&mut index, &failing(Some(&[TRAFFIC_CONTROL])), &named, true);
+    index.replace("m1", Reached::of(&acting, [&named], NOW, true));
     assert_eq!(
         (index.of("dns").acting.count, index.of("dns").refused.count),
         (1, 0)
     );
-    assert!(update(&mut index, &failing(Some(&[TRAFFIC_CONTROL])), &named, true).is_empty());
+    let changed = index.replace("m1", Reached::of(&acting, [&named], NOW, true));
+    assert!(changed.is_empty());
     named.metadata.annotations = Some([(OBSERVE_ONLY.to_owned(), "true".to_owned())].into());
-    update(&mut index, &failing(None), &named, true);
+    index.replace("m1", Reached::of(&failing, [&named], NOW, true));
     assert_eq!(
         (
             index.of("dns").acting.count,

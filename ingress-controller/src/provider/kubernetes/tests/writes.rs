@@ -9,7 +9,6 @@ async fn empty_gateway_is_filled() {
     assert_eq!(ensured.obstacles, BTreeSet::new());
     let requests = stage.api.requests();
     let calls: Vec<&str> = requests.iter().map(|(call, _)| call.as_str()).collect();
-    let create = |path: &str| format!("POST {path}");
     let expected = [
         SERVICES,
         "/api/v1/namespaces",
@@ -18,7 +17,7 @@ async fn empty_gateway_is_filled() {
         SLICES,
         INGRESSES,
     ];
-    assert_eq!(calls, expected.map(create));
+    assert_eq!(calls, expected.map(|path| format!("POST {path}")));
     let wanted = ingresses().objects(&open());
     let sent = [2, 3, 5].map(|number: usize| requests[number].1.clone());
     let wanted = [

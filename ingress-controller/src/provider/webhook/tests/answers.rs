@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Redirect, Response};
 use http::{Method, StatusCode};
 use karmada_runtime::readiness::Readiness;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::reason::Reason;
@@ -208,10 +208,13 @@ async fn unlisted_program_is_an_outage() {
     }
 }
 
+fn held(name: &str) -> Value {
+    json!({ "controller": CONTROLLER, "namespace": "ns", "name": name, "revision": "1" })
+}
+
 /// One document that cannot be read is sent anew, and the others are known.
 #[tokio::test]
 async fn broken_document_is_replaced() {
-    let held = |name| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name, "revision": "1" });
     let list = json!({ "ingresses": [held("i"), held("j")] });
     let program = Router::new().fallback(move |request: Request| {
         let answer = match (request.method(), request.uri().path()) {
@@ -241,7 +244,6 @@ async fn broken_document_is_replaced() {
 /// Entries that name no ingress, or have nonsense beside the name, hide no other. An `HTTPRoute` is listed, too.
 #[tokio::test]
 async fn broken_entries_spoil_no_list() {
-    let held = |name: &str| json!({ "controller": CONTROLLER, "namespace": "ns", "name": name });
     let mut odd = held("i");
     odd["revision"] = json!(7);
     let list = json!({ "ingresses": [null, "i", {}, { "controller": "c", "name": 7 }, held("../j"),
@@ -265,7 +267,7 @@ async fn broken_entries_spoil_no_list() {
 async fn late_list_wakes_what_is_held() {
     let is_well = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&is_well);
-    let held = json!({ "ingresses": [{ "controller": CONTROLLER, "namespace": "ns", "name": "i", "revision": "1" }] });
+    let held = json!({ "ingresses": [held("i")] });
     let program = Router::new().fallback(move |request: Request| {
         let answer = match request.uri().path() {
             "/" if answers.load(Ordering::Relaxed) => held.to_string().into_response(),

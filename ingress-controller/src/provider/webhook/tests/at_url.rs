@@ -11,14 +11,15 @@ struct AtUrl(Source);
 
 impl Program for AtUrl {
     async fn start() -> Self {
-        let file = |name: &str| {
+        let variables = ["PROVIDER_CERTIFICATE_AUTHORITY", "PROVIDER_TOKEN_FILE"];
+        let [ca_file, token_file] = variables.map(|name| {
             let path = env::var_os(name).filter(|path| !path.is_empty());
             path.map(Into::into)
-        };
+        });
         let mut source = source(env::var("PROVIDER_URL").unwrap());
         if let Some(server) = &mut source.server {
-            server.ca_file = file("PROVIDER_CERTIFICATE_AUTHORITY");
-            server.token_file = file("PROVIDER_TOKEN_FILE");
+            server.ca_file = ca_file;
+            server.token_file = token_file;
         }
         stage::clear(&source).await;
         Self(source)

@@ -116,6 +116,11 @@ impl Writer {
             .await
     }
 
+    async fn patch(&mut self, kind: Kind, name: &str, body: Value) -> Option<String> {
+        self.write(Method::PATCH, kind.side(), &kind.path(name), body)
+            .await
+    }
+
     async fn set_actions(&mut self, actions: Value) -> Option<String> {
         let body = json!({ "status": { "remedyActions": actions } });
         self.write(Method::PATCH, Side::Karmada, M0, body).await
@@ -303,16 +308,15 @@ async fn a_lease_that_expires_is_given_back_or_stolen_ends_the_right_to_write() 
 
     let mut writer = Writer::leading(Role::Remedy).await;
     let program = writer.program;
-    let read = async |writer: &Writer| {
-        writer
-            .send(Method::GET, Side::Karmada, &writer.lease(), Value::Null)
-            .await
-    };
-    read(&writer).await;
+    writer
+        .send(Method::GET, Side::Karmada, &writer.lease(), Value::Null)
+        .await;
     assert_eq!(writer.set_actions(none.clone()).await, None);
     writer.apply(Change::StealLease { program }).await;
     assert_eq!(writer.set_actions(none.clone()).await, None);
-    read(&writer).await;
+    writer
+        .send(Method::GET, Side::Karmada, &writer.lease(), Value::Null)
+        .await;
     violates(writer.set_actions(none).await, "does not hold");
 }
 
@@ -517,7 +521,6 @@ async fn a_slice_needs_a_location_an_admitted_cluster_and_a_served_ingress() {
 #[tokio::test(start_paused = true)]
 async fn a_patch_is_judged_on_the_version_that_it_names() {
     let kind = Kind::GatewaySlice;
-    let path = kind.path(SLICE);
     let mut writer = Writer::leading(Role::Ingress).await;
     writer.serve().await;
     let version = writer.version(kind, SLICE).await;
@@ -525,22 +528,14 @@ async fn a_patch_is_judged_on_the_version_that_it_names() {
         let endpoint = json!({ "addresses": [address] });
         json!({ "op": "add", "path": "/endpoints/-", "value": endpoint })
     };
-    let mut write = async |body| {
-        writer
-            .write(Method::PATCH, Side::Gateway, &path, body)
-            .await
-    };
     let merge = json!({ "endpoints": [] });
-    violates(write(merge).await, "does not depend");
-    violates(write(json!([add("10.9.9.9")])).await, "does not depend");
-    violates(
-        write(patch(&json!("1"), &[add("10.9.9.9")])).await,
-        "never received",
-    );
-    violates(
-        write(patch(&version, &[add("10.9.9.9")])).await,
-        "never collected",
-    );
+    violates(writer.patch(kind, SLICE, merge).await, "does not depend");
+    let blind = json!([add("10.9.9.9")]);
+    violates(writer.patch(kind, SLICE, blind).await, "does not depend");
+    let unknown = patch(&json!("1"), &[add("10.9.9.9")]);
+    violates(writer.patch(kind, SLICE, unknown).await, "never received");
+    let foreign = patch(&version, &[add("10.9.9.9")]);
+    violates(writer.patch(kind, SLICE, foreign).await, "never collected");
 
     let mut writer = Writer::leading(Role::Ingress).await;
     writer.serve().await;
@@ -557,8 +552,7 @@ async fn a_patch_is_judged_on_the_version_that_it_names() {
     let port = json!({ "op": "replace", "path": "/ports/0/port", "value": 8081 });
     let version = writer.version(kind, SLICE).await;
     let right = patch(&version, &[add("10.0.0.1"), port]);
-    let violated = writer.write(Method::PATCH, Side::Gateway, &path, right);
-    assert_eq!(violated.await, None);
+    assert_eq!(writer.patch(kind, SLICE, right).await, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -649,28 +643,21 @@ async fn the_status_of_an_ingress_follows_from_facts() {
 #[tokio::test(start_paused = true)]
 async fn the_finalizers_of_an_ingress_follow_from_facts() {
     let kind = Kind::MultiClusterIngress;
-    let path = kind.path("i0");
     let mut writer = Writer::leading(Role::Ingress).await;
     let finalizers =
         |list: Value| json!({ "op": "add", "path": "/metadata/finalizers", "value": list });
     writer.read(kind).await;
     let version = writer.version(kind, "i0").await;
-    let mut write = async |body| {
-        writer
-            .write(Method::PATCH, Side::Karmada, &path, body)
-            .await
-    };
     let foreign = patch(&version, &[finalizers(json!(["example.com/hold"]))]);
-    violates(write(foreign).await, "explains");
+    violates(writer.patch(kind, "i0", foreign).await, "explains");
     let spec = json!({ "op": "remove", "path": "/spec/rules" });
     let both = patch(&version, &[finalizers(json!([CONTROLLER])), spec]);
-    violates(write(both).await, "more than finalizers");
+    violates(writer.patch(kind, "i0", both).await, "more than finalizers");
     // That write was stored.
     writer.read(kind).await;
     let version = writer.version(kind, "i0").await;
     let removed = patch(&version, &[finalizers(json!([]))]);
-    let violated = writer.write(Method::PATCH, Side::Karmada, &path, removed);
-    violates(violated.await, "explains");
+    violates(writer.patch(kind, "i0", removed).await, "explains");
     writer.apply(Change::DeleteClass { class: 0 }).await;
     writer.list().await;
     writer.later().await;
@@ -678,8 +665,7 @@ async fn the_finalizers_of_an_ingress_follow_from_facts() {
     let found = writer.fleet.apis.object(kind, "i0").await.unwrap().unwrap();
     let theirs = items(&found, "/metadata/finalizers").filter(|f| **f != CONTROLLER);
     let released = patch(&version, &[finalizers(theirs.cloned().collect())]);
-    let violated = writer.write(Method::PATCH, Side::Karmada, &path, released);
-    assert_eq!(violated.await, None);
+    assert_eq!(writer.patch(kind, "i0", released).await, None);
 }
 
 #[tokio::test(start_paused = true)]

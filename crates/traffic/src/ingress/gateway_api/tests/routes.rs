@@ -26,10 +26,10 @@ fn each_host_has_its_route() {
     };
     assert_eq!(hosts(any), ["*.example.com".to_owned()].into());
     let key = Key::new("ns", "i");
-    let to = |service: &str| {
+    let [to_s, to_t] = ["s", "t"].map(|service| {
         json!([{ "group": "", "kind": "Service", "name": service_name(&key, service),
             "port": 80, "weight": 1 }])
-    };
+    });
     let path = |kind: &str, value: &str| json!({ "path": { "type": kind, "value": value } });
     let name = one.metadata.name().to_owned();
     assert!(name.starts_with("i-a-example-com-"), "{name}");
@@ -51,8 +51,8 @@ fn each_host_has_its_route() {
                 "namespace": "infra", "name": "web" }],
             "hostnames": ["a.example.com"],
             "rules": [
-                { "matches": [path("Exact", "/x"), path("PathPrefix", "/")], "backendRefs": to("s") },
-                { "matches": [path("PathPrefix", "/t")], "backendRefs": to("t") },
+                { "matches": [path("Exact", "/x"), path("PathPrefix", "/")], "backendRefs": to_s },
+                { "matches": [path("PathPrefix", "/t")], "backendRefs": to_t },
             ],
         },
     });
@@ -147,22 +147,23 @@ fn unknown_service_has_no_backend() {
 /// A port by name is its number; while the template cannot be read, the routes stay as they are.
 #[test]
 fn unread_port_keeps_routes() {
-    let named = |port: Value| {
+    let ports = [json!({ "name": "more" }), json!({ "number": 81 })];
+    let [named, numbered] = ports.map(|port| {
         let backend = json!({ "service": { "name": "s", "port": port } });
         json!({ "rules": [{ "host": "h", "http": { "paths": [
             { "path": "/", "pathType": "Prefix", "backend": backend },
         ] } }] })
-    };
-    let known = desired("i", &named(json!({ "name": "more" })), &fixture());
+    });
+    let known = desired("i", &named, &fixture());
     let port = |routes: &[HttpRoute]| routes[0].spec.rules[0].backend_refs[0].port;
     assert_eq!(port(&routes(alone(&known))), Some(81));
     let unread = Fixture {
         unread_templates: ["s".to_owned()].into(),
         ..Fixture::default()
     };
-    let by_number = desired("i", &named(json!({ "number": 81 })), &unread);
+    let by_number = desired("i", &numbered, &unread);
     assert_eq!(port(&routes(alone(&by_number))), Some(81));
-    let by_name = desired("i", &named(json!({ "name": "more" })), &unread);
+    let by_name = desired("i", &named, &unread);
     assert_eq!(alone(&by_name).objects.routes, None);
 }
 
@@ -277,8 +278,7 @@ fn path_has_one_ingress() {
     let desired = desired("i", &spec, &fixture());
     let path = json!([{ "path": { "type": "PathPrefix", "value": "/a/" } }]);
     let mut mine = routes(alone(&desired)).remove(0);
-    let created = |text: &str| serde_json::from_value(json!(text)).unwrap();
-    mine.metadata.creation_timestamp = Some(created(EARLY));
+    mine.metadata.creation_timestamp = Some(serde_json::from_value(json!(EARLY)).unwrap());
     let (early, late) = (
         other(Some("j"), EARLY, "web", &path),
         other(Some("j"), LATE, "web", &path),
@@ -370,8 +370,7 @@ fn drift_of_our_part_is_undone() {
         paths.collect::<Vec<_>>()
     };
     assert_eq!(edits(&|_| {}), [""; 0]);
-    let status = |route: &mut Value| route["status"] = json!({ "parents": [] });
-    assert_eq!(edits(&status), [""; 0]);
+    assert_eq!(edits(&|r| r["status"] = json!({ "parents": [] })), [""; 0]);
     assert_eq!(edits(&filtered), ["/spec/rules"]);
     assert_eq!(edits(&moved), ["/spec/parentRefs", "/spec/hostnames"]);
 }

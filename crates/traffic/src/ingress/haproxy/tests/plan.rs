@@ -130,12 +130,11 @@ fn leaving_cluster_goes_first() {
         let mut after = haproxy.clone();
         let plan = haproxy.plan(&only_s);
         let sent = after.follow(&plan);
-        let drain = |place| format!("set server {place} state drain");
         assert_eq!(
             sent,
             [
-                drain("ns_i_s_80/m1_10.0.0.1_8080"),
-                drain("ns_i_t_80/m1_10.0.0.3_8080")
+                "set server ns_i_s_80/m1_10.0.0.1_8080 state drain",
+                "set server ns_i_t_80/m1_10.0.0.3_8080 state drain",
             ]
         );
     }
@@ -264,18 +263,17 @@ fn connections_end_by_flag() {
 #[test]
 fn cut_drains_what_is_held() {
     let mut haproxy = Model::converged(&desired(&fixture(), &["s"]));
-    let clusters = |names: &[&str]| -> Held { [(S.to_owned(), set(names))].into() };
-    assert_eq!(
-        settings().held(&key(), &haproxy.state),
-        clusters(&["m1", "m2"])
-    );
-    let plan = settings().cutting(&key(), &clusters(&["m1"]), &haproxy.state);
+    let held = settings().held(&key(), &haproxy.state);
+    assert_eq!(held, [(S.to_owned(), set(&["m1", "m2"]))].into());
+    let cut: Held = [(S.to_owned(), set(&["m1"]))].into();
+    let plan = settings().cutting(&key(), &cut, &haproxy.state);
     assert_eq!(
         haproxy.follow(&plan),
         ["set server ns_i_s_80/m1_10.0.0.1_8080 state drain"]
     );
-    assert_eq!(settings().held(&key(), &haproxy.state), clusters(&["m2"]));
-    let plan = settings().cutting(&key(), &clusters(&["m1"]), &haproxy.state);
+    let held = settings().held(&key(), &haproxy.state);
+    assert_eq!(held, [(S.to_owned(), set(&["m2"]))].into());
+    let plan = settings().cutting(&key(), &cut, &haproxy.state);
     assert_eq!(plan, HaproxyPlan::default());
 }
 

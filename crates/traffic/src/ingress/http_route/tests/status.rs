@@ -27,8 +27,8 @@ fn conditions(object: &Value, place: usize) -> Vec<String> {
     let conditions = object["status"]["parents"][place]["conditions"].as_array();
     let shown = conditions.unwrap().iter().map(|condition| {
         assert_eq!(condition["observedGeneration"], 3, "{condition}");
-        let field = |name: &str| condition[name].as_str().unwrap().to_owned();
-        ["type", "status", "reason", "message"].map(field).join(" ")
+        let fields = ["type", "status", "reason", "message"];
+        fields.map(|it| condition[it].as_str().unwrap()).join(" ")
     });
     shown.collect()
 }

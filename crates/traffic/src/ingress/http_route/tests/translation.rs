@@ -112,72 +112,67 @@ fn hosts_are_common() {
 #[test]
 fn features_are_refused() {
     let good = rule("s", &json!([]));
-    let with = |field: &str, value: Value| {
-        let mut rule = good.clone();
-        rule[field] = value;
-        rule
-    };
-    let matching = |one: Value| rule("s", &json!([{}, one]));
-    let to = |backends: Value| with("backendRefs", backends);
-    for (rule, expected) in [
+    for (change, expected) in [
         (
-            with("filters", json!([{ "type": "URLRewrite" }])),
+            json!({ "filters": [{ "type": "URLRewrite" }] }),
             "rule 2 has filters",
         ),
         (
-            to(json!([{ "name": "s", "port": 80, "filters": [{}] }])),
+            json!({ "backendRefs": [{ "name": "s", "port": 80, "filters": [{}] }] }),
             "rule 2 has filters",
         ),
         (
-            with("timeouts", json!({ "request": "1s" })),
+            json!({ "timeouts": { "request": "1s" } }),
             "rule 2 has timeouts",
         ),
-        (with("retry", json!({ "attempts": 2 })), "rule 2 has retry"),
+        (json!({ "retry": { "attempts": 2 } }), "rule 2 has retry"),
         (
-            with("sessionPersistence", json!({})),
+            json!({ "sessionPersistence": {} }),
             "rule 2 has sessionPersistence",
         ),
         (
-            matching(json!({ "headers": [{ "name": "a", "value": "b" }] })),
+            json!({ "matches": [{}, { "headers": [{ "name": "a", "value": "b" }] }] }),
             "rule 2 matches by headers",
         ),
         (
-            matching(json!({ "queryParams": [{ "name": "a", "value": "b" }] })),
+            json!({ "matches": [{}, { "queryParams": [{ "name": "a", "value": "b" }] }] }),
             "rule 2 matches by queryParams",
         ),
         (
-            matching(json!({ "method": "GET" })),
+            json!({ "matches": [{}, { "method": "GET" }] }),
             "rule 2 matches by method",
         ),
         (
-            matching(json!({ "path": { "type": "RegularExpression", "value": "/a.*" } })),
+            json!({ "matches": [{}, { "path": { "type": "RegularExpression", "value": "/a.*" } }] }),
             "rule 2 matches by a type of path",
         ),
-        (to(json!([])), "rule 2 leads to no Service"),
+        (json!({ "backendRefs": [] }), "rule 2 leads to no Service"),
         (
-            to(json!([{ "name": "s", "port": 80, "weight": 0 }])),
+            json!({ "backendRefs": [{ "name": "s", "port": 80, "weight": 0 }] }),
             "rule 2 leads to no Service",
         ),
         (
-            to(json!([{ "name": "s", "port": 80 }, { "name": "t", "port": 80, "weight": 9 }])),
+            json!({ "backendRefs": [{ "name": "s", "port": 80 }, { "name": "t", "port": 80, "weight": 9 }] }),
             "rule 2 divides its requests",
         ),
         (
-            to(
-                json!([{ "group": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": "s", "port": 80 }]),
-            ),
+            json!({ "backendRefs": [
+                { "group": "multicluster.x-k8s.io", "kind": "ServiceImport", "name": "s", "port": 80 },
+            ] }),
             "rule 2 leads to a multicluster.x-k8s.io/ServiceImport",
         ),
         (
-            to(json!([{ "namespace": "other", "name": "s", "port": 80 }])),
+            json!({ "backendRefs": [{ "namespace": "other", "name": "s", "port": 80 }] }),
             "rule 2 leads to namespace other",
         ),
         (
-            to(json!([{ "name": "s" }])),
+            json!({ "backendRefs": [{ "name": "s" }] }),
             "rule 2 names no port of Service s",
         ),
     ] {
-        let spec = json!({ "rules": [good, rule] });
+        let mut bad = good.clone();
+        json_patch::merge(&mut bad, &change);
+        let spec = json!({ "rules": [good, bad] });
         let refused = translated(&any(), spec).unwrap_err();
         assert!(refused.starts_with(expected), "{refused}");
     }
@@ -259,15 +254,11 @@ fn listeners_choose_routes() {
 /// The certificates of a listener are Secrets of the route's namespace; that of others an ingress cannot name.
 #[test]
 fn certificates_are_of_namespace() {
-    let https = |certificate: Value| {
-        let tls = json!({ "certificateRefs": [certificate] });
-        listener(
-            "https",
-            json!({ "hostname": "a.example.com", "protocol": "HTTPS", "tls": tls }),
-        )
-    };
     let tls = |certificate: Value| {
-        let facts = fleet(&json!([listener("http", json!({})), https(certificate)]));
+        let https = json!({ "hostname": "a.example.com", "protocol": "HTTPS",
+            "tls": { "certificateRefs": [certificate] } });
+        let listeners = json!([listener("http", json!({})), listener("https", https)]);
+        let facts = fleet(&listeners);
         let spec = json!({ "rules": [rule("s", &json!([]))] });
         let route = route(&json!([to("web")]), spec);
         let attachment = attachment(&route, &facts, &ours());

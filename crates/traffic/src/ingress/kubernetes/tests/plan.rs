@@ -54,16 +54,16 @@ fn blocked_endpoints_come_back() {
 fn successors_come_first() {
     let mut alone = fixture();
     alone.slices.remove(1);
-    let alone = alone.with_cluster(blocked("m1"));
     let settings = Settings::new("example.com/ours".parse().unwrap());
     let ingress = ingress("i", &["s", "t"], None);
-    let desired = |fixture: &Fixture| {
-        crate::ingress::desired(&key(), &ingress, &[].into(), fixture, &settings)
-    };
-    let mut gateway = Cluster::converged(&desired(&alone));
+    let [alone, joined] = [alone, fixture()].map(|fixture| {
+        let fixture = fixture.with_cluster(blocked("m1"));
+        crate::ingress::desired(&key(), &ingress, &[].into(), &fixture, &settings)
+    });
+    let mut gateway = Cluster::converged(&alone);
     let before = addresses(&[("s", &["10.0.0.1"]), ("t", &["10.0.0.3"])]);
     assert_eq!(gateway.addresses(), before);
-    let plan = gateway.plan(&desired(&fixture().with_cluster(blocked("m1"))));
+    let plan = gateway.plan(&joined);
     assert_eq!((plan.successors.len(), plan.blocked_slices.len()), (1, 1));
     assert_eq!(count(&plan.writes, "EndpointSlice"), 0);
     gateway.apply(&plan);
@@ -274,13 +274,13 @@ fn only_drift_in_fields_we_own_is_corrected() {
     spec.ingress_class_name = Some("other".into());
 
     let plan = gateway.plan(&desired);
-    let paths = |kind| -> Vec<String> {
+    let [of_service, of_ingress] = ["Service", "Ingress"].map(|kind| -> Vec<String> {
         let edits = edits_of(&plan.writes, kind).into_iter();
         let paths = edits.flat_map(JsonPatch::paths);
         paths.map(ToString::to_string).collect()
-    };
+    });
     assert_eq!(
-        paths("Service"),
+        of_service,
         [
             "/metadata/annotations",
             "/spec/type",
@@ -288,7 +288,7 @@ fn only_drift_in_fields_we_own_is_corrected() {
             "/spec/selector"
         ]
     );
-    assert_eq!(paths("Ingress"), ["/spec/rules", "/spec/ingressClassName"]);
+    assert_eq!(of_ingress, ["/spec/rules", "/spec/ingressClassName"]);
 
     gateway.apply(&plan);
     let put_right = Arc::make_mut(gateway.services.get_mut(&service_name("s")).unwrap());

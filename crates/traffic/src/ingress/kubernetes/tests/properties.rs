@@ -36,11 +36,10 @@ proptest! {
         (before, named_before) in any_fixture(),
         (now, named_now) in any_fixture(),
     ) {
-        let of = |fixture: &Fixture, named: &[String]| {
+        let [before, now] = [(before, named_before), (now, named_now)].map(|(fixture, named)| {
             let named: Vec<&str> = named.iter().map(String::as_str).collect();
-            desired(fixture, &named)
-        };
-        let (before, now) = (of(&before, &named_before), of(&now, &named_now));
+            desired(&fixture, &named)
+        });
         let mut gateway = Cluster::converged(&before);
         gateway.apply(&gateway.plan(&now));
         prop_assert_eq!(gateway.plan(&now), KubernetesPlan::default());
