@@ -165,7 +165,7 @@ impl Known {
             self.objects(opening)
         };
         let [latest, listed] = [&self.overrides.latest, &self.overrides.listed]
-            .map(|snapshots| snapshots.iter().map(Snapshot::taken).collect::<Vec<_>>());
+            .map(|snapshots| snapshots.iter().map(Snapshot::view).collect::<Vec<_>>());
         let overrides = placement.map(|placement| {
             Overrides::of(&OverridesFacts {
                 placement,
