@@ -208,7 +208,7 @@ pub(crate) fn obstacle(problem: &Problem, key: &Key) -> Obstacle {
             (reason, Some(service))
         }
         Problem::SharedAddress { service, .. } => (Reason::AddressShared, Some(service)),
-        Problem::Misspelt(_) => (Reason::InvalidAnnotation, None),
+        Problem::InvalidAnnotation(_) => (Reason::InvalidAnnotation, None),
         Problem::Withheld { .. } => (Reason::AnnotationWithheld, None),
     };
     Obstacle {

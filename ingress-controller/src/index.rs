@@ -301,7 +301,7 @@ impl ClusterFacts for Index {
         cached(&self.clusters, &Key::cluster_scoped(name)).map(AsRef::as_ref)
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
         // One that could never be read may be a person's decision.
         self.backends.is_none() || !self.remedies.unread().is_empty() || self.decided.cover(cluster)
     }

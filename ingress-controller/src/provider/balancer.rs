@@ -10,7 +10,7 @@ use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use karmada_runtime::write::Writer;
 use objects::Key;
-use traffic::ingress::{Desired, Held};
+use traffic::ingress::{Desired, ServedClusters};
 
 use crate::reason::Reason;
 
@@ -36,7 +36,7 @@ pub trait LoadBalancer: Send + Sync + 'static {
     async fn delete(&self, key: &Key, excluded: &BTreeSet<String>) -> Result<Ensured, BoxError>;
 
     /// Removes the endpoints of the ingress `key` that are in `cut`, and nothing else.
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError>;
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError>;
 
     /// Returns the ingresses that the load balancer holds something of.
     fn keys(&self) -> Vec<Key>;
@@ -45,7 +45,7 @@ pub trait LoadBalancer: Send + Sync + 'static {
     fn holds(&self, key: &Key) -> bool;
 
     /// Returns the member clusters that the load balancer holds endpoints of for the ingress `key`.
-    fn endpoints(&self, key: &Key) -> Held;
+    fn endpoints(&self, key: &Key) -> ServedClusters;
 
     /// Returns `true` if `error`, from one of the calls above, may mean that the load balancer does not
     /// answer at all.

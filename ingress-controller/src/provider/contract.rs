@@ -15,7 +15,8 @@ use karmada_runtime::error::BoxError;
 use objects::Key;
 use serde_json::json;
 use traffic::ingress::{
-    Admission, Backend, BackendAddresses, Cached, ClusterEndpoints, Desired, Held, WhenAllBlocked,
+    Admission, Backend, BackendAddresses, Cached, ClusterEndpoints, Desired, ServedClusters,
+    WhenAllBlocked,
 };
 
 use super::balancer::{Ensured, LoadBalancer};
@@ -245,7 +246,7 @@ pub(super) async fn cut_takes_only_that<S: Stage>() {
     }
     provider.cut(&key("i"), &cut).await.unwrap();
     assert_eq!(served(&stage).await, ["10.2.0.0"]);
-    let nothing = Held::new();
+    let nothing = ServedClusters::new();
     stage.changes();
     provider.cut(&key("i"), &nothing).await.unwrap();
     assert_eq!(stage.changes(), 0);
@@ -300,7 +301,7 @@ async fn served(stage: &impl Stage) -> Vec<String> {
     served.into_iter().collect()
 }
 
-fn clusters(held: &Held) -> Vec<&str> {
+fn clusters(held: &ServedClusters) -> Vec<&str> {
     let mut clusters: Vec<&str> = held.values().flatten().map(String::as_str).collect();
     clusters.sort_unstable();
     clusters.dedup();
@@ -347,7 +348,7 @@ fn wanted(ingress: &str, services: &[String], clusters: &[String]) -> Desired {
         excluded: BTreeSet::new(),
         when_all_blocked: WhenAllBlocked::FailOpen,
         addresses: BackendAddresses::Endpoints,
-        misspelt: Vec::new(),
+        invalid_annotations: Vec::new(),
         withheld: Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use karmada_runtime::error::BoxError;
 use karmada_runtime::program::Program;
 use karmada_runtime::queue::Queue;
 use objects::Key;
-use traffic::ingress::{Desired, Held};
+use traffic::ingress::{Desired, ServedClusters};
 
 use super::balancer::{Ensured, LoadBalancer};
 
@@ -30,7 +30,7 @@ impl LoadBalancer for NoLoadBalancer {
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, _: &Key, _: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, _: &Key, _: &ServedClusters) -> Result<(), BoxError> {
         Ok(())
     }
 
@@ -42,8 +42,8 @@ impl LoadBalancer for NoLoadBalancer {
         false
     }
 
-    fn endpoints(&self, _: &Key) -> Held {
-        Held::new()
+    fn endpoints(&self, _: &Key) -> ServedClusters {
+        ServedClusters::new()
     }
 
     fn is_outage(&self, _: &BoxError) -> bool {

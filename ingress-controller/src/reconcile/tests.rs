@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use traffic::ClusterKind;
-use traffic::ingress::{Desired, Held};
+use traffic::ingress::{Desired, ServedClusters};
 
 use super::*;
 use crate::fixtures::{
@@ -45,7 +45,7 @@ struct FakeBalancer {
     results: Mutex<Vec<Result<Ensured, BoxError>>>,
     holds: Mutex<Vec<Key>>,
     /// The endpoints it holds for the ingress.
-    endpoints: Mutex<Held>,
+    endpoints: Mutex<ServedClusters>,
     /// Set if another program serves the traffic.
     serves_nothing: AtomicBool,
     /// Set while it answers nothing.
@@ -85,7 +85,7 @@ impl LoadBalancer for FakeBalancer {
         self.result(format!("delete {key}"))
     }
 
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError> {
         self.calls.lock().push(format!("cut {cut:?} of {key}"));
         Ok(())
     }
@@ -98,7 +98,7 @@ impl LoadBalancer for FakeBalancer {
         self.holds.lock().contains(key)
     }
 
-    fn endpoints(&self, _: &Key) -> Held {
+    fn endpoints(&self, _: &Key) -> ServedClusters {
         self.endpoints.lock().clone()
     }
 

@@ -58,8 +58,8 @@ impl SharedIndex {
         self.queues.exports.take_all().into_iter().collect()
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
-        self.lock().is_decided(cluster)
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
+        self.lock().is_blocked_manually(cluster)
     }
 
     fn of_backends(backends: Option<Backends>) -> Self {
@@ -239,15 +239,15 @@ fn remedy(spec: &serde_json::Value) -> Remedy {
 fn decision_wakes_blocked_ingresses() {
     let index = index();
     assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &[]);
-    assert!(index.is_decided("m1") && !index.is_decided("m2"));
+    assert!(index.is_blocked_manually("m1") && !index.is_blocked_manually("m2"));
     index.observe_cluster(blocked("m1"));
     let conditional = remedy(&json!({ "decisionMatches": [{}] }));
     assert_woken(index.observe_remedy(applied(conditional)), &["a"]);
-    assert!(!index.is_decided("m1"));
+    assert!(!index.is_blocked_manually("m1"));
     assert_woken(index.observe_remedy(applied(remedy(&json!({})))), &["a"]);
     let gone = deleted(remedy(&json!({})));
     assert_woken(index.observe_remedy(gone), &["a"]);
-    assert!(!index.is_decided("m1"));
+    assert!(!index.is_blocked_manually("m1"));
 }
 
 fn until(version: &str, end: &str) -> Event<Decoded<Remedy>> {
@@ -267,13 +267,16 @@ fn expired_decision_wakes_ingresses() {
     assert_woken(index.observe_remedy(until("1", eight)), &["a"]);
     assert_eq!(index.lock().decided.next_expiry(), Some(end));
     assert_woken(index.lock().expire(before), &[]);
-    assert!(index.is_decided("m1"));
+    assert!(index.is_blocked_manually("m1"));
     assert_woken(index.lock().expire(end), &["a"]);
-    assert!(!index.is_decided("m1"));
+    assert!(!index.is_blocked_manually("m1"));
     assert_woken(index.observe_remedy(until("2", eight)), &[]);
-    assert!(!index.is_decided("m1"), "only its status has changed");
+    assert!(
+        !index.is_blocked_manually("m1"),
+        "only its status has changed"
+    );
     assert_woken(index.observe_remedy(until("3", nine)), &["a"]);
-    assert!(index.is_decided("m1"));
+    assert!(index.is_blocked_manually("m1"));
     index.observe_remedy(deleted(remedy(&json!({}))));
     assert_eq!(index.lock().decided.next_expiry(), None);
 }
@@ -283,9 +286,9 @@ fn expired_decision_wakes_ingresses() {
 fn unread_remedy_may_decide() {
     let index = index();
     index.observe_remedy(invalid(&remedy(&json!({}))));
-    assert!(index.is_decided("m1") && index.is_decided("m2"));
+    assert!(index.is_blocked_manually("m1") && index.is_blocked_manually("m2"));
     index.observe_remedy(deleted(remedy(&json!({}))));
-    assert!(!index.is_decided("m1"));
+    assert!(!index.is_blocked_manually("m1"));
 }
 
 /// A binding wakes only when its service is placed elsewhere.

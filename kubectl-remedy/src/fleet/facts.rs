@@ -25,7 +25,7 @@ impl ClusterFacts for FleetSnapshot {
         find(&self.clusters, &Key::cluster_scoped(name))
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
         let mut remedies = self.remedies.iter();
         // One that cannot be read may be a person's decision.
         !self.remedies.unread().is_empty()

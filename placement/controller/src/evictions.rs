@@ -14,7 +14,7 @@ use kube::api::ListParams;
 use objects::qualified_name::{is_label_value, is_subdomain};
 use objects::write::{Guard, ObjectRef, Write};
 use objects::{Key, Metadata};
-use placement_rules::eviction::{EvictionFacts, Verdict, is_decided, judge, told};
+use placement_rules::eviction::{EvictionFacts, Verdict, is_terminal, judge, told};
 use serde_json::json;
 
 use crate::index::Index;
@@ -64,7 +64,7 @@ impl Evictor {
         let Some(eviction) = evictions.get_opt(name).await? else {
             return Ok(());
         };
-        if is_decided(&eviction) {
+        if is_terminal(&eviction) {
             return Ok(());
         }
         let placed = self.placed(&placement.name).await?;

@@ -23,7 +23,7 @@ use karmada_runtime::store::Store;
 use kube::Resource;
 use kube::core::PartialObjectMeta;
 use objects::{Key, Metadata, group_kind};
-use placement_rules::eviction::is_decided;
+use placement_rules::eviction::is_terminal;
 use placement_rules::overrides::named_placement;
 use placement_rules::parents::{binding_of_work, placement_of};
 use placement_rules::refuse::{self, Refusal};
@@ -267,7 +267,7 @@ impl Index {
 
     fn waiting_evictions(&self) -> impl Iterator<Item = &ClusterResourcePlacementEviction> {
         let evictions = self.evictions.iter().map(|(_, eviction)| &**eviction);
-        evictions.filter(|eviction| !is_decided(eviction) && !eviction.metadata.is_deleting())
+        evictions.filter(|eviction| !is_terminal(eviction) && !eviction.metadata.is_deleting())
     }
 
     /// Returns a placement and the objects made for it.

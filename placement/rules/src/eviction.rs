@@ -63,7 +63,7 @@ pub enum Verdict<'a> {
 }
 
 /// Returns `true` if the outcome of an eviction was told: it is never executed again.
-pub fn is_decided(eviction: &ClusterResourcePlacementEviction) -> bool {
+pub fn is_terminal(eviction: &ClusterResourcePlacementEviction) -> bool {
     let status = eviction.status.as_ref();
     let conditions = status.map_or(&[][..], |status| &status.conditions);
     let is_invalid = find(conditions, VALID).is_some_and(|valid| valid.status == FALSE);

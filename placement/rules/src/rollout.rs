@@ -29,7 +29,7 @@ pub(super) use writes::{Latest, delete, give, write_conditions};
 use budget::Budget;
 use candidate::Candidate;
 use report::Rules;
-use writes::Standing;
+use writes::RolloutState;
 
 /// Plans a step of a rollout.
 pub fn plan(facts: &RolloutFacts<'_>) -> Plan {
@@ -150,12 +150,12 @@ impl<'f> Step<'f, '_> {
                 continue;
             }
             if !one.is(BindingState::Unscheduled) {
-                let standing = Standing {
+                let state = RolloutState {
                     is_held: one.is(BindingState::Scheduled) || one.is_stale,
                     has_served: one.is_ready() || one.report.is_settling(),
                     is_first: report::has_nothing(one.binding),
                 };
-                writes.extend(writes::started(one.binding, standing, facts.now));
+                writes.extend(writes::started(one.binding, state, facts.now));
             }
         }
         writes

@@ -43,7 +43,7 @@ use super::condition::condition;
 use super::select::{Selection, identifier, show};
 use super::snapshot::has_same_policy;
 use super::strategy::is_external;
-use cluster::{Standing, standing};
+use cluster::{ClusterProgress, progress};
 use facts::is_current;
 use shorten::shorten;
 use stuck::Stuck;
@@ -111,25 +111,25 @@ fn date(condition: &mut Condition, before: &[Condition], facts: &StatusFacts<'_>
 
 /// Returns where each selected cluster stands, with the index of the snapshot that it is to have: the latest, or that of the
 /// run.
-fn standings(
+fn clusters(
     facts: &StatusFacts<'_>,
     selected: &[&ClusterDecision],
     latest: &str,
-) -> Vec<(Standing, String)> {
+) -> Vec<(ClusterProgress, String)> {
     let bindings = current(facts);
-    let standings = selected.iter().map(|decision| {
+    let clusters = selected.iter().map(|decision| {
         let binding = bindings.get(&*decision.cluster_name).copied();
         if is_external(facts.placement) {
             let given = binding.map(|binding| &*binding.spec.resource_snapshot_name);
             let index = external::index(facts.placement, binding);
-            let standing = standing(facts.placement, decision, binding, given);
-            return (standing, index.to_owned());
+            let progress = progress(facts.placement, decision, binding, given);
+            return (progress, index.to_owned());
         }
         let snapshot = facts.snapshot.map(Metadata::name);
-        let standing = standing(facts.placement, decision, binding, snapshot);
-        (standing, latest.to_owned())
+        let progress = progress(facts.placement, decision, binding, snapshot);
+        (progress, latest.to_owned())
     });
-    standings.collect()
+    clusters.collect()
 }
 
 /// Returns the status of a placement that is not scheduled yet: the words about its clusters stay.
@@ -217,19 +217,19 @@ fn of_selection(
     for (cluster, held) in facts.held {
         message.extend(["; in ", cluster, ": ", held]);
     }
-    let clusters = standings(facts, &selected, &after.observed_resource_index);
+    let clusters = clusters(facts, &selected, &after.observed_resource_index);
     after.conditions = vec![scheduled];
     let scope = facts.placement.scope();
     let unknown = is_external.then(|| external::observe(facts, &clusters, &mut after));
     if let Some(unknown) = unknown.flatten() {
         after.conditions.push(unknown);
     } else {
-        let standings: Vec<_> = clusters.iter().map(|(standing, _)| standing).collect();
-        after.conditions.extend(conditions(scope, &standings));
+        let clusters: Vec<_> = clusters.iter().map(|(progress, _)| progress).collect();
+        after.conditions.extend(conditions(scope, &clusters));
     }
     stuck.mark(scope, &mut after.conditions);
     let listed = clusters.into_iter();
-    let listed = listed.map(|(standing, index)| standing.into_status(&index));
+    let listed = listed.map(|(progress, index)| progress.into_status(&index));
     after.placement_statuses = listed.collect();
     let missing = wanted(policy).saturating_sub(selected.len());
     after

@@ -217,7 +217,7 @@ impl ClusterFacts for Fleet<'_> {
         }
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
         // One that could never be read may be a person's decision.
         !self.imports.remedies.unread().is_empty() || self.imports.decided.cover(cluster)
     }

@@ -25,7 +25,7 @@ impl std::error::Error for InvalidChoice {}
 
 /// An annotation with a value that is none of its choice.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Misspelt {
+pub struct InvalidAnnotation {
     /// Its key.
     pub annotation: &'static str,
     /// Its value.
@@ -141,7 +141,10 @@ choice! {
 }
 
 /// Returns the choice of the annotation, and the annotation if its value is none; then `default` counts.
-pub(super) fn annotated<C: Choice>(metadata: &ObjectMeta, default: C) -> (C, Option<Misspelt>) {
+pub(super) fn annotated<C: Choice>(
+    metadata: &ObjectMeta,
+    default: C,
+) -> (C, Option<InvalidAnnotation>) {
     let annotations = metadata.annotations.as_ref();
     let Some(text) = annotations.and_then(|a| a.get(C::ANNOTATION)) else {
         return (default, None);
@@ -149,13 +152,13 @@ pub(super) fn annotated<C: Choice>(metadata: &ObjectMeta, default: C) -> (C, Opt
     match text.parse() {
         Ok(value) => (value, None),
         Err(allowed) => {
-            let misspelt = Misspelt {
+            let invalid = InvalidAnnotation {
                 annotation: C::ANNOTATION,
                 value: text.clone(),
                 allowed,
                 effective: default.to_string(),
             };
-            (default, Some(misspelt))
+            (default, Some(invalid))
         }
     }
 }
@@ -174,15 +177,12 @@ mod tests {
         };
         assert_eq!(annotated(&with("fail-closed"), open), (closed, None));
         assert_eq!(annotated(&with("fail-open"), closed), (open, None));
-        let (value, misspelt) = annotated(&with("open"), closed);
-        let misspelt = misspelt.unwrap();
+        let (value, invalid) = annotated(&with("open"), closed);
+        let invalid = invalid.unwrap();
+        assert_eq!((value, invalid.effective.as_str()), (closed, "fail-closed"));
+        assert_eq!(invalid.value, "open");
         assert_eq!(
-            (value, misspelt.effective.as_str()),
-            (closed, "fail-closed")
-        );
-        assert_eq!(misspelt.value, "open");
-        assert_eq!(
-            misspelt.allowed.to_string(),
+            invalid.allowed.to_string(),
             "must be fail-open or fail-closed"
         );
         assert_eq!(annotated(&ObjectMeta::default(), closed), (closed, None));

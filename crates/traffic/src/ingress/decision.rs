@@ -6,11 +6,11 @@ use objects::{Key, Metadata};
 
 use super::admission::blocked_clusters;
 use super::choice::{
-    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, Misspelt, PossibleAddresses, Serving,
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidAnnotation, PossibleAddresses, Serving,
     WhenAllBlocked, annotated,
 };
 use super::class::{ControllerName, Ownership, ownership};
-use super::desired::{Desired, Held, passed_on};
+use super::desired::{Desired, ServedClusters, passed_on};
 use super::facts::Facts;
 use super::fail_open::cut;
 use super::locations::service_locations;
@@ -185,10 +185,10 @@ fn serve(
 /// ingress that is left. `ingress` is its state, if that can be read.
 pub fn cut_of_left(
     ingress: Option<&MultiClusterIngress>,
-    held: Held,
+    held: ServedClusters,
     facts: &impl Facts,
     settings: &Settings,
-) -> Held {
+) -> ServedClusters {
     let when_all_blocked = ingress.map_or(settings.when_all_blocked, |ingress| {
         annotated(&ingress.metadata, settings.when_all_blocked).0
     });
@@ -201,13 +201,16 @@ pub fn backend_addresses(ingress: &MultiClusterIngress, settings: &Settings) -> 
 }
 
 /// Returns the addresses that an ingress chooses, and its annotation if that names none that can be had; then the flag counts.
-fn addresses(metadata: &ObjectMeta, settings: &Settings) -> (BackendAddresses, Option<Misspelt>) {
+fn addresses(
+    metadata: &ObjectMeta,
+    settings: &Settings,
+) -> (BackendAddresses, Option<InvalidAnnotation>) {
     let default = settings.backend_addresses;
-    let (chosen, misspelt) = annotated(metadata, default);
+    let (chosen, invalid) = annotated(metadata, default);
     match settings.possible_addresses.check(chosen) {
-        Ok(()) => (chosen, misspelt),
+        Ok(()) => (chosen, invalid),
         Err(allowed) => {
-            let impossible = Misspelt {
+            let impossible = InvalidAnnotation {
                 annotation: BACKEND_ADDRESSES_ANNOTATION,
                 value: chosen.to_string(),
                 allowed,
@@ -227,13 +230,13 @@ pub fn desired(
     facts: &impl Facts,
     settings: &Settings,
 ) -> Desired {
-    let (addresses, misspelt) = addresses(&ingress.metadata, settings);
+    let (addresses, invalid) = addresses(&ingress.metadata, settings);
     let (spec, status) = (&ingress.spec.ingress, status(ingress));
     let mut desired = Desired::new(key.clone(), spec, &status, addresses, facts);
-    desired.misspelt.extend(misspelt);
-    let (when_all_blocked, misspelt) = annotated(&ingress.metadata, settings.when_all_blocked);
+    desired.invalid_annotations.extend(invalid);
+    let (when_all_blocked, invalid) = annotated(&ingress.metadata, settings.when_all_blocked);
     desired.when_all_blocked = when_all_blocked;
-    desired.misspelt.extend(misspelt);
+    desired.invalid_annotations.extend(invalid);
     let annotations = passed_on(&ingress.metadata).into_iter();
     let (withheld, passed): (BTreeMap<_, _>, _) =
         annotations.partition(|(key, _)| settings.withheld.covers(key));
@@ -241,8 +244,8 @@ pub fn desired(
     desired.withheld = withheld.into_keys().collect();
     desired.keep_untold(held);
     desired.readmit(facts);
-    let (serving, misspelt) = annotated(&ingress.metadata, Serving::default());
-    desired.misspelt.extend(misspelt);
+    let (serving, invalid) = annotated(&ingress.metadata, Serving::default());
+    desired.invalid_annotations.extend(invalid);
     if serving == Serving::Together {
         desired.serve_together();
     }

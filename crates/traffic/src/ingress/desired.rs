@@ -11,7 +11,7 @@ use objects::Key;
 
 use super::addresses::{Reported, ServedPort, Unusable, reported, source};
 use super::admission::{Admission, admission_of};
-use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
+use super::choice::{BackendAddresses, InvalidAnnotation, WhenAllBlocked};
 use super::facts::{ClusterFacts, Facts};
 use super::locations::{secrets, service_clusters, services};
 use super::node_ports::{NodeObstacle, Nodes, has_node_ports, nodes};
@@ -47,7 +47,7 @@ pub struct Desired {
     /// The addresses to which requests are sent.
     pub addresses: BackendAddresses,
     /// The annotations for these choices that could not be parsed.
-    pub misspelt: Vec<Misspelt>,
+    pub invalid_annotations: Vec<InvalidAnnotation>,
 }
 
 /// A Secret with which the load balancer serves TLS.
@@ -120,7 +120,7 @@ pub(super) fn is_routable(slice: &EndpointSlice) -> bool {
 }
 
 /// The clusters of which a load balancer holds endpoints, by the load balancer's name of the Service.
-pub type Held = BTreeMap<String, BTreeSet<String>>;
+pub type ServedClusters = BTreeMap<String, BTreeSet<String>>;
 
 impl Desired {
     /// Returns the desired state for the ingress `key` with `spec`. `status` is the last decision.
@@ -165,7 +165,7 @@ impl Desired {
             excluded: BTreeSet::new(),
             when_all_blocked: WhenAllBlocked::default(),
             addresses,
-            misspelt: Vec::new(),
+            invalid_annotations: Vec::new(),
             key,
         }
     }

@@ -18,7 +18,7 @@ pub trait ClusterFacts {
     fn cluster(&self, name: &str) -> Cached<&Cluster>;
     /// Returns `true` if a Remedy without matches blocks the traffic of `cluster`, or may do so: a
     /// person decided that, unlike a block that a condition caused.
-    fn is_decided(&self, cluster: &str) -> bool;
+    fn is_blocked_manually(&self, cluster: &str) -> bool;
 }
 
 /// The objects that a `MultiClusterIngress` depends on, by name.

@@ -7,7 +7,7 @@ use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 
 use super::admission::Admission;
 use super::choice::WhenAllBlocked;
-use super::desired::{Backend, ClusterEndpoints, Desired, Held, excluded, is_routable};
+use super::desired::{Backend, ClusterEndpoints, Desired, ServedClusters, excluded, is_routable};
 use super::facts::ClusterFacts;
 use crate::cached::Cached;
 
@@ -68,7 +68,11 @@ impl Desired {
 
 /// Returns those of the clusters that a load balancer holds endpoints of that must lose them, although
 /// its ingress cannot be read. Failing open works on the endpoints that are held, as no more is known of the Services.
-pub(super) fn cut(held: Held, when_all_blocked: WhenAllBlocked, facts: &impl ClusterFacts) -> Held {
+pub(super) fn cut(
+    held: ServedClusters,
+    when_all_blocked: WhenAllBlocked,
+    facts: &impl ClusterFacts,
+) -> ServedClusters {
     let cut = held.into_iter().filter_map(|(service, clusters)| {
         let mut cut = excluded(clusters.clone(), &[], facts);
         if when_all_blocked == WhenAllBlocked::FailOpen && cut == clusters {
@@ -89,7 +93,7 @@ fn is_readmissible(cluster: &str, facts: &impl ClusterFacts) -> bool {
         }
         Cached::Absent | Cached::Unread => false,
     };
-    stays && !facts.is_decided(cluster)
+    stays && !facts.is_blocked_manually(cluster)
 }
 
 impl ClusterEndpoints {

@@ -123,7 +123,7 @@ impl ClusterFacts for Fixture {
         seen(&self.clusters, &self.unread_clusters, name)
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
         self.decided.contains(cluster)
     }
 }

@@ -55,8 +55,8 @@ pub use admission::Admission;
 pub use admission::admission_of;
 pub use change::{BackendChange, ServingCluster, ServingState, backend_changes};
 pub use choice::{
-    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidChoice, Misspelt, PossibleAddresses,
-    SERVE_ANNOTATION, Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
+    BACKEND_ADDRESSES_ANNOTATION, BackendAddresses, InvalidAnnotation, InvalidChoice,
+    PossibleAddresses, SERVE_ANNOTATION, Serving, WHEN_ALL_BLOCKED_ANNOTATION, WhenAllBlocked,
 };
 pub use class::{ControllerName, InvalidControllerName, Ownership, ownership};
 pub use decided::{DecidedBlocks, decided_scope};
@@ -64,7 +64,7 @@ pub use decision::{
     Decision, Release, Serve, Settings, backend_addresses, cut_of_left, decide, decide_owned,
     desired,
 };
-pub use desired::{Backend, ClusterEndpoints, Desired, Held, TlsSecret, excluded};
+pub use desired::{Backend, ClusterEndpoints, Desired, ServedClusters, TlsSecret, excluded};
 pub use export::{ExportFacts, Exporter, Need};
 pub use facts::{ClusterFacts, Facts};
 pub use fail_open::has_taker;

@@ -7,7 +7,7 @@ use k8s_openapi::api::networking::v1::ServiceBackendPort;
 
 use super::addresses::Unusable;
 use super::admission::Admission;
-use super::choice::{BackendAddresses, Misspelt, WhenAllBlocked};
+use super::choice::{BackendAddresses, InvalidAnnotation, WhenAllBlocked};
 use super::desired::{Backend, ClusterEndpoints, Desired};
 use super::locations::backends;
 use super::node_ports::NodeObstacle;
@@ -29,7 +29,7 @@ pub enum Problem {
         port: String,
     },
     /// An annotation for a choice cannot be parsed.
-    Misspelt(Misspelt),
+    InvalidAnnotation(InvalidAnnotation),
     /// An address that members report can get no request.
     Unusable {
         /// The Service.
@@ -94,7 +94,7 @@ impl fmt::Display for Problem {
                 write!(f, "Service {service} does not exist in this namespace")
             }
             Self::NoPort { service, port } => write!(f, "Service {service} has no port {port}"),
-            Self::Misspelt(Misspelt {
+            Self::InvalidAnnotation(InvalidAnnotation {
                 annotation,
                 value,
                 allowed,
@@ -185,7 +185,12 @@ impl Desired {
     /// Returns the problems of the ingress.
     pub fn problems(&self) -> BTreeSet<Problem> {
         let mut problems = self.route_problems();
-        problems.extend(self.misspelt.iter().cloned().map(Problem::Misspelt));
+        problems.extend(
+            self.invalid_annotations
+                .iter()
+                .cloned()
+                .map(Problem::InvalidAnnotation),
+        );
         if !self.withheld.is_empty() {
             problems.insert(Problem::Withheld {
                 annotations: self.withheld.clone(),

@@ -29,7 +29,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::sleep;
 use traffic::ingress::dns::{DnsProblem, Publisher, clusters, cutting, plan, removal};
 use traffic::ingress::kubernetes::ingress_of;
-use traffic::ingress::{ControllerName, Desired, Held};
+use traffic::ingress::{ControllerName, Desired, ServedClusters};
 
 use self::answers::Answers;
 pub(crate) use self::args::DnsArgs;
@@ -242,7 +242,7 @@ impl LoadBalancer for Dns {
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError> {
         let writes = cutting(&self.objects.of(key), cut).map_err(GatewayError::Edit)?;
         require_none(self.apply(writes).await?)
     }
@@ -257,7 +257,7 @@ impl LoadBalancer for Dns {
     }
 
     /// Services are hosts here.
-    fn endpoints(&self, key: &Key) -> Held {
+    fn endpoints(&self, key: &Key) -> ServedClusters {
         clusters(&self.objects.of(key))
     }
 

@@ -34,7 +34,7 @@ use traffic::ingress::kubernetes::{
     Existing, KubernetesPlan, Managed, ManagedBy, Objects, blocked_slices, cutting, removal,
     slice_origin,
 };
-use traffic::ingress::{Desired, Held};
+use traffic::ingress::{Desired, ServedClusters};
 
 pub(crate) use self::args::GatewayClusterArgs;
 pub(super) use self::kind::GatewayKind;
@@ -286,7 +286,7 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
         })
     }
 
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError> {
         let plan = cutting(&self.slices.of(key), cut);
         require_none(self.apply(plan).await?)
     }
@@ -307,8 +307,8 @@ impl<R: Routing> LoadBalancer for GatewayCluster<R> {
             || !self.routes.of(key).is_empty()
     }
 
-    fn endpoints(&self, key: &Key) -> Held {
-        let mut held = Held::new();
+    fn endpoints(&self, key: &Key) -> ServedClusters {
+        let mut held = ServedClusters::new();
         for slice in self.slices.of(key) {
             if let Some((service, cluster)) = slice_origin(&slice) {
                 let clusters = held.entry(service.to_owned()).or_default();

@@ -24,7 +24,7 @@ use objects::Key;
 use prometheus_client::registry::Unit;
 use tokio::time::{Instant, sleep};
 use traffic::ingress::haproxy::{Line, ServerSettings, State, Wanted};
-use traffic::ingress::{ControllerName, Desired, Held};
+use traffic::ingress::{ControllerName, Desired, ServedClusters};
 
 pub(crate) use self::args::HaproxyArgs;
 use self::error::{HaproxyError, HaproxyObstacle};
@@ -261,7 +261,7 @@ impl LoadBalancer for Haproxy {
         Ok(Ensured::default())
     }
 
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError> {
         let backends = cut.keys().cloned().collect();
         let plan = |state: &State| self.servers.settings().cutting(key, cut, state);
         let reached = self.servers.reach(&backends, plan).await?;
@@ -276,7 +276,7 @@ impl LoadBalancer for Haproxy {
         !self.servers.backends(key).is_empty()
     }
 
-    fn endpoints(&self, key: &Key) -> Held {
+    fn endpoints(&self, key: &Key) -> ServedClusters {
         self.servers.held(key)
     }
 

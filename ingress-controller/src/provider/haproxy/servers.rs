@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use karmada_runtime::write::Writer;
 use objects::Key;
 use parking_lot::Mutex;
-use traffic::ingress::Held;
+use traffic::ingress::ServedClusters;
 use traffic::ingress::haproxy::{HaproxyPlan, Line, ServerSettings, State, refusal};
 
 use super::error::HaproxyError;
@@ -117,7 +117,7 @@ impl Servers {
     }
 
     /// Returns the clusters with servers that get requests for the ingress `key`.
-    pub(super) fn held(&self, key: &Key) -> Held {
+    pub(super) fn held(&self, key: &Key) -> ServedClusters {
         self.settings.held(key, &self.known.lock().state)
     }
 

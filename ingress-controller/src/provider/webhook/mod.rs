@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use traffic::ingress::webhook::{clusters, document, is_excluded, without};
-use traffic::ingress::{ControllerName, Desired, Held};
+use traffic::ingress::{ControllerName, Desired, ServedClusters};
 
 pub(crate) use self::args::WebhookArgs;
 use self::endpoint::Endpoint;
@@ -338,7 +338,7 @@ impl LoadBalancer for Webhook {
         })
     }
 
-    async fn cut(&self, key: &Key, cut: &Held) -> Result<(), BoxError> {
+    async fn cut(&self, key: &Key, cut: &ServedClusters) -> Result<(), BoxError> {
         let cut = self.cut_document(key, |service, cluster| {
             let clusters = cut.get(service);
             clusters.is_some_and(|clusters| clusters.contains(cluster))
@@ -360,7 +360,7 @@ impl LoadBalancer for Webhook {
         self.holdings.lock().get(key).is_some()
     }
 
-    fn endpoints(&self, key: &Key) -> Held {
+    fn endpoints(&self, key: &Key) -> ServedClusters {
         let holdings = self.holdings.lock();
         let document = holdings.get(key).and_then(|one| one.document.as_ref());
         document

@@ -8,7 +8,7 @@ use kube::{Api, Client, ResourceExt};
 use objects::Metadata;
 use objects::condition::find;
 use objects::write::{Guard, ObjectRef, Write};
-use placement_rules::eviction::{EXECUTED, is_decided};
+use placement_rules::eviction::{EXECUTED, is_terminal};
 use serde_json::Value;
 
 use super::placements::Hub;
@@ -71,7 +71,7 @@ fn outcome(eviction: &Eviction) -> &str {
 /// Returns `true` if an eviction is decided, each of which is once, and was so a while ago.
 fn is_worth_another(eviction: &Eviction, now: Timestamp) -> bool {
     let created = eviction.metadata.creation_timestamp.as_ref();
-    is_decided(eviction) && created.is_none_or(|at| now.duration_since(at.0) >= RETRY)
+    is_terminal(eviction) && created.is_none_or(|at| now.duration_since(at.0) >= RETRY)
 }
 
 /// Returns the evictions of the drain of a cluster.

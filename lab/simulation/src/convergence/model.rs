@@ -158,7 +158,7 @@ pub(crate) fn is_admitted(cluster: &Value) -> bool {
 }
 
 /// Returns `true` if a Remedy without matches blocks a cluster: a person decided that.
-pub(crate) fn is_decided(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
+pub(crate) fn is_blocked_manually(remedy: &Value, cluster: &Value, now: Timestamp) -> bool {
     remedy["spec"]["decisionMatches"].is_null()
         && wanted_actions(remedy, cluster, now).contains(TRAFFIC_CONTROL)
 }
@@ -172,7 +172,7 @@ pub(crate) fn is_readmissible<'a>(
 ) -> bool {
     is_blocked(cluster)
         && !is_deleting(cluster)
-        && !remedies.any(|remedy| is_decided(remedy, cluster, now))
+        && !remedies.any(|remedy| is_blocked_manually(remedy, cluster, now))
 }
 
 /// Returns the controller that these classes name for an ingress. A class that does not exist, or one

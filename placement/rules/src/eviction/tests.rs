@@ -224,7 +224,7 @@ fn decision_is_final() {
     ] {
         let mut eviction = eviction(&json!({}));
         eviction.status = from_value(json!({ "conditions": conditions })).unwrap();
-        assert_eq!(is_decided(&eviction), expected, "{conditions}");
+        assert_eq!(is_terminal(&eviction), expected, "{conditions}");
     }
 }
 

@@ -85,8 +85,8 @@ fn list<T: Serialize>(items: &[T]) -> Value {
 
 /// Returns the write that says whether a binding gets the latest, and whether it has ever served, unless that
 /// is said already.
-pub(super) fn started(binding: &Binding, standing: Standing, now: Timestamp) -> Option<Write> {
-    let (status, reason, message) = if standing.is_held {
+pub(super) fn started(binding: &Binding, state: RolloutState, now: Timestamp) -> Option<Write> {
+    let (status, reason, message) = if state.is_held {
         let message =
             "The resources cannot be updated to the latest because of the rollout strategy";
         (FALSE, ROLLOUT_NOT_STARTED, message)
@@ -99,10 +99,10 @@ pub(super) fn started(binding: &Binding, standing: Standing, now: Timestamp) -> 
     let mut conditions = vec![started];
     let before = binding.status.as_ref();
     let been = before.and_then(|status| find(&status.conditions, BEEN_AVAILABLE));
-    if standing.has_served && been.is_some_and(|been| been.status == FALSE) {
+    if state.has_served && been.is_some_and(|been| been.status == FALSE) {
         conditions.push(been_available(TRUE));
     }
-    if standing.is_first && !standing.is_held && been.is_none() {
+    if state.is_first && !state.is_held && been.is_none() {
         conditions.push(been_available(FALSE));
     }
     write_conditions(binding, conditions, now)
@@ -110,7 +110,7 @@ pub(super) fn started(binding: &Binding, standing: Standing, now: Timestamp) -> 
 
 /// Where a binding stands in a rollout.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct RolloutState {
     /// True if the latest is kept from it.
     pub(super) is_held: bool,
     /// True if it serves, as far as anybody can say.

@@ -14,7 +14,7 @@ use crate::strategy::{Strategy, allows_no_change};
 
 /// Where a placement stands in one cluster.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct ClusterProgress {
     scheduled: Condition,
     /// The steps that it takes.
     pub(super) steps: &'static [Step],
@@ -24,7 +24,7 @@ pub(super) struct Standing {
     details: ClusterPlacementStatus,
 }
 
-impl Standing {
+impl ClusterProgress {
     /// Returns the name of the cluster.
     pub(super) fn cluster(&self) -> &str {
         &self.details.cluster_name
@@ -50,12 +50,12 @@ pub(super) const FOR_GOOD: &str = ": maxUnavailable is 0, so that no cluster tha
      spec.strategy.rollingUpdate.maxUnavailable";
 
 /// Returns where a placement stands in a cluster that was picked. `snapshot` is the one that it is to have.
-pub(super) fn standing(
+pub(super) fn progress(
     placement: &Placement,
     decision: &ClusterDecision,
     binding: Option<&Binding>,
     snapshot: Option<&str>,
-) -> Standing {
+) -> ClusterProgress {
     let strategy = binding.and_then(|binding| binding.spec.apply_strategy.as_ref());
     let steps: &[Step] = if Strategy::of(strategy).only_reports() {
         &REPORTING
@@ -83,7 +83,7 @@ pub(super) fn standing(
     let spec = given
         .map(|binding| binding.spec.clone())
         .unwrap_or_default();
-    Standing {
+    ClusterProgress {
         scheduled: condition((SCHEDULED, TRUE), "Scheduled", &decision.reason),
         steps,
         reached,

@@ -7,7 +7,7 @@ use fleet_api::{Binding, Placement};
 use objects::Metadata;
 use objects::condition::{Condition, find};
 
-use super::cluster::Standing;
+use super::cluster::ClusterProgress;
 use super::facts::{StatusFacts, is_current};
 use crate::condition::condition;
 use crate::select::identifier;
@@ -35,7 +35,7 @@ pub(super) fn index<'a>(placement: &Placement, binding: Option<&'a Binding>) -> 
 /// Speaks of the snapshot that all clusters have. Returns the condition that stands for the steps while there is none.
 pub(super) fn observe(
     facts: &StatusFacts<'_>,
-    clusters: &[(Standing, String)],
+    clusters: &[(ClusterProgress, String)],
     after: &mut PlacementStatus,
 ) -> Option<Condition> {
     let (_, first) = clusters.first()?;
@@ -53,11 +53,11 @@ pub(super) fn observe(
     after.selected_resources = facts.given.iter().map(identifier).collect();
     after.observed_resource_index.clone_from(first);
     let mut clusters = clusters.iter();
-    let undecided = clusters.find(|(standing, _)| {
-        find(&standing.reached, ROLLOUT_STARTED).is_none_or(|started| started.status == "Unknown")
+    let undecided = clusters.find(|(progress, _)| {
+        find(&progress.reached, ROLLOUT_STARTED).is_none_or(|started| started.status == "Unknown")
     });
-    undecided.map(|(standing, _)| {
-        let cluster = standing.cluster();
+    undecided.map(|(progress, _)| {
+        let cluster = progress.cluster();
         let why = format!("cluster {cluster} is in RolloutStarted Unknown state");
         unknown(facts.placement, &why)
     })

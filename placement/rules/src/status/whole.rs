@@ -4,17 +4,17 @@ use fleet_api::conditions::{NO_OVERRIDE, of_placement};
 use objects::Scope;
 use objects::condition::{Condition, FALSE, TRUE, find};
 
-use super::cluster::{FOR_GOOD, Standing};
+use super::cluster::{ClusterProgress, FOR_GOOD};
 use super::step::Step;
 use crate::condition::condition;
 
 /// Returns the conditions of a placement of a scope after the first, up to the first step that is not done everywhere. Without a
 /// cluster there is none.
-pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition> {
+pub(super) fn conditions(scope: Scope, clusters: &[&ClusterProgress]) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    let steps = standings.first().map_or(&[][..], |standing| standing.steps);
+    let steps = clusters.first().map_or(&[][..], |progress| progress.steps);
     for step in steps {
-        let condition = whole(scope, step, standings);
+        let condition = whole(scope, step, clusters);
         let is_done = condition.status == TRUE;
         conditions.push(condition);
         if !is_done {
@@ -25,14 +25,14 @@ pub(super) fn conditions(scope: Scope, standings: &[&Standing]) -> Vec<Condition
 }
 
 /// Returns the condition of a step: nobody knows as long as one cluster does not.
-fn whole(scope: Scope, step: &Step, standings: &[&Standing]) -> Condition {
-    let mut said = standings
+fn whole(scope: Scope, step: &Step, clusters: &[&ClusterProgress]) -> Condition {
+    let mut said = clusters
         .iter()
-        .filter_map(|standing| find(&standing.reached, step.kind));
+        .filter_map(|progress| find(&progress.reached, step.kind));
     let failed = said.clone().filter(|one| one.status == FALSE).count();
     let done = said.clone().filter(|one| one.status == TRUE).count();
     // Where clusters take other steps, while the strategy changes, nothing is said of this one.
-    let unknown = standings.len() - failed - done;
+    let unknown = clusters.len() - failed - done;
     let (status, words, clusters) = if unknown > 0 {
         ("Unknown", step.unknown, unknown)
     } else if failed > 0 {

@@ -123,8 +123,8 @@ fn impossible_addresses_are_told() {
         ingress.metadata.annotations = Some([annotation].into());
         let (key, nothing) = (Key::new("ns", "i"), BTreeSet::new());
         let desired = desired(&key, &ingress, &nothing, &fixture(), &settings);
-        let misspelt = desired.misspelt.first();
-        let allowed = misspelt.map(|misspelt| misspelt.allowed.to_string());
+        let invalid = desired.invalid_annotations.first();
+        let allowed = invalid.map(|invalid| invalid.allowed.to_string());
         assert_eq!((desired.addresses, allowed.as_deref()), (effective, told));
         assert_eq!(backend_addresses(&ingress, &settings), effective);
     }

@@ -7,7 +7,7 @@ use objects::write::{Action, Plan, Write};
 
 use super::problem::DnsProblem;
 use super::records::{Wanted, host_of, origins, without};
-use crate::ingress::Held;
+use crate::ingress::ServedClusters;
 use crate::ingress::kubernetes::{compare, cut, ingress_of, stale, update};
 
 /// Plans the writes for `ingress` from `existing`, its objects and those with the name of a wanted one, to `wanted`. The news is
@@ -59,7 +59,10 @@ pub fn removal(existing: &[Arc<DnsEndpoint>]) -> Vec<Write> {
 ///
 /// # Errors
 /// Returns an error if a field of an object does not serialize.
-pub fn cutting(existing: &[Arc<DnsEndpoint>], held: &Held) -> serde_json::Result<Vec<Write>> {
+pub fn cutting(
+    existing: &[Arc<DnsEndpoint>],
+    held: &ServedClusters,
+) -> serde_json::Result<Vec<Write>> {
     let mut writes = Vec::new();
     for endpoint in existing {
         let Some(clusters) = held.get(host_of(endpoint)) else {
@@ -74,8 +77,8 @@ pub fn cutting(existing: &[Arc<DnsEndpoint>], held: &Held) -> serde_json::Result
 }
 
 /// Returns the clusters to which objects lead, by host.
-pub fn clusters(existing: &[Arc<DnsEndpoint>]) -> Held {
-    let mut held = Held::new();
+pub fn clusters(existing: &[Arc<DnsEndpoint>]) -> ServedClusters {
+    let mut held = ServedClusters::new();
     for endpoint in existing {
         let clusters = origins(endpoint).into_iter().map(|origin| origin.cluster);
         let clusters: BTreeSet<String> = clusters.collect();

@@ -161,7 +161,7 @@ fn unreadable_ingress_is_cut() {
         (&["unread", "b1"], open, &["b1"]),
         (&["open"], closed, &[]),
     ] {
-        let held = Held::from([
+        let held = ServedClusters::from([
             ("s".to_owned(), set(held)),
             ("t".to_owned(), set(&["open"])),
         ]);

@@ -7,7 +7,7 @@ use super::settings::ServerSettings;
 use super::state::{Server, State};
 use super::steps::{Commands, HaproxyPlan, Steps, Urgency};
 use super::wanted::{Role, Wanted};
-use crate::ingress::{Cached, Desired, Held};
+use crate::ingress::{Cached, Desired, ServedClusters};
 
 impl ServerSettings {
     /// Plans the step from `state` to `wanted`, the servers for `desired`.
@@ -83,7 +83,7 @@ impl ServerSettings {
     }
 
     /// Plans that the servers of clusters in `cut` get no request, and nothing else.
-    pub fn cutting(&self, key: &Key, cut: &Held, state: &State) -> HaproxyPlan {
+    pub fn cutting(&self, key: &Key, cut: &ServedClusters, state: &State) -> HaproxyPlan {
         let mut steps = Steps::new(self);
         for (name, servers) in self.existing(key, state) {
             let Some(clusters) = cut.get(&name.to_string()) else {
@@ -102,8 +102,8 @@ impl ServerSettings {
     }
 
     /// Returns the clusters with servers that get requests for the ingress `key`, by backend.
-    pub fn held(&self, key: &Key, state: &State) -> Held {
-        let mut held = Held::new();
+    pub fn held(&self, key: &Key, state: &State) -> ServedClusters {
+        let mut held = ServedClusters::new();
         for (name, servers) in self.existing(key, state) {
             let serving = servers.iter().filter(|(_, server)| server.takes_requests());
             let clusters: BTreeSet<String> = serving.map(|(t, _)| t.cluster.clone()).collect();

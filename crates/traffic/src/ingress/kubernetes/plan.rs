@@ -13,7 +13,7 @@ use super::drift::Managed;
 use super::managed_by::ingress_of;
 use super::names::{secret_name, service_name};
 use super::objects::{CLUSTER_LABEL, Objects, SOURCE_ANNOTATION};
-use crate::ingress::{Admission, Cached, Desired, Held, has_taker};
+use crate::ingress::{Admission, Cached, Desired, ServedClusters, has_taker};
 
 /// The type of slices with host names, which are of no family.
 const NAMES: &str = "FQDN";
@@ -164,7 +164,7 @@ pub fn removal<R: Managed>(existing: &Existing<R>, excluded: &BTreeSet<String>) 
 
 /// Returns the plan that deletes the endpoints of the clusters in `held`, and nothing else, of the `slices`
 /// created for an ingress.
-pub fn cutting(slices: &[Arc<EndpointSlice>], held: &Held) -> KubernetesPlan {
+pub fn cutting(slices: &[Arc<EndpointSlice>], held: &ServedClusters) -> KubernetesPlan {
     let blocked = slices.iter().filter(|slice| {
         slice_origin(slice).is_some_and(|(service, cluster)| {
             held.get(service).is_some_and(|all| all.contains(cluster))

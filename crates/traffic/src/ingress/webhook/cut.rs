@@ -1,11 +1,11 @@
 use karmada_api::provider::ProviderIngress;
 
 use super::document::revised;
-use crate::ingress::{Desired, Held};
+use crate::ingress::{Desired, ServedClusters};
 
 /// Returns the clusters that a document has addresses of, by Service.
-pub fn clusters(document: &ProviderIngress) -> Held {
-    let mut held = Held::new();
+pub fn clusters(document: &ProviderIngress) -> ServedClusters {
+    let mut held = ServedClusters::new();
     for backend in &document.backends {
         let clusters = backend.endpoints.iter().map(|one| one.cluster.clone());
         let service = backend.reference.service.clone();

@@ -142,9 +142,9 @@ impl Facts<'_> {
                 let versions = self.versions(Kind::Remedy, name);
                 let mut versions = versions.iter();
                 versions.any(|remedy| {
-                    let is_decided =
-                        |now| remedy.is_some_and(|r| model::is_decided(r, object, now));
-                    self.times.map(is_decided).contains(&false)
+                    let is_blocked_manually =
+                        |now| remedy.is_some_and(|r| model::is_blocked_manually(r, object, now));
+                    self.times.map(is_blocked_manually).contains(&false)
                 })
             })
         };

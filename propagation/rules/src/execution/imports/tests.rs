@@ -25,7 +25,7 @@ impl ClusterFacts for Fleet {
         }
     }
 
-    fn is_decided(&self, cluster: &str) -> bool {
+    fn is_blocked_manually(&self, cluster: &str) -> bool {
         self.decided.contains(cluster)
     }
 }

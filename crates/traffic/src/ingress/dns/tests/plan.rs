@@ -4,7 +4,7 @@ use objects::patch::JsonPatch;
 use objects::write::{Action, Plan, Write};
 
 use super::*;
-use crate::ingress::{Held, kubernetes::Managed};
+use crate::ingress::{ServedClusters, kubernetes::Managed};
 
 fn two_clusters() -> Fixture {
     fixture(&[(
@@ -91,7 +91,7 @@ fn host_has_one_owner() {
     assert_eq!(plan, Plan::default());
 }
 
-fn held(clusters: &[&str]) -> Held {
+fn held(clusters: &[&str]) -> ServedClusters {
     let clusters = clusters.iter().map(|&name| name.to_owned()).collect();
     [(HOST.to_owned(), clusters)].into()
 }
@@ -113,7 +113,7 @@ fn cut_takes_only_that() {
     assert_eq!(clusters(&arcs(&[left])), held(&["m2"]));
     let writes = cutting(&existing, &held(&["m1", "m2"])).unwrap();
     assert_deleted(&writes, &existing);
-    assert_eq!(cutting(&existing, &Held::new()).unwrap(), []);
+    assert_eq!(cutting(&existing, &ServedClusters::new()).unwrap(), []);
 }
 
 /// Somebody has spoilt an object of ours: it is written anew, and nothing fails.
@@ -126,7 +126,7 @@ fn spoilt_object_is_mended() {
     let spoilt: DnsEndpoint = serde_json::from_value(spoilt).unwrap();
     assert_eq!(host_of(&spoilt), "");
     let existing = arcs(&[spoilt]);
-    assert_eq!(clusters(&existing), Held::new());
+    assert_eq!(clusters(&existing), ServedClusters::new());
     let edits = wanted.endpoints[0].edits(&existing[0]).unwrap();
     assert!(!edits.is_empty());
     let plan = planned(&key, wanted, &existing);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::ingress::Held;
+use crate::ingress::ServedClusters;
 use crate::ingress::fixtures::{blocked, deleting};
 
 const S: &str = "ns_i_s_80";
@@ -265,7 +265,7 @@ fn cut_drains_what_is_held() {
     let mut haproxy = Model::converged(&desired(&fixture(), &["s"]));
     let held = settings().held(&key(), &haproxy.state);
     assert_eq!(held, [(S.to_owned(), set(&["m1", "m2"]))].into());
-    let cut: Held = [(S.to_owned(), set(&["m1"]))].into();
+    let cut: ServedClusters = [(S.to_owned(), set(&["m1"]))].into();
     let plan = settings().cutting(&key(), &cut, &haproxy.state);
     assert_eq!(
         haproxy.follow(&plan),
