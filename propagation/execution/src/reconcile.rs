@@ -76,7 +76,7 @@ impl MemberController for Reconciler {
         let Some(view) = view else {
             // A cluster that is gone keeps no Work, one that was never readable all of them.
             let is_gone = self.works.index.lock().is_gone(cluster);
-            if is_deleting(&work) && is_gone {
+            if work.metadata.is_deleting() && is_gone {
                 self.finalize(&work).await?;
             }
             return Ok(Contact::None);
@@ -85,7 +85,7 @@ impl MemberController for Reconciler {
             return Ok(Contact::None);
         }
         let reconciling = async {
-            if is_deleting(&work) {
+            if work.metadata.is_deleting() {
                 self.remove(cluster, &view, &work).await
             } else {
                 self.sync(cluster, &view, &work).await
@@ -374,17 +374,13 @@ impl Reconciler {
     }
 }
 
-fn is_deleting(work: &Work) -> bool {
-    work.metadata.deletion_timestamp.is_some()
-}
-
 /// Returns `true` if a Work is to be applied, and its status does not tell the outcome of this version yet.
 fn waits(work: &Work) -> bool {
     let applied = work.condition(APPLIED);
     // Karmada's conditions do not name a version.
     let seen = applied.map(|applied| applied.observed_generation);
     let is_reported = seen.is_some_and(|seen| seen.is_none() || seen == work.metadata.generation);
-    !is_deleting(work) && !work.is_suspended() && !is_reported
+    !work.metadata.is_deleting() && !work.is_suspended() && !is_reported
 }
 
 fn unreached(cause: &str) -> String {

@@ -111,7 +111,7 @@ pub fn decide_owned(
     controller: &ControllerName,
 ) -> Decision {
     let carried = ingress.metadata.has_finalizer(controller.as_str());
-    if ingress.metadata.deletion_timestamp.is_some() {
+    if ingress.metadata.is_deleting() {
         return Decision::Release(release(ingress, owner, controller));
     }
     match owner {
